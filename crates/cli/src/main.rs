@@ -96,7 +96,7 @@ fn begin() -> Result<ExitCode> {
     let flags = Flags::default();
     let home = Home::find(environment())?;
     let config = flags.load(&home)?;
-    if config.model(&Bundles::find(&config, &home)?.levels(), home.environment())? == ModelChoice::Nobody {
+    if config.model(&Bundles::find(&config, &home)?.levels(), home.environment())? == ModelChoice::Unconfigured {
         writeln!(anstream::stderr(), "Welcome: {NO_MODEL}.\n\nHere is the demonstration.")?;
         return awaited(Demo::default().run());
     }

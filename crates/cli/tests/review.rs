@@ -243,7 +243,7 @@ fn taking_one_answer_back_does_not_turn_another_from_no_to_yes() {
 fn rules_that_cannot_be_read_are_not_taken_for_no_rules() {
     let place = Place::new();
     std::os::unix::fs::symlink("approvals.json", place.at("home/approvals.json")).unwrap();
-    assert!(ApprovalRuleFiles::at(&Home::at(place.at("home")), &place.at("")).is_err());
+    assert!(ApprovalRuleFiles::for_workspace(&Home::at(place.at("home")), &place.at("")).is_err());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use amplifier_process::files::is_executable;
 use serde::Deserialize;
 
 use crate::environment::Environment;
-use crate::error::{Context, Error, Result, bail};
+use crate::error::{Error, ErrorContext, Result, bail};
 
 /// A second place.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -44,7 +44,7 @@ impl AnchorConfig {
     ///
     /// # Errors
     /// If nothing can be kept there.
-    pub(crate) fn beside(self, folder: &Path) -> Result<Self> {
+    pub(crate) fn resolve_paths(self, folder: &Path) -> Result<Self> {
         Ok(match self {
             Self::File(file) if file.as_os_str().is_empty() => bail!("an anchor names no file"),
             Self::File(file) => Self::File(folder.join(file)),
@@ -58,7 +58,7 @@ impl AnchorConfig {
                 Self::Command { command }
             }
             Self::Http { http, headers } => {
-                without_fault(HttpAnchor::new(&http))?;
+                check_anchor(HttpAnchor::new(&http))?;
                 Self::Http { http, headers }
             }
         })
@@ -101,7 +101,7 @@ impl AnchorConfig {
                     let value = expand(value).map_err(|why| Error::Refused(format!("`{name}` of an anchor {why}")))?;
                     anchor = anchor.header(name, &value);
                 }
-                log.anchor(without_fault(anchor)?)
+                log.anchor(check_anchor(anchor)?)
             }
         })
     }
@@ -135,7 +135,7 @@ fn check_program(program: &str, environment: &Environment) -> Result<()> {
 }
 
 /// The server, if it can be posted to: whoever configures it is told at once, not when the first checkpoint comes.
-fn without_fault(anchor: HttpAnchor) -> Result<HttpAnchor> {
+fn check_anchor(anchor: HttpAnchor) -> Result<HttpAnchor> {
     match anchor.fault() {
         Some(fault) => bail!("the `http` of an anchor: {fault}"),
         None => Ok(anchor),

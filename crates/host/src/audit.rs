@@ -4,7 +4,7 @@ use amplifier_audit::{AnchorState, Log};
 use amplifier_core::Level;
 
 use crate::config::Config;
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::home::Home;
 use crate::notices::Notices;
 

@@ -11,7 +11,7 @@ use amplifier_modules::{COUNTER, Host, Scope, WAITER};
 use amplifier_process::sandbox::Sandbox;
 
 use crate::config::Config;
-use crate::error::{Context, Result, reasons};
+use crate::error::{ErrorContext, Result, reasons};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 use crate::protection::{self, ActiveSandbox, ProtectionPlan};
@@ -19,12 +19,12 @@ use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 /// Where a project has its bundle.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Hooks that are there without a bundle: none of a bundle can pass for them.
-const TAKEN: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
+const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
 
 /// The bundle that a program names, as all that a session has. A hook with the name of one that is there without a bundle is renamed, so that no approval rule
 /// for the one answers for the other.
 pub fn alone(bundle: Loaded) -> Levels {
-    Levels::new([(BundleLevel::Named, bundle)], &TAKEN)
+    Levels::new([(BundleLevel::Named, bundle)], &RESERVED_HOOKS)
 }
 
 /// The bundles that there are.
@@ -63,11 +63,11 @@ impl Bundles {
     /// # Errors
     /// If a bundle of the person cannot be read, or there is a mistake in it.
     pub fn find(config: &Config, home: &Home) -> Result<Self, BundleError> {
-        let user = Some(home.user_bundle()).filter(|file| is_there(file));
-        let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !are_same(user, named)));
+        let user = Some(home.user_bundle()).filter(|file| exists(file));
+        let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !is_same_file(user, named)));
         let own = [user.as_deref(), named.as_deref()];
         let project = project_bundle(&config.workspace)
-            .filter(|project| !own.iter().flatten().any(|own| are_same(own, project)))
+            .filter(|project| !own.iter().flatten().any(|own| is_same_file(own, project)))
             .map(|file| Project::find(file, &home.trust_store()));
         let load = |file: Option<PathBuf>| file.as_deref().map(load).transpose();
         Ok(Self { user: load(user)?, named: load(named)?, project })
@@ -97,7 +97,7 @@ impl Bundles {
             (BundleLevel::Project, project),
             (BundleLevel::Named, self.named.as_ref()),
         ];
-        Levels::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &TAKEN)
+        Levels::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &RESERVED_HOOKS)
     }
 }
 
@@ -124,7 +124,7 @@ impl Project {
     }
 
     /// Why it cannot be used, where its file is named already; nothing if it can.
-    pub(crate) fn why_not(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         Some(format!("it {}", self.reason()?))
     }
 
@@ -221,7 +221,7 @@ pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox)
 /// If the workspace cannot be resolved.
 pub fn unpinned_host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
     let host = Host::new(scope(workspace)?);
-    Ok(host.sandbox(move |sandbox| protection::for_hook(sandbox, &protection, &active)))
+    Ok(host.sandbox(move |sandbox| protection::hook_sandbox(sandbox, &protection, &active)))
 }
 
 fn scope(workspace: &Path) -> Result<Scope> {
@@ -230,14 +230,14 @@ fn scope(workspace: &Path) -> Result<Scope> {
 
 /// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.
 pub fn project_bundle(folder: &Path) -> Option<PathBuf> {
-    Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| is_there(file))
+    Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| exists(file))
 }
 
 /// Also what cannot be read is there: it is an error, and not nothing.
-fn is_there(file: &Path) -> bool {
+fn exists(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 
-fn are_same(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }

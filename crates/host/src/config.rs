@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::anchors::AnchorConfig;
 use crate::environment::Environment;
-use crate::error::{Context, Result, usage};
+use crate::error::{ErrorContext, Result, usage};
 use crate::home::Home;
 use crate::model::ModelChoice;
 use crate::protection::SandboxSettings;
@@ -54,7 +54,7 @@ pub struct Overrides {
 /// What stands in the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct ConfigFile {
     provider: Option<String>,
     model: Option<String>,
     base_url: Option<String>,
@@ -72,17 +72,17 @@ struct File {
     mcp: BTreeMap<String, McpServer>,
 }
 
-impl File {
+impl ConfigFile {
     /// INVARIANT: names in the file begin at its folder. Begun at the one that is current, they would be what an agent works on, and that
     /// must not decide what the agent may do.
-    fn beside(self, folder: &Path) -> Result<Self> {
+    fn resolve_paths(self, folder: &Path) -> Result<Self> {
         // Nothing stays nothing.
         let place = |named: PathBuf| if named.as_os_str().is_empty() { named } else { folder.join(named) };
         Ok(Self {
             script: self.script.map(place),
             workspace: self.workspace.map(place),
             bundle: self.bundle.map(place),
-            anchors: self.anchors.into_iter().map(|anchor| anchor.beside(folder)).collect::<Result<_>>()?,
+            anchors: self.anchors.into_iter().map(|anchor| anchor.resolve_paths(folder)).collect::<Result<_>>()?,
             mcp: self.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect(),
             ..self
         })
@@ -104,7 +104,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A flag, or the environment variable in its place.
-    Given,
+    Override,
     /// A bundle.
     Bundle,
     /// The configuration file.
@@ -116,7 +116,7 @@ pub enum Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Given => "flag or environment",
+            Self::Override => "flag or environment",
             Self::Bundle => "bundle",
             Self::File => "configuration file",
             Self::Default => "default",
@@ -195,10 +195,10 @@ impl Config {
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
             // Nothing is ever allowed silently, so there is no word for that.
-            approvals: word("approvals", &approvals)?,
-            approval_timeout: seconds(&approval_timeout)?,
-            orchestrator: word("orchestrator", &orchestrator)?,
-            audit: word("audit", &audit)?,
+            approvals: parse_word("approvals", &approvals)?,
+            approval_timeout: parse_seconds(&approval_timeout)?,
+            orchestrator: parse_word("orchestrator", &orchestrator)?,
+            audit: parse_word("audit", &audit)?,
             anchors,
             is_confined: match confinement.as_str() {
                 "on" => true,
@@ -219,30 +219,31 @@ impl Config {
     /// Lays in what bundles say. A flag counts more, and so does the environment; what has to do with safety becomes stricter, never
     /// looser.
     #[must_use]
-    pub fn under(&self, levels: &Levels) -> Self {
+    pub fn with_bundles(&self, levels: &Levels) -> Self {
         let mut config = self.clone();
         let (session, tools) = (levels.settings(), levels.tools());
-        if let Some(kind) = session.orchestrator.filter(|_| !self.is_given("orchestrator")) {
+        if let Some(kind) = session.orchestrator.filter(|_| !self.is_overridden("orchestrator")) {
             config.orchestrator = match kind {
                 Loop::Basic => Orchestrator::Basic,
                 Loop::Streaming => Orchestrator::Streaming,
             };
-            config.laid_in("orchestrator", config.orchestrator.as_str());
+            config.set_from_bundle("orchestrator", config.orchestrator.as_str());
         }
         let stricter = session.approvals.filter(|approvals| *approvals > self.approvals);
-        if let Some(approvals) = stricter.filter(|_| !self.is_given("approvals")) {
+        if let Some(approvals) = stricter.filter(|_| !self.is_overridden("approvals")) {
             config.approvals = approvals;
-            config.laid_in("approvals", approvals.as_str());
+            config.set_from_bundle("approvals", approvals.as_str());
         }
-        if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_given("audit")) {
+        if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_overridden("audit")) {
             config.audit = audit;
-            config.laid_in("audit", audit.as_str());
+            config.set_from_bundle("audit", audit.as_str());
         }
         let timeout = session.approval_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let shorter = timeout.filter(|timeout| *timeout < self.approval_timeout && !self.is_given("approval_timeout"));
+        let shorter =
+            timeout.filter(|timeout| *timeout < self.approval_timeout && !self.is_overridden("approval_timeout"));
         if let Some(timeout) = shorter {
             config.approval_timeout = timeout;
-            config.laid_in("approval_timeout", &timeout.as_secs_f64().to_string());
+            config.set_from_bundle("approval_timeout", &timeout.as_secs_f64().to_string());
         }
         config.system = session.system.or(config.system);
         config.only = tools.only;
@@ -257,7 +258,7 @@ impl Config {
     /// # Errors
     /// If there is no such provider.
     pub fn model(&self, levels: &Levels, environment: &Environment) -> Result<ModelChoice> {
-        let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Given);
+        let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Override);
         let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
         let entry = match (given("provider"), given("script")) {
             (Some(asked), _) => levels.providers().find(|entry| entry.shown_name() == asked.value),
@@ -290,14 +291,14 @@ impl Config {
         self.settings.iter().find(|setting| setting.name == name)
     }
 
-    fn laid_in(&mut self, name: &str, value: &str) {
+    fn set_from_bundle(&mut self, name: &str, value: &str) {
         if let Some(setting) = self.settings.iter_mut().find(|setting| setting.name == name) {
             *setting = Setting { name: setting.name, value: value.to_owned(), source: Source::Bundle };
         }
     }
 
-    fn is_given(&self, name: &str) -> bool {
-        self.setting(name).is_some_and(|setting| setting.source == Source::Given)
+    fn is_overridden(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|setting| setting.source == Source::Override)
     }
 }
 
@@ -314,7 +315,7 @@ impl Settings {
         // A variable that is set to nothing is as good as none.
         let given = given.as_ref().filter(|value| !value.as_ref().is_empty());
         let (value, source) = match (given, file) {
-            (Some(given), _) => (given.clone(), Source::Given),
+            (Some(given), _) => (given.clone(), Source::Override),
             (None, Some(file)) => (file.clone(), Source::File),
             (None, None) => (T::from(default.to_owned()), Source::Default),
         };
@@ -324,26 +325,26 @@ impl Settings {
 }
 
 /// The largest configuration, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-fn read(path: &Path, is_named: bool) -> Result<File> {
-    let text = match read_regular_text(path, LARGEST) {
+fn read(path: &Path, is_named: bool) -> Result<ConfigFile> {
+    let text = match read_regular_text(path, MAX_CONFIG_BYTES) {
         Ok(text) => text,
         // Without a file there is nothing in it; but one that was named has to be there.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(File::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(ConfigFile::default()),
         Err(error) => return Err(error).with_context(|| format!("the configuration `{}`", path.display())),
     };
-    let file: File =
+    let file: ConfigFile =
         toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))?;
     let folder = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-    file.beside(&folder).with_context(|| format!("the configuration `{}`", path.display()))
+    file.resolve_paths(&folder).with_context(|| format!("the configuration `{}`", path.display()))
 }
 
-fn word<T: FromStr<Err = UnknownWord>>(setting: &str, text: &str) -> Result<T> {
+fn parse_word<T: FromStr<Err = UnknownWord>>(setting: &str, text: &str) -> Result<T> {
     text.parse().map_err(|unknown| usage(format!("`{setting}`: {unknown}")))
 }
 
-fn seconds(text: &str) -> Result<Duration> {
+fn parse_seconds(text: &str) -> Result<Duration> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
     match seconds {
         Some(Ok(seconds)) => Ok(seconds),

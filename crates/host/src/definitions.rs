@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::reasons;
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::home::Home;
 use crate::notices::Notices;
 
 /// The file of known definitions.
 #[derive(Clone, Debug)]
-pub struct Definitions {
+pub struct McpDefinitionStore {
     file: PathBuf,
 }
 
 /// One tool, by its name for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Known {
+struct KnownDefinition {
     /// The digest of the definition that allows count for.
     accepted: String,
     /// The digests of the parts that were seen last, so that a change is told once.
@@ -36,9 +36,9 @@ struct Known {
     input_schema: String,
 }
 
-type Tools = BTreeMap<String, Known>;
+type Tools = BTreeMap<String, KnownDefinition>;
 
-impl Definitions {
+impl McpDefinitionStore {
     /// Those of a person.
     pub fn new(home: &Home) -> Self {
         Self { file: home.mcp_tools() }
@@ -50,17 +50,17 @@ impl Definitions {
     /// # Errors
     /// If the file cannot be read or written.
     pub fn follow(&self, server: &McpServer, notices: &Notices) -> Result<()> {
-        let (known, told) = (self.clone(), notices.clone());
+        let (store, receiver) = (self.clone(), notices.clone());
         server.on_definition_change(move |tool| {
-            if let Err(error) = known.see(&tool, &told) {
-                told.message(Level::Error, "mcp", reasons(&error));
+            if let Err(error) = store.record_seen(&tool, &receiver) {
+                receiver.message(Level::Error, "mcp", reasons(&error));
             }
         });
-        server.definitions().iter().try_for_each(|tool| self.see(tool, notices))
+        server.definitions().iter().try_for_each(|tool| self.record_seen(tool, notices))
     }
 
     /// Notes what a server says about a tool, and tells the person if that has changed since it was seen last.
-    fn see(&self, tool: &McpToolDefinition, notices: &Notices) -> Result<()> {
+    fn record_seen(&self, tool: &McpToolDefinition, notices: &Notices) -> Result<()> {
         let McpToolDefinition { server, tool, name, definition } = tool;
         let McpDefinition { description, input_schema } = definition.clone();
         let description = McpDefinition { description, input_schema: Value::Null }.digest();
@@ -68,7 +68,7 @@ impl Definitions {
         let mut changed = Vec::new();
         self.change(|tools| {
             let accepted = definition.digest();
-            let known = tools.entry(name.clone()).or_insert_with(|| Known {
+            let known = tools.entry(name.clone()).or_insert_with(|| KnownDefinition {
                 accepted: accepted.clone(),
                 description: description.clone(),
                 input_schema: input_schema.clone(),

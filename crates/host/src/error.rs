@@ -102,13 +102,13 @@ pub fn reasons(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// Adds what failed to an error.
-pub(crate) trait Context<T> {
+pub(crate) trait ErrorContext<T> {
     fn context(self, what: impl Into<String>) -> Result<T>;
 
     fn with_context<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T>;
 }
 
-impl<T, E: Into<BoxError>> Context<T> for Result<T, E> {
+impl<T, E: Into<BoxError>> ErrorContext<T> for Result<T, E> {
     fn context(self, what: impl Into<String>) -> Result<T> {
         self.with_context(|| what)
     }
@@ -118,7 +118,7 @@ impl<T, E: Into<BoxError>> Context<T> for Result<T, E> {
     }
 }
 
-impl<T> Context<T> for Option<T> {
+impl<T> ErrorContext<T> for Option<T> {
     fn context(self, what: impl Into<String>) -> Result<T> {
         self.with_context(|| what)
     }

@@ -18,11 +18,11 @@ pub const CONFIRM: &str = "confirm";
 pub const PROTECT: &str = "protect";
 
 /// The priority of that hook: after guards and whatever else changes an action, so that its question describes what will run.
-const LAST: i64 = 1000;
+const CONFIRM_PRIORITY: i64 = 1000;
 
 /// Registers the guards. Their questions are open for that long, and name files as they are called in the workspace.
 pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
-    let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(LAST).on_error(OnError::Deny);
+    let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
     guard.run(move |event| confirm(&event, timeout, &workspace));
 }
 
@@ -33,7 +33,7 @@ pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) 
     let guard = hooks.hook(TOOL_PRE).named(PROTECT).priority(-100).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
         let command = event.text_at("/tool_input/command").filter(|_| event.tool_name() == "Bash")?;
-        let place = touched(command, &workspace, &home)?;
+        let place = protected_path_in(command, &workspace, &home)?;
         Some(HookResult::deny(format!(
             "tools cannot change `{place}`, which decides what they may do or records what they did"
         )))
@@ -41,7 +41,7 @@ pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) 
 }
 
 /// The protected place that a command may change.
-fn touched(command: &str, workspace: &Workspace, home: &str) -> Option<String> {
+fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option<String> {
     let Analysis { readonly, writes, .. } = analyse(command);
     if readonly {
         return None;
@@ -71,14 +71,14 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
         workspace.resolve(path).map_or_else(|_| path.to_owned(), |resolved| workspace.display(&resolved))
     };
     // "Allow always" is remembered by this text, so it names what is allowed.
-    let question = match event.tool_name() {
+    let prompt = match event.tool_name() {
         "Read" | "Glob" | "Grep" | "Todo" | "Task" => return None,
         "Bash" => format!("Run `{}`?", input("command")),
         "Write" => format!("Write to `{}`?", file()),
         "Edit" | "MultiEdit" => format!("Edit `{}`?", file()),
         other => format!("Use the tool `{other}`?"),
     };
-    let approval = Approval::new(question).options(["Allow once", "Allow always", "Deny"]).timeout(timeout);
+    let approval = Approval::new(prompt).options(["Allow once", "Allow always", "Deny"]).timeout(timeout);
     // A hook that asks about the same action has a better reason to.
     Some(HookResult::ask(approval.fallback()))
 }

@@ -7,7 +7,7 @@ use amplifier_modules::trust::TrustStore;
 use amplifier_process::HOME_VARIABLE;
 
 use crate::environment::Environment;
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 
 /// The folders of this program: what it keeps, and what the person configures.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Home {
     }
 
     /// For commands that can do without a home: a folder that is never there.
-    pub fn nowhere() -> Self {
+    pub fn nonexistent() -> Self {
         Self::at("/nonexistent")
     }
 

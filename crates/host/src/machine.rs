@@ -14,18 +14,18 @@ use tokio::time::timeout;
 
 use crate::BoxFuture;
 use crate::config::Config;
-use crate::error::{Context, Error, Result, bail, reasons};
+use crate::error::{Error, ErrorContext, Result, bail, reasons};
 use crate::home::Home;
 use crate::rule_store::ApprovalRuleStore;
 use crate::server_link::{LinkTarget, ServerLink, SessionCommands, run_remotely};
 use crate::session::{SessionBuilder, SessionParts};
 
 /// How often the files of approval rules are read for changes by others: a command, an editor.
-const RULES: Duration = Duration::from_secs(1);
+const RULE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The time that sessions have to end.
-const GRACE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause before the machine connects again.
-const PAUSE: Duration = Duration::from_millis(100);
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 type Handler = Box<dyn Fn(MachineRequest) -> BoxFuture<'static, MachineReply> + Send + Sync>;
 type LoadConfig = Box<dyn Fn(Option<PathBuf>) -> Result<Config> + Send + Sync>;
@@ -33,10 +33,10 @@ type LoadConfig = Box<dyn Fn(Option<PathBuf>) -> Result<Config> + Send + Sync>;
 /// A machine on which a server starts sessions. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Machine {
-    shared: Arc<Shared>,
+    state: Arc<MachineState>,
 }
 
-struct Shared {
+struct MachineState {
     home: Home,
     rules: ApprovalRuleStore,
     load: LoadConfig,
@@ -63,12 +63,14 @@ impl Machine {
     ) -> Self {
         let rules = ApprovalRuleStore::new(home.clone(), log.clone());
         let (running, ending) = (watch::Sender::new(0), watch::Sender::new(false));
-        Self { shared: Arc::new(Shared { home: home.clone(), rules, load: Box::new(load), other, running, ending }) }
+        Self {
+            state: Arc::new(MachineState { home: home.clone(), rules, load: Box::new(load), other, running, ending }),
+        }
     }
 
     /// Serves a server in the same process. `machine` leads to the server's end for machines, `sessions` to that for sessions.
     pub fn connect(&self, machine: PipeConnector, sessions: PipeConnector) -> MachineHandle {
-        let (news, rules) = watch::channel(RuleList::default());
+        let (changes, rules) = watch::channel(RuleList::default());
         let handler = self.clone();
         let serving = tokio::spawn(async move {
             loop {
@@ -76,18 +78,18 @@ impl Machine {
                 let handle = move |request| machine_of_call.clone().handle(request, sessions.clone());
                 let ended = serve_machine(machine.open(), rules.clone(), handle).await;
                 tracing::debug!(?ended, "the link of the machine has ended");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RECONNECT_DELAY).await;
             }
         });
         let watched = self.clone();
         let watching = tokio::spawn(async move {
             loop {
                 let machine = watched.clone();
-                let list = tokio::task::spawn_blocking(move || machine.shared.rules.list()).await;
+                let list = tokio::task::spawn_blocking(move || machine.state.rules.list()).await;
                 if let Ok(list) = list {
-                    news.send_if_modified(|known| std::mem::replace(known, list.clone()) != list);
+                    changes.send_if_modified(|known| std::mem::replace(known, list.clone()) != list);
                 }
-                tokio::time::sleep(RULES).await;
+                tokio::time::sleep(RULE_POLL_INTERVAL).await;
             }
         });
         MachineHandle { machine: self.clone(), tasks: [serving, watching] }
@@ -106,7 +108,7 @@ impl Machine {
             MachineRequest::ListRules => self.in_files(|rules| Ok(MachineReply::Rules(rules.list()))).await,
             MachineRequest::AddRule { rule } => self.in_files(move |rules| add_rule(rules, rule)).await,
             MachineRequest::RevokeRule { rule, by } => self.in_files(move |rules| revoke_rule(rules, &rule, &by)).await,
-            request => Ok((self.shared.other)(request).await),
+            request => Ok((self.state.other)(request).await),
         };
         reply.unwrap_or_else(|error| MachineReply::Failed { error: reasons(&error) })
     }
@@ -117,12 +119,12 @@ impl Machine {
         work: impl FnOnce(&ApprovalRuleStore) -> Result<MachineReply> + Send + 'static,
     ) -> Result<MachineReply> {
         let machine = self.clone();
-        tokio::task::spawn_blocking(move || work(&machine.shared.rules)).await.map_err(Error::other)?
+        tokio::task::spawn_blocking(move || work(&machine.state.rules)).await.map_err(Error::other)?
     }
 
     /// Returns the configuration of a session in a folder.
     fn config(&self, workspace: Option<String>) -> Result<Config> {
-        (self.shared.load)(workspace_folder(workspace)?)
+        (self.state.load)(workspace_folder(workspace)?)
     }
 
     /// Starts a session that takes its prompts from the server, and returns its id.
@@ -134,22 +136,22 @@ impl Machine {
     ) -> Result<String> {
         let config = self.config(workspace)?;
         let cancel = Cancel::default();
-        let parts = SessionBuilder::new(&config, &self.shared.home).cancel(&cancel).in_server(true).build().await?;
+        let parts = SessionBuilder::new(&config, &self.state.home).cancel(&cancel).in_server(true).build().await?;
         let link = ServerLink::open(parts.policy.link_options(), &LinkTarget::Pipe(server), false);
         let client = link.client.clone();
         let SessionParts { builder, policy, servers, .. } = parts.approvals(client.clone());
-        let (tell, started) = oneshot::channel();
-        let mut running = RunningSession::enter(&self.shared);
+        let (report, started) = oneshot::channel();
+        let mut running = RunningSession::enter(&self.state);
         tokio::spawn(async move {
             let session = match builder.start().await {
                 Ok(session) => session,
                 Err(error) => {
                     // Whoever asked has an id already if a hook has requested an approval; then the record says why.
-                    let _ = tell.send(Err(Error::other(error)));
+                    let _ = report.send(Err(Error::other(error)));
                     return link.close("error").await;
                 }
             };
-            let _ = tell.send(Ok(session.id().to_owned()));
+            let _ = report.send(Ok(session.id().to_owned()));
             link.started(&session);
             let ended = run(session, link, &mut running, &cancel, prompt).await;
             drop(servers);
@@ -185,12 +187,12 @@ async fn run(
 
 /// Counts a session while it runs.
 struct RunningSession {
-    machine: Arc<Shared>,
+    machine: Arc<MachineState>,
     ending: watch::Receiver<bool>,
 }
 
 impl RunningSession {
-    fn enter(machine: &Arc<Shared>) -> Self {
+    fn enter(machine: &Arc<MachineState>) -> Self {
         machine.running.send_modify(|running| *running += 1);
         Self { machine: machine.clone(), ending: machine.ending.subscribe() }
     }
@@ -205,10 +207,10 @@ impl Drop for RunningSession {
 impl MachineHandle {
     /// Ends all sessions, and waits until they have an end in the audit log, for five seconds at most.
     pub async fn end(self) {
-        let shared = &self.machine.shared;
-        shared.ending.send_replace(true);
-        let mut running = shared.running.subscribe();
-        if timeout(GRACE, running.wait_for(|running| *running == 0)).await.is_err() {
+        let state = &self.machine.state;
+        state.ending.send_replace(true);
+        let mut running = state.running.subscribe();
+        if timeout(END_TIMEOUT, running.wait_for(|running| *running == 0)).await.is_err() {
             tracing::warn!("sessions in the server did not end in time");
         }
     }

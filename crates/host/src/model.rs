@@ -27,7 +27,7 @@ pub enum ModelChoice {
     /// A file.
     Script(PathBuf),
     /// Nobody: nothing is configured.
-    Nobody,
+    Unconfigured,
 }
 
 /// Without the key.
@@ -39,7 +39,7 @@ impl fmt::Debug for ModelChoice {
                 write!(f, "Remote {{ kind: {kind}, model: {model:?}, base_url: {base_url:?}, key: {key:?} }}")
             }
             Self::Script(file) => f.debug_tuple("Script").field(file).finish(),
-            Self::Nobody => f.write_str("Nobody"),
+            Self::Unconfigured => f.write_str("Unconfigured"),
         }
     }
 }
@@ -75,7 +75,7 @@ impl ModelChoice {
                 ))
             })?),
         };
-        let Some(kind) = kind else { return Ok(Self::Nobody) };
+        let Some(kind) = kind else { return Ok(Self::Unconfigured) };
         let default_model = match kind {
             Kind::Anthropic => "claude-sonnet-4-5",
             Kind::OpenAi => "gpt-5",
@@ -91,7 +91,7 @@ impl ModelChoice {
     /// If no model is configured, its key is missing, or the script cannot be read.
     pub fn provider(self) -> Result<Arc<dyn Provider>> {
         match self {
-            Self::Nobody => bail!("{NO_MODEL}"),
+            Self::Unconfigured => bail!("{NO_MODEL}"),
             Self::Script(file) => Ok(Arc::new(ScriptedProvider::new(Script::load(&file).map_err(Error::other)?))),
             Self::Remote { kind, model, base_url, key } => {
                 if key.is_none() && base_url.is_none() {

@@ -11,7 +11,7 @@ use amplifier_modules::bundle::Levels;
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::guards::{self, DenyAllApprovals};
 use crate::home::Home;
 use crate::notices::Notices;
@@ -99,10 +99,10 @@ impl PolicyBuilder {
             .with_context(|| format!("the workspace `{}` cannot be used", self.config.workspace.display()))?;
         let log = self.log(&mut bundles).await?;
         let levels = bundles.levels();
-        let config = self.config.under(&levels);
-        let rules = ApprovalRuleFiles::at(&self.home, &config.workspace)?;
+        let config = self.config.with_bundles(&levels);
+        let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?;
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
-        let workspace = protection.of_files(workspace).sandboxed(sandbox.sandbox.clone());
+        let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
         let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
         let (store, notices) = (self.home.sessions(), self.notices.clone());
         let host = host.name_session(move |id, name| {
@@ -123,7 +123,7 @@ impl PolicyBuilder {
 
     /// Opens the audit log, and decides whether the project's bundle is used, which is recorded there.
     async fn log(&self, bundles: &mut Bundles) -> Result<Log> {
-        let before = self.config.under(&bundles.levels());
+        let before = self.config.with_bundles(&bundles.levels());
         let log = open_log(&before, &self.home)?;
         if let Some(what) = log.status().breach {
             let hint = "`amplifier audit verify` says what can still be believed";
@@ -133,8 +133,8 @@ impl PolicyBuilder {
         let Some(project) = &mut bundles.project else { return Ok(log) };
         let prompt = self.prompt.as_deref().filter(|_| before.approvals != ApprovalMode::Deny);
         let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
-        trust::settle(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
-        let after = self.config.under(&bundles.levels());
+        trust::decide(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
+        let after = self.config.with_bundles(&bundles.levels());
         if after.audit == before.audit {
             return Ok(log);
         }

@@ -126,7 +126,7 @@ impl SessionFiles {
         let (file, bundle, pinned) = self.project.as_ref()?;
         let problem = match &bundles.project {
             Some(Project { state: ProjectTrust::Trusted(..), .. }) => return None,
-            Some(project) => BundleError::whole(file, project.why_not().unwrap_or_default()),
+            Some(project) => BundleError::whole(file, project.problem().unwrap_or_default()),
             None => missing(file),
         };
         let state = ProjectTrust::Trusted(bundle.clone(), pinned.clone());

@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
-use crate::definitions::Definitions;
+use crate::definitions::McpDefinitionStore;
 use crate::error::reasons;
-use crate::error::{Context, Result, bail};
+use crate::error::{ErrorContext, Result, bail};
 use crate::home::Home;
 
 /// The name of the file with the answers of a project.
-const FILE: &str = "approvals.json";
+const RULES_FILE: &str = "approvals.json";
 /// The name of the file that says which project it is.
-const PATH: &str = "path";
+const PROJECT_PATH_FILE: &str = "path";
 
 /// The largest file of rules, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// What holds in a folder: the person's answers, and those for the project.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct ApprovalRuleFiles {
     home: Home,
     project: PathBuf,
     /// What stood in the files at first.
-    first: ApprovalRules,
+    initial: ApprovalRules,
 }
 
 impl ApprovalRuleFiles {
@@ -44,22 +44,22 @@ impl ApprovalRuleFiles {
     ///
     /// # Errors
     /// If they cannot be read, or there is no such folder.
-    pub fn at(home: &Home, workspace: &Path) -> Result<Self> {
+    pub fn for_workspace(home: &Home, workspace: &Path) -> Result<Self> {
         let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
-        let mut rules = Self { home: home.clone(), project, first: ApprovalRules::default() };
-        rules.first = rules.read()?;
+        let mut rules = Self { home: home.clone(), project, initial: ApprovalRules::default() };
+        rules.initial = rules.read()?;
         Ok(rules)
     }
 
     /// What stands in the files now.
     fn read(&self) -> Result<ApprovalRules> {
-        let person = answers(&self.home.approval_rules())?;
+        let person = read_rules(&self.home.approval_rules())?;
         let folder = folder_of(&self.home, &self.project);
         if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(person);
         }
         check_path(&folder, &self.project)?;
-        Ok(person.and(answers(&folder.join(FILE))?))
+        Ok(person.and(read_rules(&folder.join(RULES_FILE))?))
     }
 }
 
@@ -67,26 +67,26 @@ impl ApprovalRuleSource for ApprovalRuleFiles {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         let rules = self.clone();
         // A file that cannot be read may hold a no.
-        aside(move || rules.read()).await
+        run_blocking(move || rules.read()).await
     }
 
     fn read_before(&self) -> ApprovalRules {
-        self.first.clone()
+        self.initial.clone()
     }
 
     async fn covers_definition(&self, tool: &ToolDefinition) -> Result<bool, PortError> {
-        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
-        aside(move || definitions.covers(&tool)).await
+        let (definitions, tool) = (McpDefinitionStore::new(&self.home), tool.clone());
+        run_blocking(move || definitions.covers(&tool)).await
     }
 
     async fn accept_definition(&self, tool: &ToolDefinition) -> Result<(), PortError> {
-        let (definitions, tool) = (Definitions::new(&self.home), tool.clone());
-        aside(move || definitions.accept(&tool)).await
+        let (definitions, tool) = (McpDefinitionStore::new(&self.home), tool.clone());
+        run_blocking(move || definitions.accept(&tool)).await
     }
 }
 
 /// Reads or writes files without holding up the others on the thread, as far as there is a runtime.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T, PortError> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T, PortError> {
     let done = match Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await?,
         Err(_) => work(),
@@ -107,7 +107,7 @@ pub struct RuleFile {
 
 impl RuleFile {
     /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
-    pub fn each(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
+    pub fn read_all(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
         let person = home.approval_rules();
         let mut all = vec![(person.clone(), Self::read(person, None))];
         let folder = home.projects();
@@ -120,8 +120,8 @@ impl RuleFile {
                     match entry {
                         // Nothing else is looked into when a session asks what holds.
                         Ok(entry) if is_folder_name(&entry.file_name()) => {
-                            let file = entry.path().join(FILE);
-                            all.push((file, Self::in_folder(&entry.path())));
+                            let file = entry.path().join(RULES_FILE);
+                            all.push((file, Self::read_folder(&entry.path())));
                         }
                         Ok(_) => {}
                         Err(error) => all.push(unreadable(error)),
@@ -135,19 +135,19 @@ impl RuleFile {
     }
 
     /// The answers of the project that a folder is for.
-    fn in_folder(folder: &Path) -> Result<Self> {
-        let path = folder.join(PATH);
-        let project = read_regular(&path, LARGEST).with_context(|| named(&path))?;
+    fn read_folder(folder: &Path) -> Result<Self> {
+        let path = folder.join(PROJECT_PATH_FILE);
+        let project = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
         let project = os_string(&project).map(PathBuf::from);
-        let project = project.with_context(|| format!("{} is not the path of a folder here", named(&path)))?;
+        let project = project.with_context(|| format!("{} is not the path of a folder here", quoted_path(&path)))?;
         check_path(folder, &project)?;
-        Self::read(folder.join(FILE), Some(project))
+        Self::read(folder.join(RULES_FILE), Some(project))
     }
 
     fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
-        let Some(text) = read_if_there(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
+        let Some(text) = read_if_exists(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
         ApprovalRules::from_json(&text)?;
-        let Entries(rules) = serde_json::from_str(&text)?;
+        let RuleEntries(rules) = serde_json::from_str(&text)?;
         Ok(Self { file, project, rules })
     }
 
@@ -155,7 +155,7 @@ impl RuleFile {
     fn write(&self) -> Result<()> {
         // Where a link leads to, so that the link stays.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
-        let text = serde_json::to_vec_pretty(&Entries(self.rules.clone()))?;
+        let text = serde_json::to_vec_pretty(&RuleEntries(self.rules.clone()))?;
         Ok(write_atomic(&file, &text, Durability::Synced)?)
     }
 }
@@ -176,11 +176,13 @@ impl ApprovalRuleStore {
     /// Returns the rules of every file: the user's, and those of every project; and the files that cannot be read.
     pub fn list(&self) -> RuleList {
         let mut all = RuleList::default();
-        for (file, read) in RuleFile::each(&self.home) {
+        for (file, read) in RuleFile::read_all(&self.home) {
             match read {
                 Ok(RuleFile { project, rules, .. }) => {
                     let rules = rules.iter();
-                    all.rules.extend(rules.filter_map(|(rule, decision)| stored(project.as_deref(), rule, decision)));
+                    all.rules.extend(
+                        rules.filter_map(|(rule, decision)| rule_from_entry(project.as_deref(), rule, decision)),
+                    );
                 }
                 Err(error) => all
                     .unreadable
@@ -229,10 +231,10 @@ impl ApprovalRuleStore {
         let project = &rule.project;
         let name = match project {
             None => self.home.approval_rules(),
-            Some(project) => self.of_project(Path::new(project))?,
+            Some(project) => self.project_file(Path::new(project))?,
         };
         let project_path = project.as_ref().map(PathBuf::from);
-        let mut file = RuleFile::read(name.clone(), project_path).with_context(|| named(&name))?;
+        let mut file = RuleFile::read(name.clone(), project_path).with_context(|| quoted_path(&name))?;
         let entry = (rule.written(), rule.decision.to_string());
         if !change(&mut file, &entry) {
             return Ok(false);
@@ -241,24 +243,24 @@ impl ApprovalRuleStore {
         self.record(&json!({
             "approval_rule": { "rule": rule, "decision": decision, "project": project, "change": word, "by": by },
         }))?;
-        file.write().with_context(|| named(&name))?;
+        file.write().with_context(|| quoted_path(&name))?;
         Ok(true)
     }
 
     /// The file of a project, whose folder is made if it is missing.
-    fn of_project(&self, project: &Path) -> Result<PathBuf> {
+    fn project_file(&self, project: &Path) -> Result<PathBuf> {
         let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
         if !project.is_dir() {
             bail!("`{}` is no folder", project.display());
         }
         let folder = folder_of(&self.home, &project);
         create_private_folder(&folder)?;
-        let path = folder.join(PATH);
+        let path = folder.join(PROJECT_PATH_FILE);
         if !path.exists() {
             write_atomic(&path, project.as_os_str().as_encoded_bytes(), Durability::Synced)?;
         }
         check_path(&folder, &project)?;
-        Ok(folder.join(FILE))
+        Ok(folder.join(RULES_FILE))
     }
 
     fn lock(&self) -> Result<FileLock> {
@@ -279,7 +281,7 @@ impl ApprovalRuleStore {
 }
 
 /// A rule as it stands in a file.
-pub fn stored(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
+pub fn rule_from_entry(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
     let (hook, pattern) = rule.split_once(':')?;
     let project = project.map(|project| project.to_string_lossy().into_owned());
     let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
@@ -301,26 +303,26 @@ fn is_folder_name(name: &OsStr) -> bool {
 
 /// Fails unless the answers in a folder are for that project.
 fn check_path(folder: &Path, project: &Path) -> Result<()> {
-    let path = folder.join(PATH);
-    let said = read_regular(&path, LARGEST).with_context(|| named(&path))?;
-    let is_place = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
-    if said != project.as_os_str().as_encoded_bytes() || !is_place {
+    let path = folder.join(PROJECT_PATH_FILE);
+    let content = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
+    let is_own_folder = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
+    if content != project.as_os_str().as_encoded_bytes() || !is_own_folder {
         bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
     }
     Ok(())
 }
 
 /// The answers in a file. Only one that is not there holds none: one that cannot be read may hold a no.
-fn answers(file: &Path) -> Result<ApprovalRules> {
-    let text = read_if_there(file).with_context(|| named(file))?;
+fn read_rules(file: &Path) -> Result<ApprovalRules> {
+    let text = read_if_exists(file).with_context(|| quoted_path(file))?;
     text.map_or_else(
         || Ok(ApprovalRules::default()),
-        |text| ApprovalRules::from_json(&text).with_context(|| named(file)),
+        |text| ApprovalRules::from_json(&text).with_context(|| quoted_path(file)),
     )
 }
 
-fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
-    match read_regular_text(file, LARGEST) {
+fn read_if_exists(file: &Path) -> std::io::Result<Option<String>> {
+    match read_regular_text(file, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -328,38 +330,38 @@ fn read_if_there(file: &Path) -> std::io::Result<Option<String>> {
 }
 
 /// The file as it is called in a text.
-pub fn named(file: &Path) -> String {
+pub fn quoted_path(file: &Path) -> String {
     format!("`{}`", file.display())
 }
 
 /// The rules as they stand in a file: one that stands twice, once with each answer, counts as both.
-struct Entries(Vec<(String, String)>);
+struct RuleEntries(Vec<(String, String)>);
 
-impl<'de> Deserialize<'de> for Entries {
+impl<'de> Deserialize<'de> for RuleEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
+        struct RuleEntriesVisitor;
 
-        impl<'de> Visitor<'de> for All {
-            type Value = Entries;
+        impl<'de> Visitor<'de> for RuleEntriesVisitor {
+            type Value = RuleEntries;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object of rules")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RuleEntries, A::Error> {
                 let mut rules = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     rules.push(entry);
                 }
-                Ok(Entries(rules))
+                Ok(RuleEntries(rules))
             }
         }
 
-        deserializer.deserialize_map(All)
+        deserializer.deserialize_map(RuleEntriesVisitor)
     }
 }
 
-impl Serialize for Entries {
+impl Serialize for RuleEntries {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(rule, decision)| (rule, decision)))
     }

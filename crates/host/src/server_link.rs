@@ -92,7 +92,7 @@ impl ServerLink {
         let cancel = cancel.clone();
         let task = tokio::spawn(async move {
             while let Some(command) = commands.recv().await {
-                obey(&command, &cancel);
+                apply_command(&command, &cancel);
                 received(command);
             }
         });
@@ -101,12 +101,12 @@ impl ServerLink {
 
     /// Ends the link after the session.
     pub async fn close(self, reason: &str) {
-        self.link.bye(reason).await;
+        self.link.close(reason).await;
     }
 }
 
 /// Stops the running turn if the command says so.
-fn obey(command: &Command, cancel: &Cancel) {
+fn apply_command(command: &Command, cancel: &Cancel) {
     match command {
         Command::Interrupt => _ = cancel.request(),
         Command::End => {
@@ -134,7 +134,7 @@ impl RemoteControl {
     /// Ends the link after the session.
     pub async fn close(self, reason: &str) {
         self.task.abort();
-        self.link.bye(reason).await;
+        self.link.close(reason).await;
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn run_remotely(
                     break;
                 }
                 command = commands.next(), if !is_over => {
-                    obey(&command, cancel);
+                    apply_command(&command, cancel);
                     match command {
                         // The server sends no prompt to a session that is busy; one that crossed its path comes next.
                         Command::Prompt(text) => next = Some(text),

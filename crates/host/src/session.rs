@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::bundles::Bundles;
 use crate::config::{ApprovalMode, Config};
-use crate::definitions::Definitions;
+use crate::definitions::McpDefinitionStore;
 use crate::error::{Error, Result};
 use crate::guards::DenyAllApprovals;
 use crate::home::Home;
@@ -20,12 +20,12 @@ use crate::policy::Policy;
 use crate::trust::TrustPrompt;
 
 /// The system prompt unless another is configured.
-const SYSTEM: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
+const DEFAULT_SYSTEM_PROMPT: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
 What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
 around it; say so, and go on with what is allowed.";
 
 /// The tool with which an agent delegates: it is part of every session.
-const TASK: &str = "Task";
+const TASK_TOOL: &str = "Task";
 
 /// Builds a session from configuration, in phases: model, policy (bundles, log, trust, protection), tools, session.
 #[must_use = "call `build` to build the session"]
@@ -129,7 +129,7 @@ impl<'a> SessionBuilder<'a> {
         let builder = Session::builder(provider)
             .hooks(policy.hooks().clone())
             .tools(tools)
-            .system(config.system.as_deref().unwrap_or(SYSTEM))
+            .system(config.system.as_deref().unwrap_or(DEFAULT_SYSTEM_PROMPT))
             .approval_rules(policy.rules().clone())
             .audit(policy.log().clone())
             .config(policy.limits().clone())
@@ -165,7 +165,7 @@ async fn tools(policy: &Policy) -> Result<(Vec<Arc<dyn Tool>>, Vec<McpServer>)> 
         let McpProgram { command, args, env } = server;
         let server = McpServer::start_in(&policy.sandbox().sandbox, name, command, args, env).await;
         let server = server.map_err(Error::other)?;
-        Definitions::new(policy.home()).follow(&server, policy.notices())?;
+        McpDefinitionStore::new(policy.home()).follow(&server, policy.notices())?;
         tools.extend(server.tools());
         servers.push(server);
     }
@@ -174,5 +174,5 @@ async fn tools(policy: &Policy) -> Result<(Vec<Arc<dyn Tool>>, Vec<McpServer>)> 
 
 /// Returns the names of the tools of a session without MCP servers.
 pub fn tool_names(workspace: &Workspace) -> Vec<String> {
-    standard(workspace).iter().map(|tool| tool.spec().name).chain([TASK.to_owned()]).collect()
+    standard(workspace).iter().map(|tool| tool.spec().name).chain([TASK_TOOL.to_owned()]).collect()
 }

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use crate::bundles::{Project, ProjectTrust};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::notices::Notices;
 
 /// Asks the user whether to trust the bundle of a project.
@@ -51,7 +51,7 @@ pub enum TrustAnswer {
 ///
 /// # Errors
 /// If it cannot be recorded or kept, or the user cannot be asked any more.
-pub async fn settle(
+pub async fn decide(
     project: &mut Project,
     store: &TrustStore,
     log: &Log,

@@ -44,7 +44,7 @@ impl FromStr for ApprovalId {
     fn from_str(text: &str) -> Result<Self, InvalidApprovalId> {
         let parts: Vec<&str> = text.split('.').collect();
         match parts[..] {
-            [session, run, number] if is_id(session) && is_id(run) => match number.parse() {
+            [session, run, number] if is_valid_id(session) && is_valid_id(run) => match number.parse() {
                 // Another spelling of the number would be another text for the same request.
                 Ok(parsed) if format!("{parsed}") == number => Ok(Self::new(session, run, parsed)),
                 _ => Err(InvalidApprovalId(text.to_owned())),
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for ApprovalId {
 }
 
 /// Returns `true` if the text can be the id of a session or of a run.
-pub fn is_id(text: &str) -> bool {
+pub fn is_valid_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
@@ -104,9 +104,9 @@ pub struct OpenApproval {
 }
 
 /// A longer request is listed without the lines of its preview.
-const BRIEF: usize = 16 << 10;
+const BRIEF_BYTES: usize = 16 << 10;
 
-fn truncated(text: &str, most: usize) -> String {
+fn truncate(text: &str, most: usize) -> String {
     truncate_bytes(text, most).into_owned()
 }
 
@@ -132,7 +132,7 @@ impl OpenApproval {
 
     /// Returns `true` if the request offers an answer that lasts and allows, or that lasts and denies. A request that stands for more than it
     /// shows offers neither.
-    pub fn offers_lasting(&self, allows: bool) -> bool {
+    pub fn offers_rule(&self, allows: bool) -> bool {
         let lasting = if allows { Effect::AllowAlways } else { Effect::DenyAlways };
         self.options.iter().any(|option| option.effect == lasting)
     }
@@ -149,15 +149,15 @@ impl OpenApproval {
 
     /// Returns the request as lists have it: a long one without the lines of its preview.
     pub fn brief(&self) -> Self {
-        if self.weight() <= BRIEF {
+        if self.weight() <= BRIEF_BYTES {
             return self.clone();
         }
         let ActionPreview { title, target, summary, warnings, fields, .. } = &self.preview;
-        let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| truncated(warning, 500)).collect();
+        let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| truncate(warning, 500)).collect();
         warnings.push("it is too long for a list: look at the whole question before you answer it".to_owned());
         let fields = fields.iter().take(10);
         let fields =
-            fields.map(|field| PreviewField { name: truncated(&field.name, 100), value: truncated(&field.value, 500) });
+            fields.map(|field| PreviewField { name: truncate(&field.name, 100), value: truncate(&field.value, 500) });
         let preview = ActionPreview {
             title: title.clone(),
             target: target.clone(),
@@ -206,16 +206,16 @@ impl OpenApproval {
             "there is no room for all of this question here: it can be denied here, or answered at its terminal";
         let ActionPreview { title, target, summary, .. } = &self.preview;
         let preview = ActionPreview {
-            title: truncated(title, 500),
-            target: target.as_ref().map(|target| truncated(target, 500)),
+            title: truncate(title, 500),
+            target: target.as_ref().map(|target| truncate(target, 500)),
             summary: summary.clone(),
             warnings: vec![warning.to_owned()],
             truncated: true,
             ..ActionPreview::default()
         };
         let mut withheld = self.with_preview(preview);
-        withheld.prompt = truncated(&self.prompt, 500);
-        withheld.reason = self.reason.as_ref().map(|reason| truncated(reason, 500));
+        withheld.prompt = truncate(&self.prompt, 500);
+        withheld.reason = self.reason.as_ref().map(|reason| truncate(reason, 500));
         withheld.options.retain(|option| !option.effect.allows());
         withheld
     }
@@ -227,13 +227,13 @@ impl OpenApproval {
     }
 
     /// Returns the reason why an answer cannot be given, if there is one.
-    pub fn rejects(&self, label: &str, scope: AnswerScope) -> Option<String> {
+    pub fn rejection(&self, label: &str, scope: AnswerScope) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
-            return Some(not_offered(label, self.options.iter().map(|option| option.label.as_str())));
+            return Some(invalid_option(label, self.options.iter().map(|option| option.label.as_str())));
         };
         match scope {
             AnswerScope::Once => None,
-            AnswerScope::Project if !self.offers_lasting(option.effect.allows()) => {
+            AnswerScope::Project if !self.offers_rule(option.effect.allows()) => {
                 Some("the question offers no such answer that lasts; answer for once".to_owned())
             }
             AnswerScope::Project if self.prompt.contains('*') => Some(
@@ -245,7 +245,7 @@ impl OpenApproval {
 }
 
 /// Returns the reason why an answer that is none of the options cannot be given.
-pub fn not_offered<'a>(label: &str, options: impl Iterator<Item = &'a str>) -> String {
+pub fn invalid_option<'a>(label: &str, options: impl Iterator<Item = &'a str>) -> String {
     let options: Vec<String> = options.map(|option| format!("`{option}`")).collect();
     format!("`{label}` is none of {}", options.join(", "))
 }

@@ -11,11 +11,13 @@ mod machine;
 mod message;
 mod transport;
 
-pub use approval::{AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, is_id, not_offered};
+pub use approval::{
+    AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, invalid_option, is_valid_id,
+};
 pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
 pub use machine::{
     DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile,
     serve_machine,
 };
 pub use message::{AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
-pub use transport::{LONGEST, Lines, PipeConnector, SOCKET, is_open, write};
+pub use transport::{Lines, MAX_LINE_BYTES, PipeConnector, SOCKET, is_open, write};

@@ -6,16 +6,16 @@ use amplifier_core::text::{truncate_bytes, truncate_chars};
 use amplifier_core::{ActionPreview, Effect};
 
 use crate::approval::OpenApproval;
-use crate::transport::LONGEST;
+use crate::transport::MAX_LINE_BYTES;
 
 /// The longest prompt and reason, in bytes.
-const TEXT: usize = ActionPreview::LARGEST_TEXT;
+const MAX_TEXT_BYTES: usize = ActionPreview::LARGEST_TEXT;
 
 /// Cuts what is too large for people and lines, and says so where it is seen.
-pub(crate) fn fit(mut approval: OpenApproval) -> OpenApproval {
+pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
     let mut is_cut = false;
     let mut cut = |text: &mut String| {
-        if let Cow::Owned(short) = truncate_bytes(text, TEXT) {
+        if let Cow::Owned(short) = truncate_bytes(text, MAX_TEXT_BYTES) {
             *text = short;
             is_cut = true;
         }
@@ -31,7 +31,7 @@ pub(crate) fn fit(mut approval: OpenApproval) -> OpenApproval {
         approval.request.preview = approval.request.preview.too_large();
     }
     // Characters that JSON escapes take up to six times their room, and a preview may come from elsewhere.
-    if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > LONGEST / 2) {
+    if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > MAX_LINE_BYTES / 2) {
         let ActionPreview { title, target, summary, .. } = approval.request.preview;
         let brief = |text: String| truncate_chars(&text, 500).into_owned();
         let (title, target, summary) = (brief(title), target.map(brief), summary.map(brief));
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> OpenApproval {
+    fn request() -> OpenApproval {
         let question = json!({
             "id": "s.r.1", "number": 1, "session": "s", "workspace": "/", "hook": "guard", "event": "tool:pre", "prompt": "Run it?", "options": [],
             "created_at": "2026-01-01T00:00:00Z", "deadline": "2026-01-01T00:05:00Z", "timeout_s": 300.0, "default": "deny",
@@ -57,21 +57,21 @@ mod tests {
     }
 
     fn with(change: impl FnOnce(&mut OpenApproval)) -> OpenApproval {
-        let mut approval = asked();
+        let mut approval = request();
         change(&mut approval);
         approval
     }
 
     #[test]
     fn what_is_left_out_is_told() {
-        assert_eq!(fit(asked()), asked());
-        let long = fit(with(|request| request.prompt = "x".repeat(TEXT + 1)));
-        assert_eq!((long.prompt.len(), long.preview.truncated), (TEXT + "…".len(), true));
+        assert_eq!(truncate_request(request()), request());
+        let long = truncate_request(with(|request| request.prompt = "x".repeat(MAX_TEXT_BYTES + 1)));
+        assert_eq!((long.prompt.len(), long.preview.truncated), (MAX_TEXT_BYTES + "…".len(), true));
         assert_eq!(long.preview.warnings, [ActionPreview::TOO_LARGE]);
         // A line of the link is no longer than this, however the text is escaped.
-        let row = PreviewRow::new(PreviewRowKind::Plain, "\u{1}".repeat(LONGEST / 6));
+        let row = PreviewRow::new(PreviewRowKind::Plain, "\u{1}".repeat(MAX_LINE_BYTES / 6));
         let preview = ActionPreview { body: vec![row], ..ActionPreview::new("Deploy") };
-        let left = fit(with(|request| request.preview = preview)).preview.clone();
+        let left = truncate_request(with(|request| request.preview = preview)).preview.clone();
         assert_eq!(left, ActionPreview::new("Deploy").too_large());
     }
 }

@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::message::VERSION;
-use crate::transport::{LONGEST, Lines, write};
+use crate::transport::{Lines, MAX_LINE_BYTES, write};
 
 /// The number of replies that wait for a server that does not read.
-const REPLIES: usize = 64;
+const REPLY_QUEUE: usize = 64;
 
 /// A message of a machine to the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ where
     let mut to = BufWriter::new(to);
     let handle = Arc::new(handle);
     write(&mut to, &MachineMessage::Hello { version: VERSION }).await?;
-    let (send, mut replies) = mpsc::channel::<MachineMessage>(REPLIES);
+    let (send, mut replies) = mpsc::channel::<MachineMessage>(REPLY_QUEUE);
     let mut running = JoinSet::new();
     loop {
         while running.try_join_next().is_some() {}
@@ -214,7 +214,7 @@ where
                 let Some(MachineCall { reference, request }) = call? else { return Ok(()) };
                 let (handle, send) = (handle.clone(), send.clone());
                 running.spawn(async move {
-                    let reply = Box::new(fitting(handle(request).await));
+                    let reply = Box::new(limit_reply(handle(request).await));
                     // The connection may be gone.
                     let _ = send.send(MachineMessage::Reply { reference, reply }).await;
                 });
@@ -229,11 +229,11 @@ where
 }
 
 /// A line has a largest size.
-fn fitting(reply: MachineReply) -> MachineReply {
+fn limit_reply(reply: MachineReply) -> MachineReply {
     match serde_json::to_vec(&reply) {
-        Ok(line) if line.len() < LONGEST - 100 => reply,
+        Ok(line) if line.len() < MAX_LINE_BYTES - 100 => reply,
         Ok(line) => MachineReply::Failed {
-            error: format!("the result is too large: {} bytes of at most {LONGEST}", line.len()),
+            error: format!("the result is too large: {} bytes of at most {MAX_LINE_BYTES}", line.len()),
         },
         Err(error) => MachineReply::Failed { error: error.to_string() },
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 /// The name of the socket in the folder of the server.
 pub const SOCKET: &str = "socket";
 /// The longest line, in bytes.
-pub const LONGEST: usize = 4 << 20;
+pub const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// Returns `true` if a server listens in that folder.
 pub fn is_open(folder: &Path) -> bool {
@@ -69,13 +69,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// # Errors
     /// If it cannot be read, is too long, or is no message.
     pub async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let left = (LONGEST + 1).saturating_sub(self.line.len()) as u64;
+        let left = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len()) as u64;
         (&mut self.from).take(left).read_until(b'\n', &mut self.line).await?;
         let line = std::mem::take(&mut self.line);
         match line.strip_suffix(b"\n") {
             Some(line) => Ok(Some(serde_json::from_slice(line)?)),
             None if line.is_empty() => Ok(None),
-            None if line.len() > LONGEST => Err(io::Error::other("a line is too long")),
+            None if line.len() > MAX_LINE_BYTES => Err(io::Error::other("a line is too long")),
             // The other end went away in the middle of it.
             None => Ok(None),
         }

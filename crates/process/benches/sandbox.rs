@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use amplifier_process::sandbox::{Policy, Sandbox};
+use amplifier_process::sandbox::{Sandbox, SandboxPolicy};
 use amplifier_process::{Command, Environment};
 
 const ROUNDS: usize = 200;
@@ -31,17 +31,17 @@ async fn measure(starter: &[OsString]) -> Result<()> {
         Ok(path)
     };
     // About as many as a session protects.
-    let policy = Policy {
+    let policy = SandboxPolicy {
         read_only: (0..20).map(|number| made(format!("read-only-{number}"))).collect::<Result<_>>()?,
         hidden: (0..10).map(|number| made(format!("hidden-{number}"))).collect::<Result<_>>()?,
-        ..Policy::default()
+        ..SandboxPolicy::default()
     };
-    let ready = policy.launcher(starter)?;
+    let ready = policy.namespace_sandbox(starter)?;
     let mut contenders = vec![
         ("without a sandbox", Sandbox::default()),
         ("sandbox, made before", ready.clone()),
         ("sandbox, made now", Sandbox::through(ready.words())),
-        ("session of its own only", Policy::session_launcher(starter)),
+        ("session of its own only", SandboxPolicy::session_sandbox(starter)),
     ];
     if std::process::Command::new("bwrap").arg("--version").output().is_ok() {
         let mut words: Vec<OsString> =
@@ -63,13 +63,13 @@ async fn measure(starter: &[OsString]) -> Result<()> {
                 Command::new("bash", Environment::Commands).args(["-c", "true"]).without_input().sandbox(sandbox);
             let begun = Instant::now();
             let completed = command.run(&[], Duration::from_secs(10), 1024).await?;
-            let took = begun.elapsed();
+            let elapsed = begun.elapsed();
             if !completed.status.is_some_and(|status| status.success()) {
                 return Err(format!("it failed: {}", String::from_utf8_lossy(&completed.stderr.bytes)).into());
             }
             // The first ones fill caches.
             if round >= 5 {
-                times.push(took);
+                times.push(elapsed);
             }
         }
     }

@@ -99,7 +99,7 @@ impl Command {
     /// Ends its process group also if this process is killed. It takes a tiny shell, so it is for programs that are started seldom; in a sandbox, and on Windows, it does
     /// nothing.
     #[must_use]
-    pub fn ended_with_this_process(mut self) -> Self {
+    pub fn kill_with_parent(mut self) -> Self {
         self.is_watched = true;
         self
     }
@@ -122,7 +122,7 @@ impl Command {
     /// # Cancel safety
     /// Dropping the process kills it and all that descends from it.
     pub fn start(&self) -> io::Result<Process> {
-        if let Some(process) = self.sandbox.start_waiting(self) {
+        if let Some(process) = self.sandbox.start_prepared(self) {
             return Ok(process);
         }
         let words = self.words();
@@ -140,15 +140,19 @@ impl Command {
         for name in self.environment.removed() {
             command.env_remove(name);
         }
-        command
-            .envs(self.variables.iter().filter(|variable| !self.is_late(variable)).map(|(name, value)| (name, value)));
+        command.envs(
+            self.variables
+                .iter()
+                .filter(|variable| !self.is_loader_variable(variable))
+                .map(|(name, value)| (name, value)),
+        );
         let pipes = Pipes::open(self.has_input, self.is_merged)?;
-        let [stdin, stdout, stderr] = pipes.theirs;
+        let [stdin, stdout, stderr] = pipes.child_ends;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         let child = command.kill_on_drop(true).spawn()?;
         // The ends that the program has are closed here.
         drop(command);
-        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(ErrorKind::NotFound)?.watched_by(watcher);
+        let group = child.id().and_then(ProcessGroup::from_leader).ok_or(ErrorKind::NotFound)?.with_watcher(watcher);
         Ok(Process::new(group, child, None, pipes.stdin, pipes.stdout, pipes.stderr, self.sandbox.clone()))
     }
 
@@ -161,11 +165,12 @@ impl Command {
     /// The words of the sandbox, the command, and between them what sets the variables that a launcher must not see.
     fn words(&self) -> Vec<OsString> {
         let mut words = self.sandbox.words().to_vec();
-        let late = self.variables.iter().filter(|variable| self.is_late(variable));
-        let late: Vec<OsString> = late.map(|(name, value)| [name.as_os_str(), value].join(OsStr::new("="))).collect();
-        if !late.is_empty() {
+        let loader_variables = self.variables.iter().filter(|variable| self.is_loader_variable(variable));
+        let loader_variables: Vec<OsString> =
+            loader_variables.map(|(name, value)| [name.as_os_str(), value].join(OsStr::new("="))).collect();
+        if !loader_variables.is_empty() {
             words.push("/usr/bin/env".into());
-            words.extend(late);
+            words.extend(loader_variables);
         }
         words.push(self.program.clone());
         words.extend(self.arguments.iter().cloned());
@@ -173,7 +178,7 @@ impl Command {
     }
 
     /// `true` if a variable would make the loader put other code into a launcher, before that enters the sandbox.
-    fn is_late(&self, (name, _): &(OsString, OsString)) -> bool {
+    fn is_loader_variable(&self, (name, _): &(OsString, OsString)) -> bool {
         !self.sandbox.is_none() && is_for_loader(name)
     }
 }

@@ -5,13 +5,13 @@ use std::ffi::{OsStr, OsString};
 use crate::system::programs::BASIC_VARIABLES;
 
 /// Parts of names that are taken for secrets.
-const SECRETS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
+const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
 /// Variables that make the loader, a shell or Node run code before the program that was asked for. A launcher would run it before it confines itself,
 /// and a shell would run another command than the one that was analysed and shown.
 ///
 /// A name that ends with `*` stands for all that begin with it.
-const FOR_NOBODY: [&str; 12] = [
+const NEVER_INHERITED: [&str; 12] = [
     "LD_*",
     "DYLD_*",
     "GLIBC_TUNABLES",
@@ -28,7 +28,7 @@ const FOR_NOBODY: [&str; 12] = [
 
 /// Variables that make interpreters and git run or import other code. Commands of the agent keep them, because a project may need its `PYTHONPATH`, and
 /// a command could set them itself. A hook decides about commands, so what it runs must not depend on files that commands can write.
-const NOT_FOR_HOOKS: [&str; 23] = [
+const NOT_INHERITED_BY_HOOKS: [&str; 23] = [
     "PYTHONSTARTUP",
     "PYTHONPATH",
     "PYTHONHOME",
@@ -81,11 +81,11 @@ impl Environment {
         let name = if cfg!(windows) { name.to_uppercase().into() } else { name };
         let is_harmless = || {
             let upper = name.to_ascii_uppercase();
-            !SECRETS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &FOR_NOBODY)
+            !SECRET_WORDS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &NEVER_INHERITED)
         };
         match self {
             Self::Commands => is_harmless(),
-            Self::Hooks => is_harmless() && !is_listed(&name, &NOT_FOR_HOOKS),
+            Self::Hooks => is_harmless() && !is_listed(&name, &NOT_INHERITED_BY_HOOKS),
             Self::Basic => is_listed(&name, BASIC_VARIABLES),
         }
     }
@@ -103,7 +103,7 @@ impl Environment {
 
 /// `true` if the loader obeys a variable of that name, so that a launcher must not see it.
 pub(crate) fn is_for_loader(name: &OsStr) -> bool {
-    is_listed(&name.to_string_lossy(), &FOR_NOBODY[..4])
+    is_listed(&name.to_string_lossy(), &NEVER_INHERITED[..4])
 }
 
 fn is_listed(name: &str, list: &[&str]) -> bool {

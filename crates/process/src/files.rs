@@ -142,7 +142,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// As [`replace`](Self::replace), and if there is something of that name, also a link that leads nowhere.
-    pub fn place_new(self, durability: Durability) -> io::Result<()> {
+    pub fn create_new(self, durability: Durability) -> io::Result<()> {
         self.finish(durability, |file, path| file.persist_noclobber(path))
     }
 
@@ -219,10 +219,10 @@ pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::
 /// If it cannot be opened, or is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     // Before it is opened, because opening some devices has an effect; and afterwards, because it may be another file by then.
-    must_be_regular(&std::fs::metadata(path)?)?;
+    check_regular(&std::fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).no_wait().open(path)?;
     let metadata = file.metadata()?;
-    must_be_regular(&metadata)?;
+    check_regular(&metadata)?;
     Ok((file, metadata))
 }
 
@@ -245,15 +245,15 @@ pub fn read_regular(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_regular`], and if it is no UTF-8 text.
 pub fn read_regular_text(path: &Path, largest: u64) -> io::Result<String> {
-    let no_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text");
-    String::from_utf8(read_regular(path, largest)?).map_err(no_text)
+    let not_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text");
+    String::from_utf8(read_regular(path, largest)?).map_err(not_text)
 }
 
 /// Fails for a folder, a pipe, a device: what they give may have no end.
 ///
 /// # Errors
 /// If it is not a regular file.
-pub fn must_be_regular(metadata: &Metadata) -> io::Result<()> {
+pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
     let is_file = metadata.is_file();
     is_file.then_some(()).ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
 }
@@ -264,8 +264,8 @@ pub fn can_write(path: &Path) -> bool {
 }
 
 /// `true` if a file belongs to this user or to the administrator, and nobody else may write to it. On Windows, where this cannot be told, always.
-pub fn is_written_by_owner_alone(metadata: &Metadata) -> bool {
-    system::is_written_by_owner_alone(metadata)
+pub fn is_writable_by_owner_only(metadata: &Metadata) -> bool {
+    system::is_writable_by_owner_only(metadata)
 }
 
 /// The number of this user; none on Windows.
@@ -306,7 +306,7 @@ pub struct FileId {
 /// # let (path, other) = (folder.path().join("a"), folder.path().join("b"));
 /// std::fs::write(&path, "text")?;
 /// std::fs::hard_link(&path, &other)?;
-/// let (status, same) = (FileStatus::at(&path)?, FileStatus::at(&other)?);
+/// let (status, same) = (FileStatus::from_path(&path)?, FileStatus::from_path(&other)?);
 /// assert_eq!((status.id, status.links), (same.id, 2));
 /// # std::io::Result::Ok(())
 /// ```
@@ -334,7 +334,7 @@ impl FileStatus {
     ///
     /// # Errors
     /// If the system does not tell.
-    pub fn of(file: &File) -> io::Result<Self> {
+    pub fn from_file(file: &File) -> io::Result<Self> {
         system::status_of(file)
     }
 
@@ -342,7 +342,7 @@ impl FileStatus {
     ///
     /// # Errors
     /// If there is none, or the system does not tell.
-    pub fn at(path: &Path) -> io::Result<Self> {
+    pub fn from_path(path: &Path) -> io::Result<Self> {
         system::status_at(path)
     }
 
@@ -350,7 +350,7 @@ impl FileStatus {
     ///
     /// # Errors
     /// If there is none, or the system does not tell.
-    pub fn at_link(path: &Path) -> io::Result<Self> {
+    pub fn from_link(path: &Path) -> io::Result<Self> {
         system::status_at_link(path)
     }
 

@@ -26,7 +26,7 @@ pub use command::Command;
 pub use dumps::forbid_core_dumps;
 pub use environment::Environment;
 pub use output::{OutputBuffer, drain, os_string};
-pub use process::{Process, ProcessExit, RunningProcess, UnendedProcess, describe, ending_signal, read, write};
+pub use process::{LingeringProcess, Process, ProcessExit, RunningProcess, describe, ending_signal, read, write};
 pub use programs::{HOME_VARIABLE, bash, file_opener, posix_shell, this_program, user_name};
 pub use run::CompletedProcess;
 pub use system::group::ProcessGroup;

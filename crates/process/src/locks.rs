@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::files::OpenOptionsExt;
 
 /// How soon a lock that another process has is looked at again.
-const GLANCE: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A lock, which is free again when this is dropped.
 #[derive(Debug)]
@@ -34,12 +34,12 @@ impl FileLock {
     /// # Errors
     /// If it is not, or the file cannot be opened or locked.
     pub fn wait_for(file: &Path, limit: Duration) -> io::Result<Option<Self>> {
-        let (file, begun) = (open(file)?, Instant::now());
+        let (file, started) = (open(file)?, Instant::now());
         loop {
-            match unless_taken(file.try_lock())? {
+            match none_if_locked(file.try_lock())? {
                 Some(()) => return Ok(Some(Self(file))),
-                None if begun.elapsed() >= limit => return Ok(None),
-                None => sleep(GLANCE),
+                None if started.elapsed() >= limit => return Ok(None),
+                None => sleep(RETRY_INTERVAL),
             }
         }
     }
@@ -48,18 +48,18 @@ impl FileLock {
     ///
     /// # Errors
     /// If the file cannot be opened or locked.
-    pub fn take(file: &Path) -> io::Result<Option<Self>> {
+    pub fn try_lock(file: &Path) -> io::Result<Option<Self>> {
         let file = open(file)?;
-        Ok(unless_taken(file.try_lock())?.map(|()| Self(file)))
+        Ok(none_if_locked(file.try_lock())?.map(|()| Self(file)))
     }
 
     /// Takes the lock if nobody has it, or only others who share it.
     ///
     /// # Errors
     /// If the file cannot be opened or locked.
-    pub fn share(file: &Path) -> io::Result<Option<Self>> {
+    pub fn try_lock_shared(file: &Path) -> io::Result<Option<Self>> {
         let file = open(file)?;
-        Ok(unless_taken(file.try_lock_shared())?.map(|()| Self(file)))
+        Ok(none_if_locked(file.try_lock_shared())?.map(|()| Self(file)))
     }
 
     /// Waits until a folder is free, and locks it. On Unix this locks the folder itself, because a file in it could be removed while it is locked, and the next
@@ -78,8 +78,8 @@ impl FileLock {
 ///
 /// # Errors
 /// If it cannot be locked.
-pub fn unless_taken(tried: Result<(), TryLockError>) -> io::Result<Option<()>> {
-    match tried {
+pub fn none_if_locked(result: Result<(), TryLockError>) -> io::Result<Option<()>> {
+    match result {
         Ok(()) => Ok(Some(())),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),

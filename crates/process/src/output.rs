@@ -8,7 +8,7 @@ use crate::system;
 use crate::system::pipes::read_now;
 
 /// How much is read of what is still in a pipe at the end: as much as fits into the largest.
-const PIPE: usize = 1024 * 1024;
+const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// What a process wrote to one of its outputs.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ impl OutputBuffer {
     }
 
     /// Takes in the result of a read: nothing read is the end.
-    pub fn took(&mut self, read: io::Result<usize>) {
+    pub fn record_read(&mut self, read: io::Result<usize>) {
         self.is_open = matches!(read, Ok(1..));
         self.truncate();
     }
 
     /// `true` if there was more than the limit.
-    pub fn is_too_much(&self) -> bool {
+    pub fn exceeds_limit(&self) -> bool {
         self.bytes.len() > self.limit
     }
 
@@ -70,7 +70,7 @@ pub fn os_string(bytes: &[u8]) -> Option<OsString> {
 /// Gives what is in a pipe to a function that says whether it wants more, and does not wait: a process that left the group may hold the pipe open for ever.
 pub fn drain(pipe: &Receiver, mut push: impl FnMut(&[u8]) -> bool) {
     let mut bytes = [0; 16 * 1024];
-    let mut left = PIPE;
+    let mut left = MAX_PIPE_BYTES;
     while let Ok(read @ 1..) = read_now(pipe, &mut bytes) {
         left = left.saturating_sub(read);
         if !push(&bytes[..read]) || left == 0 {

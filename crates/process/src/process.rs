@@ -9,12 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::sandbox::{Sandbox, ToldExit};
+use crate::sandbox::{ReportedExit, Sandbox};
 use crate::system::process::signal;
 use crate::{ProcessGroup, Receiver, Sender};
 
 /// How long a process that was killed may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A process in a process group of its own, which ends when this is dropped, with all that descends from it.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct RunningProcess {
     group: ProcessGroup,
     child: Child,
     /// What a sandbox that was made in advance says of its end.
-    told: Option<Arc<ToldExit>>,
+    reported: Option<Arc<ReportedExit>>,
 }
 
 /// What is left of a process.
@@ -45,7 +45,7 @@ pub struct ProcessExit {
     /// How it ended, if that is known.
     pub status: Option<ExitStatus>,
     /// The process, if it was killed and is still there.
-    pub unended: Option<UnendedProcess>,
+    pub lingering: Option<LingeringProcess>,
     /// The pipe that it wrote to.
     pub stdout: Receiver,
     /// The pipe that it wrote errors to.
@@ -54,9 +54,9 @@ pub struct ProcessExit {
 
 /// A process that was killed and is still there: perhaps it waits for a disk, or runs as another user.
 #[derive(Debug)]
-pub struct UnendedProcess(Child);
+pub struct LingeringProcess(Child);
 
-impl UnendedProcess {
+impl LingeringProcess {
     /// `true` if it has ended by now.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
@@ -67,25 +67,25 @@ impl Process {
     pub(crate) fn new(
         group: ProcessGroup,
         child: Child,
-        told: Option<Arc<ToldExit>>,
+        reported: Option<Arc<ReportedExit>>,
         stdin: Option<Sender>,
         stdout: Receiver,
         stderr: Option<Receiver>,
         sandbox: Sandbox,
     ) -> Self {
-        Self { running: RunningProcess { group, child, told }, stdin, stdout, stderr, sandbox }
+        Self { running: RunningProcess { group, child, reported }, stdin, stdout, stderr, sandbox }
     }
 
     /// Returns when the process has ended.
-    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
-        let RunningProcess { group, told, .. } = &self.running;
-        let (told, wait) = (told.clone(), group.wait_for_leader());
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
+        let RunningProcess { group, reported, .. } = &self.running;
+        let (reported, wait) = (reported.clone(), group.wait_for_leader());
         async move {
-            let is_told = match told {
-                Some(told) => told.wait().await.is_some(),
+            let is_reported = match reported {
+                Some(reported) => reported.wait().await.is_some(),
                 None => false,
             };
-            if !is_told {
+            if !is_reported {
                 // A thread waits, because the runtime cannot wait for a process and leave it there.
                 let _ = tokio::task::spawn_blocking(wait).await;
             }
@@ -99,8 +99,8 @@ impl Process {
 
     /// Ends the process, if it still runs, and all that descends from it.
     pub async fn end(self) -> ProcessExit {
-        let Self { running: RunningProcess { group, mut child, told }, stdin, stdout, stderr, sandbox } = self;
-        let (status, unended) = match told.and_then(|told| told.status()) {
+        let Self { running: RunningProcess { group, mut child, reported }, stdin, stdout, stderr, sandbox } = self;
+        let (status, lingering) = match reported.and_then(|reported| reported.status()) {
             // The sandbox has ended all others, and ends itself.
             Some(status) => {
                 group.kill();
@@ -110,14 +110,14 @@ impl Process {
                 drop(group);
                 // Only now, so that the end of its input is not what ended it.
                 drop(stdin);
-                match timeout(GONE_WITHIN, child.wait()).await {
+                match timeout(KILL_TIMEOUT, child.wait()).await {
                     Ok(waited) => (waited.ok(), None),
-                    Err(_) => (None, Some(UnendedProcess(child))),
+                    Err(_) => (None, Some(LingeringProcess(child))),
                 }
             }
         };
         sandbox.prepare();
-        ProcessExit { status, unended, stdout, stderr }
+        ProcessExit { status, lingering, stdout, stderr }
     }
 }
 

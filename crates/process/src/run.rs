@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use crate::process::{read, write};
-use crate::{Command, OutputBuffer, Process, UnendedProcess};
+use crate::{Command, LingeringProcess, OutputBuffer, Process};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct CompletedProcess {
     /// How it ended, if that is known.
     pub status: Option<ExitStatus>,
     /// The process, if it was killed and is still there.
-    pub unended: Option<UnendedProcess>,
+    pub lingering: Option<LingeringProcess>,
     /// What it wrote.
     pub stdout: OutputBuffer,
     /// What it wrote to standard error.
@@ -34,27 +34,27 @@ impl Command {
     ///
     /// # Cancel safety
     /// Dropping the future kills the program and all that descends from it.
-    pub async fn run(&self, input: &[u8], limit: Duration, most: usize) -> io::Result<CompletedProcess> {
-        let output = || OutputBuffer::new(most).truncated(self.is_truncated);
-        let mut run = Run { process: self.start()?, stdout: output(), stderr: output() };
+    pub async fn run(&self, input: &[u8], limit: Duration, max_bytes: usize) -> io::Result<CompletedProcess> {
+        let output = || OutputBuffer::new(max_bytes).truncated(self.is_truncated);
+        let mut run = RunningCommand { process: self.start()?, stdout: output(), stderr: output() };
         let in_time = timeout(limit, run.exchange(input)).await.is_ok();
-        let Run { process, mut stdout, mut stderr } = run;
+        let RunningCommand { process, mut stdout, mut stderr } = run;
         let ended = process.end().await;
         stdout.drain(&ended.stdout);
         if let Some(pipe) = &ended.stderr {
             stderr.drain(pipe);
         }
-        Ok(CompletedProcess { status: ended.status, unended: ended.unended, stdout, stderr, in_time })
+        Ok(CompletedProcess { status: ended.status, lingering: ended.lingering, stdout, stderr, in_time })
     }
 
     /// Runs the program as [`run`](Self::run) does, and waits for it on this thread: for whoever has no runtime.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn run_blocking(&self, input: &[u8], limit: Duration, most: usize) -> io::Result<CompletedProcess> {
+    pub fn run_blocking(&self, input: &[u8], limit: Duration, max_bytes: usize) -> io::Result<CompletedProcess> {
         let run = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let completed = runtime.block_on(self.run(input, limit, most));
+            let completed = runtime.block_on(self.run(input, limit, max_bytes));
             // A process that cannot be killed must not hold this up.
             runtime.shutdown_background();
             completed
@@ -67,18 +67,18 @@ impl Command {
     }
 }
 
-struct Run {
+struct RunningCommand {
     process: Process,
     stdout: OutputBuffer,
     stderr: OutputBuffer,
 }
 
-impl Run {
+impl RunningCommand {
     /// Writes the input and takes in what is written, all at once, until the program has ended or written too much.
     async fn exchange(&mut self, mut input: &[u8]) {
         let Self { process, stdout, stderr } = self;
-        let mut ended = std::pin::pin!(process.ended());
-        while !stdout.is_too_much() && !stderr.is_too_much() {
+        let mut ended = std::pin::pin!(process.wait());
+        while !stdout.exceeds_limit() && !stderr.exceeds_limit() {
             tokio::select! {
                 () = &mut ended => return,
                 written = write(&mut process.stdin, input) => {
@@ -88,8 +88,8 @@ impl Run {
                         process.stdin = None;
                     }
                 }
-                read = process.stdout.read_buf(&mut stdout.bytes), if stdout.is_open => stdout.took(read),
-                read = read(&mut process.stderr, &mut stderr.bytes), if stderr.is_open => stderr.took(read),
+                read = process.stdout.read_buf(&mut stdout.bytes), if stdout.is_open => stdout.record_read(read),
+                read = read(&mut process.stderr, &mut stderr.bytes), if stderr.is_open => stderr.record_read(read),
             }
         }
     }

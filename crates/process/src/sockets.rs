@@ -38,7 +38,7 @@ impl Listener {
 
 /// A connection that somebody has opened.
 #[derive(Debug)]
-pub struct Connection(system::Accepted);
+pub struct Connection(system::AcceptedStream);
 
 impl Connection {
     /// Both directions, and the id of the process at the other end where the system tells.

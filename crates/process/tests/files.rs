@@ -71,7 +71,7 @@ fn a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else() {
         file
     };
     drop(begun());
-    assert_eq!(begun().place_new(Durability::Synced).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(begun().create_new(Durability::Synced).unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!((fs::read(&path).unwrap().as_slice(), names(folder.path())), (&b"old"[..], vec!["file".to_owned()]));
 
     // A folder stands in its place.
@@ -90,7 +90,7 @@ fn a_new_file_takes_the_place_of_no_link_and_has_the_permissions_that_were_asked
     for (path, is_placed) in [(&file, true), (&link, false)] {
         let mut new = AtomicFile::create_with_mode(path, 0o640).unwrap();
         new.write_all(b"text").unwrap();
-        assert_eq!(new.place_new(Durability::Synced).is_ok(), is_placed);
+        assert_eq!(new.create_new(Durability::Synced).is_ok(), is_placed);
     }
     assert_eq!(amplifier_process::files::mode(&fs::metadata(&file).unwrap()), 0o640);
     assert_eq!(names(folder.path()), ["file", "link"]);
@@ -156,12 +156,12 @@ fn a_file_has_one_identity_under_all_its_names() {
     fs::write(at("a"), "text").unwrap();
     fs::hard_link(at("a"), at("b")).unwrap();
     fs::write(at("c"), "text").unwrap();
-    let status = |path: &Path| FileStatus::at(path).unwrap();
+    let status = |path: &Path| FileStatus::from_path(path).unwrap();
     assert_eq!(status(&at("a")), status(&at("b")));
     assert_ne!(status(&at("a")).id, status(&at("c")).id);
     assert_eq!(
-        FileStatus::of(&fs::File::open(at("b")).unwrap()).unwrap().id,
-        FileStatus::at_link(&at("a")).unwrap().id
+        FileStatus::from_file(&fs::File::open(at("b")).unwrap()).unwrap().id,
+        FileStatus::from_link(&at("a")).unwrap().id
     );
     assert!(!status(&at("a")).is_settled());
 }
@@ -182,13 +182,14 @@ fn bytes_are_read_from_the_middle_of_a_file() {
 fn a_lock_is_for_one_or_for_several_who_share_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lock");
-    let lock = FileLock::take(&file).unwrap().unwrap();
-    assert!(FileLock::take(&file).unwrap().is_none());
-    assert!(FileLock::share(&file).unwrap().is_none());
+    let lock = FileLock::try_lock(&file).unwrap().unwrap();
+    assert!(FileLock::try_lock(&file).unwrap().is_none());
+    assert!(FileLock::try_lock_shared(&file).unwrap().is_none());
     assert!(FileLock::wait_for(&file, Duration::from_millis(20)).unwrap().is_none());
     drop(lock);
-    let shared = [FileLock::share(&file).unwrap().unwrap(), FileLock::share(&file).unwrap().unwrap()];
-    assert!(FileLock::take(&file).unwrap().is_none());
+    let shared =
+        [FileLock::try_lock_shared(&file).unwrap().unwrap(), FileLock::try_lock_shared(&file).unwrap().unwrap()];
+    assert!(FileLock::try_lock(&file).unwrap().is_none());
     drop(shared);
     drop(FileLock::wait(&file).unwrap());
     assert!(FileLock::wait_for(&file, Duration::from_millis(20)).unwrap().is_some());

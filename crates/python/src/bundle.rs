@@ -73,8 +73,8 @@ impl Bundle {
         let levels = self.levels();
         let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
         let usual =
-            Config::load(&overrides, &Home::nowhere()).map_err(|error| PyValueError::new_err(reasons(&error)))?;
-        Ok((usual.under(&levels), levels))
+            Config::load(&overrides, &Home::nonexistent()).map_err(|error| PyValueError::new_err(reasons(&error)))?;
+        Ok((usual.with_bundles(&levels), levels))
     }
 
     pub(crate) fn loaded(&self) -> &Loaded {
@@ -175,7 +175,7 @@ impl Bundle {
         let (config, levels) = self.config()?;
         let model = config.model(&levels, &Environment::from_process());
         Ok(match model.map_err(|error| PyValueError::new_err(reasons(&error)))? {
-            ModelChoice::Nobody => None,
+            ModelChoice::Unconfigured => None,
             ModelChoice::Script(file) => Some(ScriptedProvider::load(file)?.into_pyobject(py)?.into_any()),
             ModelChoice::Remote { kind, model, base_url, key } => {
                 let remote = provider::remote(py, kind.as_str(), &model, key, base_url, None)?;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::tool::{McpServer, Workspace};
 use amplifier_core::{ApprovalRuleSource, ApprovalRules, HookRegistry, PortError, Registration, ToolDefinition};
 use amplifier_host::{
-    ActiveSandbox, ApprovalRuleFiles, Definitions, Environment, Home, Notice, Notices, ProtectedPaths, ProtectionPlan,
-    SandboxLevel, bundles, guards, reasons,
+    ActiveSandbox, ApprovalRuleFiles, Environment, Home, McpDefinitionStore, Notice, Notices, ProtectedPaths,
+    ProtectionPlan, SandboxLevel, bundles, guards, reasons,
 };
 use amplifier_modules::Host;
 use amplifier_process::files::create_private_folder;
@@ -41,7 +41,7 @@ pub(crate) struct Protection {
 impl Protection {
     /// Keeps file tools and commands from what is protected.
     pub(crate) fn of(&self, workspace: Workspace) -> Workspace {
-        self.plan.of_files(workspace).sandboxed(self.active.sandbox.clone())
+        self.plan.protect_workspace(workspace).sandboxed(self.active.sandbox.clone())
     }
 
     /// Registers the hook that denies commands which would change what is protected, where the sandbox alone cannot.
@@ -57,7 +57,7 @@ impl Protection {
 
     /// The approval rules of a session: those that a program gives, and those in the user's files for this folder, as they are at each approval request.
     pub(crate) fn rules(&self, given: ApprovalRules, workspace: &Path) -> PyResult<SessionRules> {
-        let files = self.is_home_used.then(|| ApprovalRuleFiles::at(&self.home, workspace)).transpose();
+        let files = self.is_home_used.then(|| ApprovalRuleFiles::for_workspace(&self.home, workspace)).transpose();
         let files = files.map_err(|error| PyValueError::new_err(format!("approval rules: {}", reasons(&error))))?;
         Ok(SessionRules { given, files })
     }
@@ -68,7 +68,7 @@ impl Protection {
             return Ok(());
         }
         let notices = Notices::new(|Notice { text, .. }| tracing::warn!("{text}"));
-        let followed = Definitions::new(&self.home).follow(server, &notices);
+        let followed = McpDefinitionStore::new(&self.home).follow(server, &notices);
         followed.map_err(|error| PyRuntimeError::new_err(reasons(&error)))
     }
 
@@ -145,7 +145,7 @@ impl Protection {
         let has_something =
             bundle.is_some() || log.is_some() || store.is_some() || is_home_used || confine == Some(true);
         if !has_something {
-            let home = Home::nowhere();
+            let home = Home::nonexistent();
             let active = ActiveSandbox::none("nothing is protected", home.environment());
             let (plan, warnings) = (ProtectionPlan::default(), Vec::new());
             return Ok(Self { plan, active, home, is_home_used, is_guarded: false, is_shared: false, warnings });
@@ -227,7 +227,7 @@ fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> 
     }
     match Home::find(environment.clone()) {
         Ok(home) => Ok(home),
-        Err(_) if !is_used => Ok(Home::nowhere().with(environment)),
+        Err(_) if !is_used => Ok(Home::nonexistent().with(environment)),
         Err(error) => Err(PyValueError::new_err(format!("{}; or give `home`", reasons(&error)))),
     }
 }

@@ -216,7 +216,7 @@ pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientErro
 /// No server runs, and none starts while this is kept; nothing if one does.
 fn idle(folder: &Path) -> Result<Option<FileLock>, ClientError> {
     let file = folder.join("lock");
-    FileLock::share(&file).map_err(|source| ClientError::File { file, source })
+    FileLock::try_lock_shared(&file).map_err(|source| ClientError::File { file, source })
 }
 
 fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {

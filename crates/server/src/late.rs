@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use amplifier_core::{Actor, ApprovalAnswer, AuditEntry, AuditRecord, DecisionBasis, LateAnswerEntry};
-use amplifier_link::{ApprovalId, DecidedApproval, not_offered};
+use amplifier_link::{ApprovalId, DecidedApproval, invalid_option};
 
 use crate::App;
 use crate::feed::{FeedError, Past};
@@ -34,7 +34,7 @@ impl App {
             Err(refused) => return refused,
         };
         if past.options.as_ref().is_some_and(|options| !options.contains(&given.label)) {
-            let reason = not_offered(&given.label, past.options.iter().flatten().map(String::as_str));
+            let reason = invalid_option(&given.label, past.options.iter().flatten().map(String::as_str));
             return HubError::new(HubErrorCode::InvalidOption, reason);
         }
         let refused = HubError::over(&past.decided);

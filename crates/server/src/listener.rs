@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amplifier_link::{
     Lines, MachineCall, MachineMessage, PipeConnector, SOCKET, ServerMessage, SessionHello, SessionMessage, VERSION,
-    is_id, write,
+    is_valid_id, write,
 };
 use amplifier_process::files::{OpenOptionsExt, create_private_folder, make_private};
 use amplifier_process::sockets::{Connection, Listener};
@@ -238,7 +238,7 @@ fn check(hello: &SessionHello) -> io::Result<()> {
     if hello.version != VERSION {
         return Err(io::Error::other(format!("it speaks version {}, not {VERSION}", hello.version)));
     }
-    if !is_id(&hello.session) || !is_id(&hello.run) {
+    if !is_valid_id(&hello.session) || !is_valid_id(&hello.run) {
         return Err(io::Error::other("its id is none"));
     }
     Ok(())

@@ -477,7 +477,7 @@ async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_resta
     let (decided, operation) = asked(hub, &session, LIMIT).await;
     assert_eq!(served.answer(&decided.id, "Deny", &decided.nonce).await.0, 200);
     assert!(!operation.await.unwrap().is_proceed());
-    link.bye("done").await;
+    link.close("done").await;
     drop(session);
     served.log.seal("s-1", "done").await.unwrap();
     until("the farewell", || hub.session("s-1").is_none().then_some(()));

@@ -540,7 +540,7 @@ async fn commands_reach_the_session_and_its_end_reaches_the_server() {
         assert_eq!(tokio::time::timeout(LIMIT, session.commands.recv()).await.unwrap(), Some(expected));
     }
     assert_eq!(until(|| hub.hooks_of("one").filter(|hooks| !hooks.is_empty())).await[0]["name"], "guard");
-    link.bye("complete").await;
+    link.close("complete").await;
     until(|| hub.connected().is_empty().then_some(())).await;
     assert_eq!(hub.tell("one", Command::Interrupt).unwrap_err().code, HubErrorCode::Offline);
 }

@@ -137,7 +137,7 @@ impl BashTool {
 
 /// Takes in what a process writes, until it has ended by itself.
 async fn take_output(process: &mut Process, output: &mut Excerpt) {
-    let mut ended = std::pin::pin!(process.ended());
+    let mut ended = std::pin::pin!(process.wait());
     let mut bytes = Vec::with_capacity(16 * 1024);
     let mut is_open = true;
     loop {

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
-use amplifier_process::files::{Directory, must_be_regular};
+use amplifier_process::files::{Directory, check_regular};
 use uuid::Uuid;
 
 use super::blocking::StopFlag;
@@ -44,7 +44,7 @@ impl Workspace {
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        must_be_regular(&metadata)?;
+        check_regular(&metadata)?;
         self.protected_paths().check_readable(&file)?;
         Ok(file)
     }

@@ -147,7 +147,8 @@ impl McpServer {
             })?;
             Ok((client, tools))
         });
-        let handshake = handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE_TIMEOUT:?}")));
+        let handshake =
+            handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE_TIMEOUT:?}")));
         let (client, tools) = handshake.map_err(|problem| McpError::Handshake { server: server(), problem })?;
         let server =
             Self { name: name.into(), _process: process, client, definitions, tools, call_limit: CALL_TIMEOUT };

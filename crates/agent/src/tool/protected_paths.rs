@@ -25,22 +25,22 @@ impl ProtectedPaths {
         }
         // The same folder may have other paths: other cases of letters, other mounts, `/proc/self/root`.
         let above: Vec<FileId> =
-            path.ancestors().filter_map(|path| FileStatus::at(path).ok()).map(|status| status.id).collect();
+            path.ancestors().filter_map(|path| FileStatus::from_path(path).ok()).map(|status| status.id).collect();
         let is_above = |protecting_path: &&PathBuf| {
-            FileStatus::at(protecting_path).is_ok_and(|protecting_path| above.contains(&protecting_path.id))
+            FileStatus::from_path(protecting_path).is_ok_and(|protecting_path| above.contains(&protecting_path.id))
         };
         if let Some(protecting_path) = self.paths().find(is_above) {
             return Some(protecting_path);
         }
-        let target = FileStatus::at(path).ok().filter(|target| !target.is_folder && target.links > 1)?;
+        let target = FileStatus::from_path(path).ok().filter(|target| !target.is_folder && target.links > 1)?;
         // A file with several names: one of them may be within a protected place.
         self.paths().find(|protecting_path| contains(protecting_path, target.id)).map(PathBuf::as_path)
     }
 
     /// Fails if a file is one that tools may not read.
     pub(super) fn check_readable(&self, file: &File) -> io::Result<()> {
-        let file = FileStatus::of(file)?.id;
-        let is_file = |hidden: &PathBuf| FileStatus::at(hidden).is_ok_and(|hidden| hidden.id == file);
+        let file = FileStatus::from_file(file)?.id;
+        let is_file = |hidden: &PathBuf| FileStatus::from_path(hidden).is_ok_and(|hidden| hidden.id == file);
         if self.hidden.iter().any(|hidden| is_file(hidden) || contains(hidden, file)) {
             return Err(io::Error::other("it is a key that tools cannot read"));
         }
@@ -66,7 +66,7 @@ impl ProtectedPaths {
 
 /// Whether a place is a file, or a folder that holds it.
 fn contains(protecting_path: &Path, file: FileId) -> bool {
-    let Ok(found) = FileStatus::at_link(protecting_path) else { return false };
+    let Ok(found) = FileStatus::from_link(protecting_path) else { return false };
     if !found.is_folder {
         return found.id == file;
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use amplifier_core::text::visible_line;
-use amplifier_process::{Command, Environment, UnendedProcess};
+use amplifier_process::{Command, Environment, LingeringProcess};
 
 use super::{Anchor, AnchorError, TIME_LIMIT, ended};
 
@@ -30,7 +30,7 @@ pub struct CommandAnchor {
     command: Command,
     time_limit: Duration,
     /// Was killed and is still there. No other is started meanwhile, or they would pile up.
-    unended: Option<UnendedProcess>,
+    lingering: Option<LingeringProcess>,
 }
 
 impl CommandAnchor {
@@ -38,8 +38,8 @@ impl CommandAnchor {
     pub fn new(program: impl Into<OsString>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let program = program.into();
         let command = Command::new(&program, Environment::Hooks).args(args);
-        let command = command.with_truncated_output().ended_with_this_process();
-        Self { program, command, time_limit: TIME_LIMIT, unended: None }
+        let command = command.with_truncated_output().kill_with_parent();
+        Self { program, command, time_limit: TIME_LIMIT, lingering: None }
     }
 
     /// How long the program may run (10 s unless you say otherwise); then it is killed, with all that it started.
@@ -54,14 +54,14 @@ impl Anchor for CommandAnchor {
     fn keep(&mut self, note: &str) -> Result<(), AnchorError> {
         let program = || self.program.display().to_string();
         let cannot_run = |source| AnchorError::Run { program: program(), source };
-        if let Some(earlier) = &mut self.unended
+        if let Some(earlier) = &mut self.lingering
             && !earlier.has_ended()
         {
             return Err(AnchorError::Unended { program: program() });
         }
         let completed = self.command.run_blocking(ended(note).as_bytes(), self.time_limit, MOST_OUTPUT);
         let completed = completed.map_err(cannot_run)?;
-        self.unended = completed.unended;
+        self.lingering = completed.lingering;
         let stderr = || visible_line(&String::from_utf8_lossy(&completed.stderr.bytes));
         if !completed.in_time {
             return Err(AnchorError::TimedOut { limit: self.time_limit, stderr: stderr() });

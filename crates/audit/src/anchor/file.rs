@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use amplifier_process::files::{OpenOptionsExt, create_private_folder, must_be_regular, read_exact_at, sync_folder};
+use amplifier_process::files::{OpenOptionsExt, check_regular, create_private_folder, read_exact_at, sync_folder};
 
 use super::{Anchor, AnchorError, ended};
 
@@ -51,7 +51,7 @@ impl FileAnchor {
         match options.open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
-            Ok(file) => return must_be_regular(&file.metadata()?).map(|()| file),
+            Ok(file) => return check_regular(&file.metadata()?).map(|()| file),
         }
         let folders = || self.path.ancestors().skip(1);
         let missing = folders().take_while(|folder| !folder.exists()).count();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use amplifier_core::RuleScope;
-use amplifier_host::{ApprovalRuleStore, Home, RuleFile, named, open_log, stored};
+use amplifier_host::{ApprovalRuleStore, Home, RuleFile, open_log, quoted_path, rule_from_entry};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -96,7 +96,7 @@ impl Approvals {
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let rules = ApprovalRuleStore::new(home.clone(), log.clone());
                 for Standing { project, rule, decision } in meant {
-                    let rule = stored(project.as_deref(), rule, decision).context("a rule names a hook")?;
+                    let rule = rule_from_entry(project.as_deref(), rule, decision).context("a rule names a hook")?;
                     rules.revoke(&rule, &person())?;
                 }
                 log.close().context("the audit log")?;
@@ -122,8 +122,8 @@ struct Standing {
 /// All of them, the person's first; and what cannot be read, and why.
 fn standing(home: &Home) -> (Vec<Standing>, Vec<String>) {
     let (mut standing, mut unreadable) = (Vec::new(), Vec::new());
-    for (file, read) in RuleFile::each(home) {
-        match read.with_context(|| named(&file)) {
+    for (file, read) in RuleFile::read_all(home) {
+        match read.with_context(|| quoted_path(&file)) {
             Ok(RuleFile { project, rules, .. }) => {
                 standing.extend(rules.into_iter().map(|(rule, decision)| Standing {
                     project: project.clone(),

@@ -52,7 +52,7 @@ impl Doctor {
         let config = self.flags.load(home)?;
         // A bundle with a mistake in it is told among the findings.
         let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
-        let config = config.under(&levels);
+        let config = config.with_bundles(&levels);
         let sandbox = sandbox(&config, home, &levels);
         let findings = findings(&config, home, &config.model(&levels, home.environment())?, &sandbox);
         let is_well = findings.iter().all(|finding| finding.is_well);
@@ -171,7 +171,7 @@ fn anchors(config: &Config, environment: &Environment) -> Result<String> {
 /// What is known about the model.
 fn model(who: &ModelChoice) -> Result<String, String> {
     match who {
-        ModelChoice::Nobody => Err("none is configured; `amplifier demo` needs none".to_owned()),
+        ModelChoice::Unconfigured => Err("none is configured; `amplifier demo` needs none".to_owned()),
         ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
             Err(error) => Err(error.to_string()),
@@ -227,7 +227,7 @@ fn findings(
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
     let standing = home.approval_rules();
-    let rules = match ApprovalRuleFiles::at(home, &config.workspace) {
+    let rules = match ApprovalRuleFiles::for_workspace(home, &config.workspace) {
         Ok(_) if standing.exists() => Ok(standing.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(amplifier_host::reasons(&error)),

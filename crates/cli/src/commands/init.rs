@@ -40,7 +40,7 @@ impl Init {
         // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
         let mut new = AtomicFile::create_with_mode(&file, if self.user { 0o600 } else { 0o644 })?;
         new.write_all(starter.text.as_bytes())?;
-        match new.place_new(Durability::Synced) {
+        match new.create_new(Durability::Synced) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 bail!("`{path}` is there already; it is not written over")
             }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use amplifier_process::sandbox::{PinnedFile, Policy, Sandbox};
+use amplifier_process::sandbox::{PinnedFile, Sandbox, SandboxPolicy};
 use amplifier_process::{Command, CompletedProcess, Environment};
 use sha2::{Digest, Sha256};
 
@@ -14,15 +14,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A sandbox that cannot change a protected folder and does not see its key.
 fn sandbox(place: &Place) -> Sandbox {
-    with_policy(Policy {
+    with_policy(SandboxPolicy {
         read_only: vec![place.at("protected")],
         hidden: vec![place.at("protected/key"), place.at("later")],
-        ..Policy::default()
+        ..SandboxPolicy::default()
     })
 }
 
-fn with_policy(policy: Policy) -> Sandbox {
-    policy.launcher(&[LAUNCHER.into(), "confined".into()]).unwrap()
+fn with_policy(policy: SandboxPolicy) -> Sandbox {
+    policy.namespace_sandbox(&[LAUNCHER.into(), "confined".into()]).unwrap()
 }
 
 /// Makes a sandbox for the next program, and waits until it is ready.
@@ -216,8 +216,10 @@ async fn a_program_ends_when_the_process_that_uses_its_sandbox_is_killed() {
         return;
     }
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let sandbox =
-            with_policy(Policy { read_only: vec![Path::new(&folder).join("protected")], ..Policy::default() });
+        let sandbox = with_policy(SandboxPolicy {
+            read_only: vec![Path::new(&folder).join("protected")],
+            ..SandboxPolicy::default()
+        });
         prepare(&sandbox).await;
         let script = "exec 3> alive; echo runs >&3; sleep 1000";
         let command = Command::new("bash", Environment::Commands).args(["-c", script]).folder(folder).sandbox(&sandbox);

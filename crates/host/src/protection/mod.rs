@@ -11,7 +11,7 @@ pub use sandbox::{ActiveSandbox, SandboxLevel};
 pub use settings::SandboxSettings;
 
 use amplifier_modules::SandboxRequest;
-use amplifier_process::sandbox::{Policy, Sandbox};
+use amplifier_process::sandbox::{Sandbox, SandboxPolicy};
 
 /// The reason why a program without a launcher has no sandbox.
 const NO_LAUNCHER: &str = "sandboxing is not available in this program";
@@ -20,7 +20,7 @@ const NO_LAUNCHER: &str = "sandboxing is not available in this program";
 ///
 /// # Errors
 /// In words, if this system cannot do it.
-pub(crate) fn for_hook(
+pub(crate) fn hook_sandbox(
     hook: &SandboxRequest<'_>,
     protection: &ProtectionPlan,
     active: &ActiveSandbox,
@@ -32,12 +32,12 @@ pub(crate) fn for_hook(
             return Ok(active.sandbox.clone());
         }
         base.read_only.retain(|place| !hook.outputs.contains(place));
-        return Ok(base.strongest_launcher(&active.launcher).sandbox);
+        return Ok(base.strongest_sandbox(&active.launcher).sandbox);
     };
     if active.launcher.is_empty() {
         return Err(active.level.reason().unwrap_or(NO_LAUNCHER).to_owned());
     }
     let policy = confine.policy(protection.workspace(), &base.hidden);
-    let policy = policy.map(|policy| Policy { read_only: base.read_only, ..policy });
-    policy.and_then(|policy| policy.launcher(&active.launcher)).map_err(|error| error.to_string())
+    let policy = policy.map(|policy| SandboxPolicy { read_only: base.read_only, ..policy });
+    policy.and_then(|policy| policy.namespace_sandbox(&active.launcher)).map_err(|error| error.to_string())
 }

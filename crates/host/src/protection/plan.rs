@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::tool::Workspace;
 use amplifier_modules::bundle::{BundleError, Levels, Loaded};
 use amplifier_process::files::{OpenOptionsExt, can_write, create_private_folder};
-use amplifier_process::sandbox::Policy;
+use amplifier_process::sandbox::SandboxPolicy;
 
 use super::folders::{is_program, own_folder};
 use super::lists::UserFolders;
@@ -17,11 +17,11 @@ use super::settings::SandboxSettings;
 use crate::anchors::{self, AnchorConfig};
 use crate::config::{Config, Overrides};
 use crate::environment::Environment;
-use crate::error::{Context, Result, bail, usage};
+use crate::error::{ErrorContext, Result, bail, usage};
 use crate::home::Home;
 
 /// The folder of a project that holds its bundle.
-const PROJECT: &str = ".amplifier";
+const PROJECT_FOLDER: &str = ".amplifier";
 
 /// Paths that a program protects beside those of bundles and of the lists.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ pub struct ProtectedPaths {
 #[derive(Clone, Debug, Default)]
 pub struct ProtectionPlan {
     /// What is there and cannot be changed: files, and folders with all that is in them. Without links.
-    places: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
     /// What cannot be read.
     hidden: Vec<PathBuf>,
     /// What is on the lists and not there. File tools do not make it; commands cannot be kept from that.
@@ -56,8 +56,8 @@ impl ProtectionPlan {
     /// # Errors
     /// If something cannot be protected.
     pub fn new(config: &Config, home: &Home, workspace: &Path, levels: &Levels) -> Result<Self> {
-        refuse_workspace(workspace, &home_folders(home)?)?;
-        project(&workspace.join(PROJECT))?;
+        check_workspace(workspace, &home_folders(home)?)?;
+        project(&workspace.join(PROJECT_FOLDER))?;
         for file in anchors::files(&config.anchors) {
             // What is not there cannot be protected. Where it cannot be made, the log tells that nothing is kept there.
             _ = fs::OpenOptions::new().create(true).append(true).owner_only().open(file);
@@ -79,7 +79,7 @@ impl ProtectionPlan {
         let environment = home.environment();
         let mut own =
             ProtectedPaths { read_only: home_folders(home)?, hidden: Self::keys(home)?, reserved: Vec::new() };
-        refuse_relaxed(&config.sandbox, own.read_only.iter().chain(&own.hidden), &workspace.join(PROJECT))?;
+        check_allow_setting(&config.sandbox, own.read_only.iter().chain(&own.hidden), &workspace.join(PROJECT_FOLDER))?;
         // The file alone: other programs are installed in its folder. A command cannot replace it, because it is a mount point there.
         own.read_only.extend(environment.program().map(Path::to_owned));
         let anchored = config.anchors.iter().filter_map(AnchorConfig::file);
@@ -111,16 +111,16 @@ impl ProtectionPlan {
         if is_home_used {
             settings = Config::load(&Overrides::default(), home)?.sandbox;
             let (folders, keys) = (home_folders(home)?, Self::keys(home)?);
-            refuse_relaxed(&settings, folders.iter().chain(&keys), &workspace.join(PROJECT))?;
+            check_allow_setting(&settings, folders.iter().chain(&keys), &workspace.join(PROJECT_FOLDER))?;
             own.read_only.extend(folders);
             own.hidden.extend(keys);
         } else {
             own.read_only.extend(own_folders(home));
             own.hidden.extend(secrets(home));
         }
-        own.reserved.push(workspace.join(PROJECT));
+        own.reserved.push(workspace.join(PROJECT_FOLDER));
         let plan = Self::gather(own, Vec::new(), BTreeSet::new(), &settings, home.environment(), workspace, bundle)?;
-        refuse_workspace(workspace, &plan.places)?;
+        check_workspace(workspace, &plan.paths)?;
         Ok(plan)
     }
 
@@ -135,8 +135,8 @@ impl ProtectionPlan {
     ) -> Result<Self> {
         let user = UserFolders::find(environment);
         let mut used: Vec<PathBuf> = own.read_only.iter().chain(&own.hidden).chain(&files).cloned().collect();
-        let project = workspace.join(PROJECT);
-        let mut places: Vec<PathBuf> =
+        let project = workspace.join(PROJECT_FOLDER);
+        let mut paths: Vec<PathBuf> =
             own.read_only.iter().chain([&project]).filter_map(|path| path.canonicalize().ok()).collect();
         // Not the link that leads to a key: without it, the key would be seen.
         let mut hidden: Vec<PathBuf> = own.hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
@@ -156,11 +156,11 @@ impl ProtectionPlan {
         for file in files.into_iter().filter(|file| file.exists()) {
             let file = file.canonicalize().with_context(|| format!("`{}`", file.display()))?;
             let folder = own_folder(&file, workspace, environment);
-            places.extend(folder.filter(|folder| !settings.allows(folder)));
-            places.push(file);
+            paths.extend(folder.filter(|folder| !settings.allows(folder)));
+            paths.push(file);
         }
         for file in data {
-            places.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
+            paths.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
         }
         let mut absent = own.reserved;
         // The user works in the workspace, whatever it is.
@@ -168,20 +168,20 @@ impl ProtectionPlan {
         let listed = user.iter().flat_map(UserFolders::read_only).chain(settings.read_only.iter().cloned());
         for path in listed {
             match path.canonicalize() {
-                Ok(path) if is_wanted(&path) => places.push(path),
+                Ok(path) if is_wanted(&path) => paths.push(path),
                 Ok(_) => {}
                 Err(_) => absent.extend(Some(path).filter(is_wanted)),
             }
         }
         let listed = user.iter().flat_map(|user| user.hidden(environment)).chain(settings.hidden.iter().cloned());
         hidden.extend(listed.map(|path| path.canonicalize().unwrap_or(path)).filter(is_wanted));
-        places.sort();
+        paths.sort();
         // What is in a protected folder needs no protection of its own.
-        places.dedup_by(|place, before| place.starts_with(before));
+        paths.dedup_by(|place, before| place.starts_with(before));
         hidden.sort();
         hidden.dedup();
         let current_dir = environment.current_dir().to_owned();
-        Ok(Self { places, hidden, absent, workspace: workspace.to_owned(), current_dir, used })
+        Ok(Self { paths, hidden, absent, workspace: workspace.to_owned(), current_dir, used })
     }
 
     /// Fails if a file of bundles is not protected: what is protected is settled when a session begins.
@@ -233,7 +233,7 @@ impl ProtectionPlan {
 
     /// `true` if programs cannot change a path, which has no links in it.
     fn covers(&self, path: &Path) -> bool {
-        self.places.iter().any(|place| path.starts_with(place))
+        self.paths.iter().any(|place| path.starts_with(place))
     }
 
     /// What no program of a session reads: the keys that sign for what happens in it, and what lets one answer as the person.
@@ -251,13 +251,13 @@ impl ProtectionPlan {
 
     /// Protects it from the tools that use files.
     #[must_use]
-    pub fn of_files(&self, workspace: Workspace) -> Workspace {
-        workspace.protect(self.places.iter().chain(&self.absent)).hide(&self.hidden)
+    pub fn protect_workspace(&self, workspace: Workspace) -> Workspace {
+        workspace.protect(self.paths.iter().chain(&self.absent)).hide(&self.hidden)
     }
 
     /// What programs cannot change.
     pub fn read_only(&self) -> &[PathBuf] {
-        &self.places
+        &self.paths
     }
 
     /// What programs cannot read, if it is there.
@@ -278,12 +278,12 @@ impl ProtectionPlan {
 
     /// The folders that programs cannot change.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        self.places.iter().map(PathBuf::as_path).filter(|place| place.is_dir())
+        self.paths.iter().map(PathBuf::as_path).filter(|place| place.is_dir())
     }
 
     /// What programs can do: everything but changing what is protected, and reading what is hidden.
-    pub(super) fn policy(&self) -> Policy {
-        Policy { read_only: self.places.clone(), hidden: self.hidden.clone(), ..Policy::default() }
+    pub(super) fn policy(&self) -> SandboxPolicy {
+        SandboxPolicy { read_only: self.paths.clone(), hidden: self.hidden.clone(), ..SandboxPolicy::default() }
     }
 }
 
@@ -310,8 +310,8 @@ fn secrets(home: &Home) -> Vec<PathBuf> {
 }
 
 /// Refuses a workspace in which tools could change nothing.
-fn refuse_workspace(workspace: &Path, places: &[PathBuf]) -> Result<()> {
-    if let Some(folder) = places.iter().find(|place| workspace.starts_with(place)) {
+fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
+    if let Some(folder) = paths.iter().find(|place| workspace.starts_with(place)) {
         let (workspace, folder) = (workspace.display(), folder.display());
         bail!("the workspace `{workspace}` is in `{folder}`, which tools cannot change; choose another workspace");
     }
@@ -321,7 +321,7 @@ fn refuse_workspace(workspace: &Path, places: &[PathBuf]) -> Result<()> {
 /// The links on the way to a file, those that links lead to included.
 fn links_on(path: &Path) -> Vec<PathBuf> {
     // As many as the system follows.
-    const MOST: usize = 40;
+    const MAX_LINKS: usize = 40;
     let mut links = Vec::new();
     let mut ahead: Vec<OsString> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
     let mut at = PathBuf::new();
@@ -331,7 +331,7 @@ fn links_on(path: &Path) -> Vec<PathBuf> {
             _ => at.push(&part),
         }
         let Ok(target) = at.read_link() else { continue };
-        if links.len() == MOST {
+        if links.len() == MAX_LINKS {
             break;
         }
         links.push(at.clone());
@@ -342,7 +342,7 @@ fn links_on(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Refuses settings that would give away what decides about the agent.
-fn refuse_relaxed<'a>(
+fn check_allow_setting<'a>(
     settings: &SandboxSettings,
     own: impl IntoIterator<Item = &'a PathBuf>,
     project: &'a Path,

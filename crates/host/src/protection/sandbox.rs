@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-use amplifier_process::sandbox::{Launcher, Level, Policy, Sandbox};
+use amplifier_process::sandbox::{ConfinementLevel, Sandbox, SandboxChoice, SandboxPolicy};
 
 use super::{NO_LAUNCHER, ProtectionPlan};
 use crate::environment::Environment;
@@ -45,17 +45,17 @@ impl ActiveSandbox {
         }
         if !is_confined {
             let level = SandboxLevel::Analysis("`confinement` is `off`".to_owned());
-            return Self { sandbox: Policy::session_launcher(&launcher), level, launcher };
+            return Self { sandbox: SandboxPolicy::session_sandbox(&launcher), level, launcher };
         }
-        let Launcher { sandbox, level } = protection.policy().strongest_launcher(&launcher);
+        let SandboxChoice { sandbox, level } = protection.policy().strongest_sandbox(&launcher);
         let level = match level {
-            Level::Namespaces => SandboxLevel::Namespaces,
-            Level::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
+            ConfinementLevel::Namespaces => SandboxLevel::Namespaces,
+            ConfinementLevel::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
             // A system other than Linux has one reason for both.
-            Level::None { no_namespaces, no_landlock } if no_namespaces == no_landlock => {
+            ConfinementLevel::None { no_namespaces, no_landlock } if no_namespaces == no_landlock => {
                 SandboxLevel::Analysis(no_namespaces.to_string())
             }
-            Level::None { no_namespaces, no_landlock } => {
+            ConfinementLevel::None { no_namespaces, no_landlock } => {
                 SandboxLevel::Analysis(format!("{no_namespaces}; {no_landlock}"))
             }
         };

@@ -8,17 +8,17 @@ use amplifier_core::{ApprovalAnswer, ApprovalDecision, DecisionBasis, Digest, Op
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::Shared;
-use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_id};
-use crate::limits::fit;
+use super::ClientState;
+use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_valid_id};
+use crate::limits::truncate_request;
 use crate::message::{AnswerStatus, SessionMessage};
 
 /// The number of closed requests that are kept, and the time. A late answer to one of these the session records itself; beyond that, the server finds
 /// the decision in the log.
-const KEPT: (usize, Duration) = (256, Duration::from_secs(3600));
+const CLOSED_LIMIT: (usize, Duration) = (256, Duration::from_secs(3600));
 
 /// A request that is open.
-pub(super) struct Question {
+pub(super) struct PendingRequest {
     request: Arc<OpenRequest>,
     pub(super) approval: OpenApproval,
     /// Takes the first answer to the kernel.
@@ -28,7 +28,7 @@ pub(super) struct Question {
 }
 
 /// A request that was open.
-pub(super) struct Closed {
+pub(super) struct ClosedRequest {
     id: ApprovalId,
     request: Arc<OpenRequest>,
     decision: ApprovalDecision,
@@ -36,7 +36,7 @@ pub(super) struct Closed {
 }
 
 /// The state of the request that an answer is for.
-enum Target {
+enum AnswerTarget {
     /// Open: the answer goes to the kernel.
     Open(oneshot::Sender<ApprovalAnswer>, Arc<OpenRequest>, Arc<AtomicBool>),
     /// Open, but another answer came before.
@@ -46,41 +46,41 @@ enum Target {
     Unknown,
 }
 
-impl Shared {
+impl ClientState {
     /// Announces a request, and its decision.
-    pub(super) async fn keep(
+    pub(super) async fn track_request(
         self: Arc<Self>,
         request: Arc<OpenRequest>,
         answer: oneshot::Sender<ApprovalAnswer>,
         is_delivered: Arc<AtomicBool>,
     ) {
-        let approval = fit(self.approval(&request));
+        let approval = truncate_request(self.approval(&request));
         let id = approval.id.clone();
         {
             let mut state = self.state();
-            state.say(SessionMessage::ApprovalRequested { approval: Box::new(approval.clone()) });
-            let question = Question { request: request.clone(), approval, answer: Some(answer), is_delivered };
-            state.open.insert(request.number, question);
+            state.send(SessionMessage::ApprovalRequested { approval: Box::new(approval.clone()) });
+            let pending = PendingRequest { request: request.clone(), approval, answer: Some(answer), is_delivered };
+            state.open.insert(request.number, pending);
         }
         let decision = request.closed().await;
         {
             let mut state = self.state();
             state.open.remove(&request.number);
-            state.say(SessionMessage::ApprovalClosed { id: id.clone(), decision: decision.clone() });
+            state.send(SessionMessage::ApprovalClosed { id: id.clone(), decision: decision.clone() });
             let now = Instant::now();
-            state.closed.push_back(Closed { id, request, decision, at: now });
-            let is_old = |closed: &Closed| now.duration_since(closed.at) > KEPT.1;
-            while state.closed.len() > KEPT.0 || state.closed.front().is_some_and(is_old) {
+            state.closed.push_back(ClosedRequest { id, request, decision, at: now });
+            let is_old = |closed: &ClosedRequest| now.duration_since(closed.at) > CLOSED_LIMIT.1;
+            while state.closed.len() > CLOSED_LIMIT.0 || state.closed.front().is_some_and(is_old) {
                 state.closed.pop_front();
             }
         }
         // It may be one that lasts.
-        self.tell_rules();
+        self.send_rules();
     }
 
     fn approval(&self, open: &OpenRequest) -> OpenApproval {
         let own = self.session.borrow().clone().unwrap_or_default();
-        let session = open.data.text("session_id").filter(|session| is_id(session)).unwrap_or(&own).to_owned();
+        let session = open.data.text("session_id").filter(|session| is_valid_id(session)).unwrap_or(&own).to_owned();
         let mut request = open.request.clone();
         request.preview.warnings.splice(0..0, request.warning.take());
         OpenApproval {
@@ -105,7 +105,7 @@ impl Shared {
         answer: ApprovalAnswer,
     ) -> (AnswerStatus, Option<ApprovalDecision>) {
         let (request, decision) = match self.target(id, digest, &answer.label) {
-            Target::Open(kernel, request, is_delivered) => {
+            AnswerTarget::Open(kernel, request, is_delivered) => {
                 // If the kernel does not take it, another approver was faster, and the request closes.
                 let _ = kernel.send(answer.clone());
                 let decision = request.closed().await;
@@ -119,17 +119,17 @@ impl Shared {
                 }
                 (request, decision)
             }
-            Target::Answered(request) => {
+            AnswerTarget::Answered(request) => {
                 let decision = request.closed().await;
                 request.too_late(answer);
                 (request, decision)
             }
-            Target::Closed(request, decision) => {
+            AnswerTarget::Closed(request, decision) => {
                 request.too_late(answer);
                 (request, decision)
             }
-            Target::NotOffered => return (AnswerStatus::NotOffered, None),
-            Target::Unknown => return (AnswerStatus::Closed, None),
+            AnswerTarget::NotOffered => return (AnswerStatus::NotOffered, None),
+            AnswerTarget::Unknown => return (AnswerStatus::Closed, None),
         };
         tracing::debug!(hook.name = %request.hook, basis = decision.basis.as_str(), "an answer does not count");
         let status = match decision.basis {
@@ -140,20 +140,22 @@ impl Shared {
         (status, Some(decision))
     }
 
-    fn target(&self, id: &ApprovalId, digest: Digest, label: &str) -> Target {
+    fn target(&self, id: &ApprovalId, digest: Digest, label: &str) -> AnswerTarget {
         let mut state = self.state();
-        let is_open = |question: &&mut Question| question.approval.id == *id && question.request.digest == digest;
-        if let Some(question) = state.open.get_mut(&id.number).filter(is_open) {
-            let request = question.request.clone();
-            if question.approval.rejects(label, AnswerScope::Once).is_some() {
-                return Target::NotOffered;
+        let is_open = |pending: &&mut PendingRequest| pending.approval.id == *id && pending.request.digest == digest;
+        if let Some(pending) = state.open.get_mut(&id.number).filter(is_open) {
+            let request = pending.request.clone();
+            if pending.approval.rejection(label, AnswerScope::Once).is_some() {
+                return AnswerTarget::NotOffered;
             }
-            return match question.answer.take() {
-                Some(kernel) => Target::Open(kernel, request, question.is_delivered.clone()),
-                None => Target::Answered(request),
+            return match pending.answer.take() {
+                Some(kernel) => AnswerTarget::Open(kernel, request, pending.is_delivered.clone()),
+                None => AnswerTarget::Answered(request),
             };
         }
         let closed = state.closed.iter().find(|closed| closed.id == *id && closed.request.digest == digest);
-        closed.map_or(Target::Unknown, |closed| Target::Closed(closed.request.clone(), closed.decision.clone()))
+        closed.map_or(AnswerTarget::Unknown, |closed| {
+            AnswerTarget::Closed(closed.request.clone(), closed.decision.clone())
+        })
     }
 }

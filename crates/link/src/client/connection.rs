@@ -12,23 +12,23 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Command, LinkClient, Shared, State};
+use super::{ClientState, Command, LinkClient, State};
 use crate::message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 use crate::transport::{Lines, PipeConnector, write};
 
 /// How long is waited before the first attempt to connect again; twice as long before each further one, up to the last.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// How long the server may take to say welcome, and to take a line.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many messages wait for a server that does not listen. Beyond that, the connection is given up.
-const UNHEARD: usize = 16_384;
+const MESSAGE_QUEUE: usize = 16_384;
 /// How long a farewell may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection to a server, kept up until it is dropped.
 #[must_use = "the connection ends when it is dropped"]
 pub struct LinkHandle {
-    participant: LinkClient,
+    client: LinkClient,
     task: JoinHandle<()>,
 }
 
@@ -41,7 +41,7 @@ impl LinkClient {
             loop {
                 if let Ok((from, to)) = sockets::connect(&socket).await {
                     let mut is_welcome = false;
-                    let ended = shared.converse(from, to, &mut is_welcome).await;
+                    let ended = shared.exchange_messages(from, to, &mut is_welcome).await;
                     tracing::debug!(?ended, "the connection to the server has ended");
                     if is_welcome {
                         pause = BACK_OFF[0];
@@ -62,7 +62,7 @@ impl LinkClient {
         self.link(async move {
             while !shared.state().is_over {
                 let (from, to) = tokio::io::split(server.open());
-                let ended = shared.converse(from, to, &mut false).await;
+                let ended = shared.exchange_messages(from, to, &mut false).await;
                 tracing::debug!(?ended, "the connection to the server has ended");
                 if !shared.state().is_over {
                     tokio::time::sleep(BACK_OFF[0]).await;
@@ -71,30 +71,30 @@ impl LinkClient {
         })
     }
 
-    fn link(&self, keep_up: impl Future<Output = ()> + Send + 'static) -> LinkHandle {
+    fn link(&self, connection: impl Future<Output = ()> + Send + 'static) -> LinkHandle {
         let mut session = self.shared.session.subscribe();
         let task = tokio::spawn(async move {
             // There is nothing to say before it is known who says it.
             if session.wait_for(Option::is_some).await.is_ok() {
-                keep_up.await;
+                connection.await;
             }
         });
-        LinkHandle { participant: self.clone(), task }
+        LinkHandle { client: self.clone(), task }
     }
 }
 
 impl LinkHandle {
     /// Ends the connection: the server learns that the session has ended.
-    pub async fn bye(mut self, reason: &str) {
+    pub async fn close(mut self, reason: &str) {
         let is_connected = {
-            let mut state = self.participant.shared.state();
+            let mut state = self.client.shared.state();
             state.is_over = true;
-            state.say(SessionMessage::Bye { reason: reason.to_owned() });
+            state.send(SessionMessage::Bye { reason: reason.to_owned() });
             // What was said so far is still heard.
             state.link.take().is_some()
         };
         if is_connected {
-            let _ = tokio::time::timeout(FAREWELL, &mut self.task).await;
+            let _ = tokio::time::timeout(GOODBYE_TIMEOUT, &mut self.task).await;
         }
     }
 }
@@ -102,16 +102,16 @@ impl LinkHandle {
 impl Drop for LinkHandle {
     fn drop(&mut self) {
         self.task.abort();
-        let mut state = self.participant.shared.state();
+        let mut state = self.client.shared.state();
         state.link = None;
         // The session's coordinator holds its approval system: without this, neither would ever end.
         state.coordinator = None;
     }
 }
 
-impl Shared {
+impl ClientState {
     /// Talks to a server until the connection ends.
-    async fn converse(
+    async fn exchange_messages(
         self: &Arc<Self>,
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
@@ -120,24 +120,24 @@ impl Shared {
         let mut lines = Lines::new(BufReader::new(from));
         let mut to = BufWriter::new(to);
         let hello = SessionMessage::Hello(self.hello());
-        tokio::time::timeout(PATIENCE, write(&mut to, &hello)).await??;
-        match tokio::time::timeout(PATIENCE, lines.next()).await?? {
+        tokio::time::timeout(SERVER_TIMEOUT, write(&mut to, &hello)).await??;
+        match tokio::time::timeout(SERVER_TIMEOUT, lines.next()).await?? {
             Some(ServerMessage::Welcome { version: VERSION }) => *is_welcome = true,
             _ => return Err(io::Error::other("the server does not say welcome")),
         }
-        let (open, mut said) = self.announce();
+        let (open, mut messages) = self.connect_queue();
         let writing = async {
             for message in open {
-                tokio::time::timeout(PATIENCE, write(&mut to, &message)).await??;
+                tokio::time::timeout(SERVER_TIMEOUT, write(&mut to, &message)).await??;
             }
-            while let Some(message) = said.recv().await {
-                tokio::time::timeout(PATIENCE, write(&mut to, &message)).await??;
+            while let Some(message) = messages.recv().await {
+                tokio::time::timeout(SERVER_TIMEOUT, write(&mut to, &message)).await??;
             }
             io::Result::Ok(())
         };
         let reading = async {
             while let Some(message) = lines.next().await? {
-                self.heard(message);
+                self.receive(message);
             }
             io::Result::Ok(())
         };
@@ -164,28 +164,28 @@ impl Shared {
     }
 
     /// Everything that a server has to know, and what is said from now on.
-    fn announce(&self) -> (Vec<SessionMessage>, mpsc::Receiver<SessionMessage>) {
-        let (link, said) = mpsc::channel(UNHEARD);
+    fn connect_queue(&self) -> (Vec<SessionMessage>, mpsc::Receiver<SessionMessage>) {
+        let (link, messages) = mpsc::channel(MESSAGE_QUEUE);
         let mut state = self.state();
         let mut open = vec![SessionMessage::Idle { idle: state.is_idle }];
-        let asked = state.open.values().map(|question| Box::new(question.approval.clone()));
-        open.extend(asked.map(|approval| SessionMessage::ApprovalRequested { approval }));
-        state.told_rules = state.rules();
-        state.told_hooks = state.hooks();
-        open.push(SessionMessage::Rules { rules: state.told_rules.clone() });
-        open.push(SessionMessage::Hooks { hooks: state.told_hooks.clone() });
+        let request = state.open.values().map(|pending| Box::new(pending.approval.clone()));
+        open.extend(request.map(|approval| SessionMessage::ApprovalRequested { approval }));
+        state.sent_rules = state.rules();
+        state.sent_hooks = state.hooks();
+        open.push(SessionMessage::Rules { rules: state.sent_rules.clone() });
+        open.push(SessionMessage::Hooks { hooks: state.sent_hooks.clone() });
         // Under the same lock: nothing is said twice, and nothing is missed.
         state.link = Some(link);
-        (open, said)
+        (open, messages)
     }
 
-    fn heard(self: &Arc<Self>, message: ServerMessage) {
+    fn receive(self: &Arc<Self>, message: ServerMessage) {
         let command = match message {
             ServerMessage::Answer { reference, id, digest, answer } => {
                 let shared = self.clone();
                 tokio::spawn(async move {
                     let (status, decision) = shared.take(&id, digest, answer).await;
-                    shared.state().say(SessionMessage::Answered { reference, id, status, decision });
+                    shared.state().send(SessionMessage::Answered { reference, id, status, decision });
                 });
                 return;
             }
@@ -196,7 +196,7 @@ impl Shared {
             ServerMessage::RevokeRule { reference, rule, by } => {
                 return self.change_rules(reference, move |shared| shared.revoke(&rule, &by));
             }
-            ServerMessage::Reload { reference } => return self.look_at_bundles(reference),
+            ServerMessage::Reload { reference } => return self.reload_bundles(reference),
             ServerMessage::Prompt { text } => Command::Prompt(text),
             ServerMessage::Interrupt => Command::Interrupt,
             ServerMessage::End => Command::End,
@@ -208,33 +208,33 @@ impl Shared {
     }
 
     /// Looks at the bundles, and tells what came of it.
-    fn look_at_bundles(self: &Arc<Self>, reference: u64) {
+    fn reload_bundles(self: &Arc<Self>, reference: u64) {
         let shared = self.clone();
         tokio::spawn(async move {
-            let looking = shared.clone();
-            let looked = tokio::task::spawn_blocking(move || {
-                let reloaded = looking.options.reload.as_ref().map(|reload| reload());
+            let state = shared.clone();
+            let reload = tokio::task::spawn_blocking(move || {
+                let result = state.options.reload.as_ref().map(|reload| reload());
                 // The list first: whoever waits for the look finds it there.
-                looking.tell_hooks();
-                reloaded.unwrap_or(ReloadResult { result: ReloadStatus::Unchanged, message: None })
+                state.send_hooks();
+                result.unwrap_or(ReloadResult { result: ReloadStatus::Unchanged, message: None })
             });
-            let reload = looked.await.unwrap_or_else(|error| {
+            let reload = reload.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "the bundles cannot be looked at");
                 ReloadResult {
                     result: ReloadStatus::Refused,
                     message: Some("the session failed to look at them".to_owned()),
                 }
             });
-            shared.state().say(SessionMessage::Reloaded { reference, reload });
+            shared.state().send(SessionMessage::Reloaded { reference, reload });
         });
     }
 
-    pub(super) fn tell_hooks(&self) {
+    pub(super) fn send_hooks(&self) {
         let mut state = self.state();
         let hooks = state.hooks();
-        if hooks != state.told_hooks {
-            state.told_hooks.clone_from(&hooks);
-            state.say(SessionMessage::Hooks { hooks });
+        if hooks != state.sent_hooks {
+            state.sent_hooks.clone_from(&hooks);
+            state.send(SessionMessage::Hooks { hooks });
         }
     }
 }

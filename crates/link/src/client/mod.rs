@@ -16,12 +16,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::approvals::{Closed, Question};
+use self::approvals::{ClosedRequest, PendingRequest};
 pub use self::connection::LinkHandle;
 use crate::message::{ReloadResult, SessionMessage};
 
 /// How many commands wait for the session.
-const COMMANDS: usize = 64;
+const COMMAND_QUEUE: usize = 64;
 
 /// Records a change, or fails with a reason.
 pub type RecordChange = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
@@ -60,10 +60,10 @@ pub enum Command {
 /// still open is announced to it.
 #[derive(Clone)]
 pub struct LinkClient {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
 }
 
-struct Shared {
+struct ClientState {
     options: LinkClientOptions,
     workspace: String,
     started_at: Timestamp,
@@ -79,23 +79,23 @@ struct State {
     coordinator: Option<Coordinator>,
     is_idle: bool,
     is_over: bool,
-    open: BTreeMap<u64, Question>,
-    closed: VecDeque<Closed>,
+    open: BTreeMap<u64, PendingRequest>,
+    closed: VecDeque<ClosedRequest>,
     /// Standing answers for the session that were not given to a question.
-    given: Vec<ApprovalRule>,
+    added_rules: Vec<ApprovalRule>,
     /// The way to the server, while there is one.
     link: Option<mpsc::Sender<SessionMessage>>,
     /// What the server was last told.
-    told_rules: Vec<ApprovalRule>,
-    told_hooks: Vec<Value>,
+    sent_rules: Vec<ApprovalRule>,
+    sent_hooks: Vec<Value>,
 }
 
 impl LinkClient {
     /// A participant that is connected to nothing yet, and what the server wants the session to do.
     pub fn new(options: LinkClientOptions) -> (Self, mpsc::Receiver<Command>) {
-        let (commands, wanted) = mpsc::channel(COMMANDS);
+        let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
         let workspace = options.workspace.canonicalize().unwrap_or_else(|_| options.workspace.clone());
-        let shared = Shared {
+        let shared = ClientState {
             workspace: workspace.to_string_lossy().into_owned(),
             options,
             started_at: Timestamp::now(),
@@ -103,14 +103,14 @@ impl LinkClient {
             session: watch::Sender::new(None),
             state: Mutex::default(),
         };
-        (Self { shared: Arc::new(shared) }, wanted)
+        (Self { shared: Arc::new(shared) }, receiver)
     }
 
     /// The session has begun. Before that, it is known by its first question.
     pub fn begin(&self, session: &str, coordinator: Coordinator) {
         self.shared.state().coordinator = Some(coordinator);
-        self.shared.put_in_force();
-        self.shared.known(session);
+        self.shared.apply_session_rules();
+        self.shared.set_session_id(session);
         self.refresh();
     }
 
@@ -126,15 +126,15 @@ impl LinkClient {
         {
             let mut state = self.shared.state();
             state.is_idle = idle;
-            state.say(SessionMessage::Idle { idle });
+            state.send(SessionMessage::Idle { idle });
         }
         self.refresh();
     }
 
     /// Tells the server which standing answers and which hooks the session has, if that has changed.
     pub fn refresh(&self) {
-        self.shared.tell_rules();
-        self.shared.tell_hooks();
+        self.shared.send_rules();
+        self.shared.send_hooks();
     }
 }
 
@@ -143,11 +143,11 @@ impl ApprovalSystem for LinkClient {
     /// Dropping the future changes nothing for the server: it is told when the question is closed.
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         if let Some(session) = request.data.text("session_id") {
-            self.shared.known(session);
+            self.shared.set_session_id(session);
         }
         let (answer, answered) = oneshot::channel();
         let is_delivered = Arc::new(AtomicBool::new(false));
-        tokio::spawn(self.shared.clone().keep(request.clone(), answer, is_delivered.clone()));
+        tokio::spawn(self.shared.clone().track_request(request.clone(), answer, is_delivered.clone()));
         tokio::select! {
             biased;
             Ok(answer) = answered => {
@@ -159,13 +159,13 @@ impl ApprovalSystem for LinkClient {
     }
 }
 
-impl Shared {
+impl ClientState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The id of the session is known. The first one stays: sub-agents ask through the session that delegated to them.
-    fn known(&self, session: &str) {
+    fn set_session_id(&self, session: &str) {
         self.session.send_if_modified(|known| {
             let is_new = known.is_none();
             if is_new {
@@ -178,7 +178,7 @@ impl Shared {
 
 impl State {
     /// Says something to the server, if it is there. If it does not listen, the connection is given up; when it is back, it is told all.
-    fn say(&mut self, message: SessionMessage) {
+    fn send(&mut self, message: SessionMessage) {
         if self.link.as_ref().is_some_and(|link| link.try_send(message).is_err()) {
             self.link = None;
         }

@@ -6,10 +6,10 @@ use amplifier_core::{Actor, ApprovalRule, Coordinator};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Shared, State};
+use super::{ClientState, State};
 use crate::message::SessionMessage;
 
-impl Shared {
+impl ClientState {
     /// Changes a standing answer of the session, and says whether it is changed.
     pub(super) fn change_rules(
         self: &Arc<Self>,
@@ -20,8 +20,8 @@ impl Shared {
         tokio::task::spawn_blocking(move || {
             let error = change(&shared).err();
             // The list first: whoever waits for the change finds it there.
-            shared.tell_rules();
-            shared.state().say(SessionMessage::RuleChanged { reference, error });
+            shared.send_rules();
+            shared.state().send(SessionMessage::RuleChanged { reference, error });
         });
     }
 
@@ -31,8 +31,8 @@ impl Shared {
         let change = json!({ "rule": rule.written(), "decision": rule.decision, "change": "added", "by": &rule.by });
         self.record(&change)?;
         let session = self.session.borrow().clone();
-        self.state().given.push(ApprovalRule { session, created_at: Some(Timestamp::now()), ..rule });
-        self.put_in_force();
+        self.state().added_rules.push(ApprovalRule { session, created_at: Some(Timestamp::now()), ..rule });
+        self.apply_session_rules();
         Ok(())
     }
 
@@ -46,8 +46,8 @@ impl Shared {
         if let Some(coordinator) = coordinator {
             coordinator.forget_approval(&rule);
         }
-        self.state().given.retain(|given| given.id() != id);
-        self.put_in_force();
+        self.state().added_rules.retain(|rule| rule.id() != id);
+        self.apply_session_rules();
         Ok(())
     }
 
@@ -59,19 +59,19 @@ impl Shared {
     }
 
     /// Puts the rules in force that were given to the session.
-    pub(super) fn put_in_force(&self) {
+    pub(super) fn apply_session_rules(&self) {
         let state = self.state();
         if let Some(coordinator) = &state.coordinator {
-            coordinator.set_session_rules(state.given.iter().cloned().collect());
+            coordinator.set_session_rules(state.added_rules.iter().cloned().collect());
         }
     }
 
-    pub(super) fn tell_rules(&self) {
+    pub(super) fn send_rules(&self) {
         let mut state = self.state();
         let rules = state.rules();
-        if rules != state.told_rules {
-            state.told_rules.clone_from(&rules);
-            state.say(SessionMessage::Rules { rules });
+        if rules != state.sent_rules {
+            state.sent_rules.clone_from(&rules);
+            state.send(SessionMessage::Rules { rules });
         }
     }
 }
@@ -82,6 +82,6 @@ impl State {
         let remembered = self.coordinator.as_ref().map(Coordinator::remembered_approvals).unwrap_or_default();
         let session = self.coordinator.as_ref().and_then(|coordinator| coordinator.session_id().map(str::to_owned));
         let remembered = remembered.into_iter().map(|rule| ApprovalRule { session: session.clone(), ..rule });
-        remembered.chain(self.given.iter().cloned()).collect()
+        remembered.chain(self.added_rules.iter().cloned()).collect()
     }
 }

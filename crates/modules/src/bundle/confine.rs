@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use amplifier_process::sandbox::{NotConfined, Policy};
+use amplifier_process::sandbox::{SandboxError, SandboxPolicy};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
@@ -33,12 +33,12 @@ impl Confine {
     ///
     /// # Errors
     /// If there is no place for its temporary folder.
-    pub fn policy(&self, workspace: &Path, hidden: &[PathBuf]) -> Result<Policy, NotConfined> {
+    pub fn policy(&self, workspace: &Path, hidden: &[PathBuf]) -> Result<SandboxPolicy, SandboxError> {
         let temporary = match self.write {
             MayWrite::Temporary => {
                 let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
                 let folder = TEMPORARY.iter().map(Path::new).find(is_free);
-                let none = || NotConfined::new("there is no place for a temporary folder");
+                let none = || SandboxError::new("there is no place for a temporary folder");
                 Some(folder.ok_or_else(none)?.to_owned())
             }
             MayWrite::Nothing | MayWrite::Workspace | MayWrite::All => None,
@@ -48,7 +48,13 @@ impl Confine {
             MayWrite::Workspace => Some(vec![workspace.to_owned()]),
             MayWrite::All => None,
         };
-        Ok(Policy { writable, temporary, network: self.network, hidden: hidden.to_vec(), ..Policy::default() })
+        Ok(SandboxPolicy {
+            writable,
+            temporary,
+            network: self.network,
+            hidden: hidden.to_vec(),
+            ..SandboxPolicy::default()
+        })
     }
 }
 

@@ -182,7 +182,7 @@ impl Sameness {
     fn of(placed: &Placed, workspace: &Path) -> Self {
         let files = placed.named_files(workspace).ok().map(|files| {
             let with_status = |file: PathBuf| {
-                let status = FileStatus::at(&file).ok();
+                let status = FileStatus::from_path(&file).ok();
                 (file, status)
             };
             files.into_iter().map(with_status).collect()

@@ -86,7 +86,7 @@ fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookE
     let CompletedProcess { status, stdout, stderr, in_time, .. } = ran;
     let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &stderr.bytes)));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
-        if output.is_too_much() {
+        if output.exceeds_limit() {
             return failed(format!("the command wrote more to {name} than it may, and was ended"));
         }
     }

@@ -125,7 +125,7 @@ impl Held {
             Ok(_) => return Some(Difference::Link),
             Err(_) => return Some(Difference::Gone),
         }
-        let Ok(status) = FileStatus::at(file) else { return Some(Difference::Gone) };
+        let Ok(status) = FileStatus::from_path(file) else { return Some(Difference::Gone) };
         let is_known = lock(&self.seen).get(file) == Some(&status);
         if is_known && leads_to(file).is_ok_and(|leads_to| leads_to == trusted.leads_to) {
             return None;

@@ -37,7 +37,7 @@ pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
 /// Pins a file by its [`place`], with the status that it had before it was read.
 pub(super) fn pin(place: &Path) -> io::Result<(Pin, FileStatus)> {
     let (mut file, _) = open(place)?;
-    let status = FileStatus::of(&file)?;
+    let status = FileStatus::from_file(&file)?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 128 * 1024];
     let mut size = 0;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amplifier_audit::Hash;
 use amplifier_process::files::{
-    Durability, create_private_folder, is_written_by_owner_alone, open_regular, write_atomic,
+    Durability, create_private_folder, is_writable_by_owner_only, open_regular, write_atomic,
 };
 use amplifier_process::locks::FileLock;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl TrustStore {
             Err(error) => return Err(self.failed(error)),
         };
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
-        if !is_written_by_owner_alone(&metadata) {
+        if !is_writable_by_owner_only(&metadata) {
             return Err(self.damaged("others can write to it"));
         }
         if metadata.len() > LARGEST {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::policy::{Arguments, END};
-use super::system::WaitingList;
-use super::{PinnedFile, Policy};
+use super::system::SandboxPool;
+use super::{PinnedFile, SandboxPolicy};
 use crate::{Command, Process};
 
 /// The sandbox that programs are started in, or none.
@@ -15,21 +15,21 @@ pub struct Sandbox {
     /// The launcher: the words to put before a command.
     words: Arc<[OsString]>,
     /// Where the policy begins in the words.
-    starter: usize,
+    policy_start: usize,
     /// Those that are made before they are needed; none for a launcher of the caller's own.
-    waiting: Option<Arc<WaitingList>>,
+    pool: Option<Arc<SandboxPool>>,
 }
 
 impl Sandbox {
     /// A launcher of the caller's own: the words to put before a command. It has to start a session (`setsid`) and then to run the command or to become it. No words mean
     /// no sandbox.
     pub fn through(words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self { words: words.into_iter().map(Into::into).collect(), starter: 0, waiting: None }
+        Self { words: words.into_iter().map(Into::into).collect(), policy_start: 0, pool: None }
     }
 
     /// A launcher of this program: the words that start it, and then those of a policy.
-    pub(super) fn of_launcher(words: Vec<OsString>, starter: usize) -> Self {
-        Self { words: words.into(), starter, waiting: Some(Arc::default()) }
+    pub(super) fn from_launcher(words: Vec<OsString>, policy_start: usize) -> Self {
+        Self { words: words.into(), policy_start, pool: Some(Arc::default()) }
     }
 
     /// The words to put before a command.
@@ -51,30 +51,30 @@ impl Sandbox {
         }
         words.extend(files.iter().flat_map(PinnedFile::arguments));
         words.push(END.into());
-        Self { words: words.into(), starter: self.starter, waiting: self.waiting.clone() }
+        Self { words: words.into(), policy_start: self.policy_start, pool: self.pool.clone() }
     }
 
     /// Makes a sandbox for the next program, in the background. Without a tokio runtime, it does nothing.
     pub fn prepare(&self) {
-        let (Some(waiting), Ok(runtime)) = (self.waiting.clone(), tokio::runtime::Handle::try_current()) else {
+        let (Some(pool), Ok(runtime)) = (self.pool.clone(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let (words, starter) = (self.words.clone(), self.starter);
+        let (words, policy_start) = (self.words.clone(), self.policy_start);
         runtime.spawn_blocking(move || {
-            if let Ok(Arguments { policy, .. }) = Policy::read(words[starter..].iter().cloned()) {
-                waiting.fill(&words, policy);
+            if let Ok(Arguments { policy, .. }) = SandboxPolicy::read(words[policy_start..].iter().cloned()) {
+                pool.fill(&words, policy);
             }
         });
     }
 
     /// `true` if a sandbox is ready for the next program.
     pub fn is_ready(&self) -> bool {
-        self.waiting.as_ref().is_some_and(|waiting| waiting.is_ready(&self.words))
+        self.pool.as_ref().is_some_and(|pool| pool.is_ready(&self.words))
     }
 
     /// Starts a command in a sandbox that was made before, if there is one.
-    pub(crate) fn start_waiting(&self, command: &Command) -> Option<Process> {
-        self.waiting.as_ref()?.start(self, command)
+    pub(crate) fn start_prepared(&self, command: &Command) -> Option<Process> {
+        self.pool.as_ref()?.start(self, command)
     }
 }
 

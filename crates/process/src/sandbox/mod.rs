@@ -10,16 +10,16 @@ mod pins;
 mod policy;
 
 #[cfg(not(target_os = "linux"))]
-#[path = "elsewhere.rs"]
+#[path = "unsupported.rs"]
 mod system;
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
 mod system;
 
 pub use handle::Sandbox;
-pub use level::{Launcher, Level};
-pub use policy::{PinnedFile, Policy};
-pub(crate) use system::ToldExit;
+pub use level::{ConfinementLevel, SandboxChoice};
+pub use policy::{PinnedFile, SandboxPolicy};
+pub(crate) use system::ReportedExit;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -30,9 +30,9 @@ use std::process::Command;
 use self::policy::Arguments;
 
 /// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
-const NOT_CONFINED: u8 = 125;
+const SANDBOX_FAILED: u8 = 125;
 
-/// The exit code of a launcher that found other bytes in a [pinned file](Policy::pinned). Its standard error then begins with [`PIN_MISMATCH_TEXT`].
+/// The exit code of a launcher that found other bytes in a [pinned file](SandboxPolicy::pinned). Its standard error then begins with [`PIN_MISMATCH_TEXT`].
 pub const PIN_MISMATCH: u8 = 123;
 
 /// What a launcher writes to standard error before it ends with [`PIN_MISMATCH`].
@@ -47,9 +47,9 @@ const IMPOSSIBLE: &str = "amplifier: it cannot be confined: ";
 /// Why a program cannot be confined, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotConfined(String);
+pub struct SandboxError(String);
 
-impl NotConfined {
+impl SandboxError {
     /// For this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
@@ -57,32 +57,32 @@ impl NotConfined {
 }
 
 /// Says what it was that failed.
-trait Context<T> {
-    fn context(self, what: impl Display) -> Result<T, NotConfined>;
+trait ErrorContext<T> {
+    fn context(self, what: impl Display) -> Result<T, SandboxError>;
 }
 
-impl<T, E: Display> Context<T> for Result<T, E> {
-    fn context(self, what: impl Display) -> Result<T, NotConfined> {
-        self.map_err(|error| NotConfined(format!("{what}: {error}")))
+impl<T, E: Display> ErrorContext<T> for Result<T, E> {
+    fn context(self, what: impl Display) -> Result<T, SandboxError> {
+        self.map_err(|error| SandboxError(format!("{what}: {error}")))
     }
 }
 
 /// Why a launcher did not start its program.
 enum LaunchError {
-    NotConfined(NotConfined),
+    Sandbox(SandboxError),
     PinMismatch(PathBuf),
     NotStarted(OsString, io::Error),
     /// It waited for a program, and nobody is left who could send one.
     Unused,
 }
 
-impl From<NotConfined> for LaunchError {
-    fn from(error: NotConfined) -> Self {
-        Self::NotConfined(error)
+impl From<SandboxError> for LaunchError {
+    fn from(error: SandboxError) -> Self {
+        Self::Sandbox(error)
     }
 }
 
-/// Runs the launcher: starts the program that the arguments name, confined by the [`Policy`] that they begin with, and returns the code to exit with. If that cannot
+/// Runs the launcher: starts the program that the arguments name, confined by the [`SandboxPolicy`] that they begin with, and returns the code to exit with. If that cannot
 /// be done, it says why on standard error.
 ///
 /// It has to be called before there are threads: namespaces are entered by a process with one.
@@ -94,7 +94,7 @@ impl LaunchError {
     /// Says on standard error what it is, and gives the code to exit with.
     fn report(self) -> u8 {
         let (code, problem) = match self {
-            Self::NotConfined(error) => (NOT_CONFINED, format!("{IMPOSSIBLE}{error}")),
+            Self::Sandbox(error) => (SANDBOX_FAILED, format!("{IMPOSSIBLE}{error}")),
             Self::PinMismatch(file) => (PIN_MISMATCH, format!("{PIN_MISMATCH_TEXT}`{}`", file.display())),
             Self::NotStarted(program, error) => {
                 let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
@@ -108,7 +108,7 @@ impl LaunchError {
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
-    let Arguments { policy, method, waits, mut command } = Policy::read(arguments)?;
+    let Arguments { policy, method, waits, mut command } = SandboxPolicy::read(arguments)?;
     if let Some(code) = system::start_session()? {
         return Ok(code);
     }
@@ -125,7 +125,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
 }
 
 /// The variable that names the temporary folder.
-fn temporary(policy: &Policy) -> Option<(&'static str, &PathBuf)> {
+fn temporary(policy: &SandboxPolicy) -> Option<(&'static str, &PathBuf)> {
     policy.temporary.as_ref().map(|folder| ("TMPDIR", folder))
 }
 
@@ -135,7 +135,7 @@ fn replace(mut program: Command) -> Result<u8, LaunchError> {
     Err(LaunchError::NotStarted(program.get_program().to_owned(), error))
 }
 
-fn say_possible() -> Result<u8, LaunchError> {
+fn report_possible() -> Result<u8, LaunchError> {
     io::stdout().write_all(POSSIBLE.as_bytes()).context("standard output")?;
     Ok(0)
 }

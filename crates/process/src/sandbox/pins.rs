@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Context, LaunchError, NotConfined, PinnedFile};
+use super::{ErrorContext, LaunchError, PinnedFile, SandboxError};
 use crate::files::{self, OpenOptionsExt};
 
 /// The checked content of a pinned file.
@@ -29,7 +29,7 @@ fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
     let (path, opened) = open(&file.path).map_err(|_| LaunchError::PinMismatch(file.path.clone()))?;
     let metadata = opened.metadata().context(format!("`{}`", path.display()))?;
     if !metadata.is_file() {
-        return Err(NotConfined(format!("the pinned `{}` is not a regular file", path.display())).into());
+        return Err(SandboxError(format!("the pinned `{}` is not a regular file", path.display())).into());
     }
     let mut bytes = Vec::new();
     (&opened).read_to_end(&mut bytes).context(format!("`{}`", path.display()))?;

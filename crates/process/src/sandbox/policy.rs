@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::NotConfined;
+use super::SandboxError;
 
 /// What a confined program may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// What it cannot change: files, and folders with all that is in them. They have to exist.
     pub read_only: Vec<PathBuf>,
     /// Files and folders that it cannot read either. They need not exist.
@@ -24,7 +24,7 @@ pub struct Policy {
 }
 
 /// A file and the hash of its content. The launcher reads the file once and compares the hash. With namespaces, the program finds exactly the checked bytes at that
-/// path: in a [read-only](Policy::read_only) folder whatever happens to the file, elsewhere until it is deleted or another file is renamed over it.
+/// path: in a [read-only](SandboxPolicy::read_only) folder whatever happens to the file, elsewhere until it is deleted or another file is renamed over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
     /// The path of a regular file, or of a link to one.
@@ -34,7 +34,7 @@ pub struct PinnedFile {
 }
 
 /// Everything is allowed.
-impl Default for Policy {
+impl Default for SandboxPolicy {
     fn default() -> Self {
         Self {
             read_only: Vec::new(),
@@ -71,7 +71,7 @@ pub(super) const END: &str = "--";
 
 /// The arguments of a launcher.
 pub(super) struct Arguments<I> {
-    pub(super) policy: Policy,
+    pub(super) policy: SandboxPolicy,
     pub(super) method: Method,
     /// `true` if the command comes as a [message](super::message).
     pub(super) waits: bool,
@@ -96,7 +96,7 @@ impl PinnedFile {
     }
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// The policy as arguments, for [`read`](Self::read). Words and not JSON: paths need not be text.
     pub(super) fn arguments(&self, method: Method) -> Vec<OsString> {
         let paths = |option: &'static str, paths: &[PathBuf]| {
@@ -120,13 +120,13 @@ impl Policy {
     }
 
     /// Reads the policy from arguments; what is left of them is the command.
-    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<Arguments<I>, NotConfined> {
+    pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<Arguments<I>, SandboxError> {
         let (mut policy, mut method, mut waits) = (Self::default(), Method::default(), false);
         while let Some(option) = arguments.next() {
             let option = option.as_os_str();
             let mut value = || match arguments.next() {
                 Some(value) => Ok(value),
-                None => Err(NotConfined(format!("the option `{}` lacks a value", option.display()))),
+                None => Err(SandboxError(format!("the option `{}` lacks a value", option.display()))),
             };
             if option == OsStr::new(READ_ONLY) {
                 policy.read_only.push(value()?.into());
@@ -152,16 +152,16 @@ impl Policy {
             } else if option == OsStr::new(END) {
                 return Ok(Arguments { policy, method, waits, command: arguments });
             } else {
-                return Err(NotConfined(format!("unknown option `{}`", option.display())));
+                return Err(SandboxError(format!("unknown option `{}`", option.display())));
             }
         }
-        Err(NotConfined(format!("`{END}` and a command are missing")))
+        Err(SandboxError(format!("`{END}` and a command are missing")))
     }
 }
 
 /// Reads 64 hexadecimal digits.
-fn hash(text: &OsStr) -> Result<[u8; 32], NotConfined> {
-    let invalid = || NotConfined(format!("invalid SHA-256 `{}`; expected 64 hexadecimal digits", text.display()));
+fn hash(text: &OsStr) -> Result<[u8; 32], SandboxError> {
+    let invalid = || SandboxError(format!("invalid SHA-256 `{}`; expected 64 hexadecimal digits", text.display()));
     let digits = text.to_str().filter(|text| text.len() == 64 && text.is_ascii()).ok_or_else(invalid)?;
     let mut bytes = [0; 32];
     for (byte, start) in bytes.iter_mut().zip((0..64).step_by(2)) {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_policy_is_read_as_it_was_written() {
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read_only: vec!["/a b".into()],
             hidden: vec!["/c".into()],
             writable: Some(vec!["/d".into()]),
@@ -186,11 +186,11 @@ mod tests {
         };
         for method in [Method::Namespaces, Method::Landlock, Method::Session] {
             let arguments = policy.arguments(method).into_iter().chain(["program".into()]);
-            let read = Policy::read(arguments).unwrap();
+            let read = SandboxPolicy::read(arguments).unwrap();
             assert_eq!((read.policy, read.method, read.waits), (policy.clone(), method, false));
             assert_eq!(read.command.collect::<Vec<_>>(), ["program"]);
         }
         let short = ["--pinned", "abc", "/f", "--"].map(OsString::from);
-        assert!(Policy::read(short.into_iter()).is_err());
+        assert!(SandboxPolicy::read(short.into_iter()).is_err());
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn can_write(path: &Path) -> bool {
     is_mine() || access(path, Access::WRITE_OK).is_ok()
 }
 
-pub(crate) fn is_written_by_owner_alone(metadata: &Metadata) -> bool {
+pub(crate) fn is_writable_by_owner_only(metadata: &Metadata) -> bool {
     [0, geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
 }
 

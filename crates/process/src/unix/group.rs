@@ -9,7 +9,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 /// How often processes that left their group are looked for, while new ones are found.
-const MOST_LOOKS: usize = 10;
+const MAX_SCANS: usize = 10;
 
 /// A process group. When this is dropped, all its processes are killed, with all that descend from the first of them.
 ///
@@ -27,13 +27,13 @@ impl ProcessGroup {
     /// The group of a process that leads one, or that is about to.
     ///
     /// INVARIANT: whoever has this does not wait for the process before it is dropped. Until then, its id cannot become that of another.
-    pub fn of_leader(id: u32) -> Option<Self> {
+    pub fn from_leader(id: u32) -> Option<Self> {
         let leader = Pid::from_raw(i32::try_from(id).ok()?)?;
         Some(Self { leader, watcher: None, has_descendants: true })
     }
 
     /// The group of a watcher, which the process has joined.
-    pub(crate) fn watched_by(mut self, watcher: Option<GroupWatcher>) -> Self {
+    pub(crate) fn with_watcher(mut self, watcher: Option<GroupWatcher>) -> Self {
         self.watcher = watcher;
         self
     }
@@ -76,7 +76,7 @@ impl ProcessGroup {
         let _ = kill_process(self.leader, Signal::STOP);
         let _ = kill_process_group(self.group(), Signal::STOP);
         let mut stopped = HashSet::new();
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_SCANS {
             let new: Vec<Pid> =
                 strays(self.leader, self.group()).into_iter().filter(|stray| !stopped.contains(stray)).collect();
             if new.is_empty() {

@@ -15,7 +15,7 @@ pub type Receiver = pipe::Receiver;
 /// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
 pub(crate) struct Pipes {
     /// The standard input, output and error of the program.
-    pub(crate) theirs: [OwnedFd; 3],
+    pub(crate) child_ends: [OwnedFd; 3],
     pub(crate) stdin: Option<pipe::Sender>,
     pub(crate) stdout: pipe::Receiver,
     pub(crate) stderr: Option<pipe::Receiver>,
@@ -34,10 +34,10 @@ impl Pipes {
         let (stderr, their_stderr) = if is_merged {
             (None, their_stdout.try_clone()?)
         } else {
-            let (stderr, theirs) = output()?;
-            (Some(stderr), theirs)
+            let (stderr, child_ends) = output()?;
+            (Some(stderr), child_ends)
         };
-        Ok(Self { theirs: [their_stdin, their_stdout, their_stderr], stdin, stdout, stderr })
+        Ok(Self { child_ends: [their_stdin, their_stdout, their_stderr], stdin, stdout, stderr })
     }
 }
 

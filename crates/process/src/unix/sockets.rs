@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
-pub(crate) type Accepted = UnixStream;
+pub(crate) type AcceptedStream = UnixStream;
 
 #[derive(Debug)]
 pub(crate) struct Listener(UnixListener);
@@ -21,12 +21,12 @@ impl Listener {
         Ok(Self(listener))
     }
 
-    pub(crate) async fn accept(&mut self) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&mut self) -> io::Result<AcceptedStream> {
         Ok(self.0.accept().await?.0)
     }
 }
 
-pub(crate) fn check_peer(stream: &Accepted) -> io::Result<Option<i32>> {
+pub(crate) fn check_peer(stream: &AcceptedStream) -> io::Result<Option<i32>> {
     let peer = stream.peer_cred()?;
     if peer.uid() != geteuid().as_raw() {
         let text = format!("the process at the other end belongs to user {}", peer.uid());
@@ -35,7 +35,7 @@ pub(crate) fn check_peer(stream: &Accepted) -> io::Result<Option<i32>> {
     Ok(peer.pid())
 }
 
-pub(crate) fn split(stream: Accepted) -> (OwnedReadHalf, OwnedWriteHalf) {
+pub(crate) fn split(stream: AcceptedStream) -> (OwnedReadHalf, OwnedWriteHalf) {
     stream.into_split()
 }
 

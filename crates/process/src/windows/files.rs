@@ -13,9 +13,9 @@ use crate::files::{FileId, FileStatus, OpenOptionsExt, SpecialFile, check_name};
 /// `FILE_FLAG_OPEN_REPARSE_POINT`: opens a link itself.
 const NO_FOLLOW: u32 = 0x0020_0000;
 /// `FILE_FLAG_BACKUP_SEMANTICS`: opens folders, too.
-const FOLDERS: u32 = 0x0200_0000;
+const OPEN_FOLDERS: u32 = 0x0200_0000;
 /// `FILE_SHARE_READ | FILE_SHARE_WRITE`: while it is open, nobody removes it or gives it another name.
-const STAYS: u32 = 3;
+const SHARE_WITHOUT_DELETE: u32 = 3;
 /// Between 1601, where times of Windows begin, and 1970, in their unit of 100 ns.
 const EPOCH: i64 = 116_444_736_000_000_000;
 
@@ -55,7 +55,12 @@ pub(crate) fn open_to_lock(folder: &Path) -> io::Result<File> {
     if !fs::metadata(folder)?.is_dir() {
         return Err(ErrorKind::NotADirectory.into());
     }
-    OpenOptions::new().create(true).truncate(false).write(true).share_mode(STAYS).open(folder.join(".lock"))
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .share_mode(SHARE_WITHOUT_DELETE)
+        .open(folder.join(".lock"))
 }
 
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -67,7 +72,7 @@ pub(crate) fn can_write(path: &Path) -> bool {
     path.exists()
 }
 
-pub(crate) fn is_written_by_owner_alone(_metadata: &Metadata) -> bool {
+pub(crate) fn is_writable_by_owner_only(_metadata: &Metadata) -> bool {
     true
 }
 
@@ -94,11 +99,11 @@ pub(crate) fn status_of(file: &File) -> io::Result<FileStatus> {
 }
 
 pub(crate) fn status_at(path: &Path) -> io::Result<FileStatus> {
-    status_of(&OpenOptions::new().access_mode(0).custom_flags(FOLDERS).open(path)?)
+    status_of(&OpenOptions::new().access_mode(0).custom_flags(OPEN_FOLDERS).open(path)?)
 }
 
 pub(crate) fn status_at_link(path: &Path) -> io::Result<FileStatus> {
-    status_of(&OpenOptions::new().access_mode(0).custom_flags(FOLDERS | NO_FOLLOW).open(path)?)
+    status_of(&OpenOptions::new().access_mode(0).custom_flags(OPEN_FOLDERS | NO_FOLLOW).open(path)?)
 }
 
 /// An open folder. While it is open, nobody removes it or gives it another name, so its path leads to it; and no link is followed.
@@ -106,7 +111,7 @@ pub(crate) fn status_at_link(path: &Path) -> io::Result<FileStatus> {
 pub struct Directory {
     path: PathBuf,
     /// This folder and those above it that were opened.
-    held: Vec<File>,
+    opened: Vec<File>,
 }
 
 impl Directory {
@@ -115,7 +120,7 @@ impl Directory {
     /// # Errors
     /// If it cannot be opened, or is a link.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), held: vec![open_unlinked(path, FOLDERS)?] })
+        Ok(Self { path: path.to_owned(), opened: vec![open_unlinked(path, OPEN_FOLDERS)?] })
     }
 
     /// Opens a folder in it.
@@ -124,12 +129,12 @@ impl Directory {
     /// If it cannot be opened, or is a link.
     pub fn open_folder(&self, name: &OsStr) -> io::Result<Self> {
         let path = self.at(name)?;
-        let mut held = self.held.iter().map(File::try_clone).collect::<io::Result<Vec<_>>>()?;
-        held.push(open_unlinked(&path, FOLDERS)?);
+        let mut opened = self.opened.iter().map(File::try_clone).collect::<io::Result<Vec<_>>>()?;
+        opened.push(open_unlinked(&path, OPEN_FOLDERS)?);
         if !fs::symlink_metadata(&path)?.is_dir() {
             return Err(ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path, held })
+        Ok(Self { path, opened })
     }
 
     /// Makes a folder in it, unless there is one.
@@ -148,7 +153,7 @@ impl Directory {
     /// # Errors
     /// If it cannot be opened, or is a link.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
-        open_unlinked(&self.at(name)?, FOLDERS)
+        open_unlinked(&self.at(name)?, OPEN_FOLDERS)
     }
 
     /// Makes a file in it. Permissions are those that the folder passes on.
@@ -220,7 +225,8 @@ impl Directory {
 
 /// Opens what is at a path itself, so that it stays there, and refuses a link.
 fn open_unlinked(path: &Path, flags: u32) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).share_mode(STAYS).custom_flags(flags | NO_FOLLOW).open(path)?;
+    let file =
+        OpenOptions::new().read(true).share_mode(SHARE_WITHOUT_DELETE).custom_flags(flags | NO_FOLLOW).open(path)?;
     if file.metadata()?.is_symlink() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is a link"));
     }

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// How often it is looked whether a process has ended.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A process, with those that it started. When this is dropped, they are killed.
 ///
@@ -21,12 +21,12 @@ impl ProcessGroup {
     /// The process and its descendants.
     ///
     /// INVARIANT: whoever has this holds the process open. Until then, its id cannot become that of another.
-    pub fn of_leader(id: u32) -> Option<Self> {
+    pub fn from_leader(id: u32) -> Option<Self> {
         Some(Self { leader: id })
     }
 
     /// Does nothing: Windows has no process groups.
-    pub(crate) fn watched_by(self, _watcher: Option<GroupWatcher>) -> Self {
+    pub(crate) fn with_watcher(self, _watcher: Option<GroupWatcher>) -> Self {
         self
     }
 
@@ -35,7 +35,7 @@ impl ProcessGroup {
         let leader = self.leader;
         move || {
             while is_running(leader) {
-                sleep(GLANCE);
+                sleep(POLL_INTERVAL);
             }
         }
     }
@@ -47,7 +47,7 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // It fails if the process has ended.
-        let _ = tool("taskkill.exe").args(["/T", "/F", "/PID", &self.leader.to_string()]).status();
+        let _ = system_tool("taskkill.exe").args(["/T", "/F", "/PID", &self.leader.to_string()]).status();
     }
 }
 
@@ -64,12 +64,13 @@ impl GroupWatcher {
 /// `true` if there is a process with that id, as far as can be told.
 fn is_running(id: u32) -> bool {
     let filter = format!("PID eq {id}");
-    let listed = tool("tasklist.exe").args(["/NH", "/FO", "CSV", "/FI", &filter]).stdout(Stdio::piped()).output();
+    let listed =
+        system_tool("tasklist.exe").args(["/NH", "/FO", "CSV", "/FI", &filter]).stdout(Stdio::piped()).output();
     listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).contains(&format!("\"{id}\"")))
 }
 
 /// A program of the system, by its path: one of that name may be in the folder that this process is in.
-fn tool(name: &str) -> Command {
+fn system_tool(name: &str) -> Command {
     let mut command = Command::new(system_folder().join("System32").join(name));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command

@@ -13,7 +13,7 @@ pub type Receiver = tokio::fs::File;
 /// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
 pub(crate) struct Pipes {
     /// The standard input, output and error of the program.
-    pub(crate) theirs: [Stdio; 3],
+    pub(crate) child_ends: [Stdio; 3],
     pub(crate) stdin: Option<Sender>,
     pub(crate) stdout: Receiver,
     pub(crate) stderr: Option<Receiver>,
@@ -32,11 +32,11 @@ impl Pipes {
         let (stderr, their_stderr) = if is_merged {
             (None, their_stdout.try_clone()?)
         } else {
-            let (stderr, theirs) = io::pipe()?;
-            (Some(receiver(stderr)), theirs)
+            let (stderr, child_ends) = io::pipe()?;
+            (Some(receiver(stderr)), child_ends)
         };
-        let theirs = [their_stdin, their_stdout.into(), their_stderr.into()];
-        Ok(Self { theirs, stdin, stdout: receiver(stdout), stderr })
+        let child_ends = [their_stdin, their_stdout.into(), their_stderr.into()];
+        Ok(Self { child_ends, stdin, stdout: receiver(stdout), stderr })
     }
 }
 

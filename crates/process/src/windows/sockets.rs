@@ -11,19 +11,19 @@ use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeS
 
 use crate::files::read_regular_text;
 
-pub(crate) type Accepted = NamedPipeServer;
+pub(crate) type AcceptedStream = NamedPipeServer;
 
 const PREFIX: &str = r"\\.\pipe\amplifier-";
 /// The file with the name of a pipe is never larger.
-const LONGEST_NAME: u64 = 256;
+const MAX_NAME_BYTES: u64 = 256;
 /// `ERROR_PIPE_BUSY`: the listener is about to wait for the next connection.
-const BUSY: i32 = 231;
-const PAUSE: Duration = Duration::from_millis(20);
+const PIPE_BUSY: i32 = 231;
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const ATTEMPTS: usize = 250;
 /// `GENERIC_WRITE | DELETE`.
 const WRITE_AND_DELETE: u32 = 0x4000_0000 | 0x0001_0000;
 /// `FILE_SHARE_READ | FILE_SHARE_DELETE`.
-const OTHERS_READ: u32 = 1 | 4;
+const SHARE_READ_AND_DELETE: u32 = 1 | 4;
 /// `FILE_FLAG_DELETE_ON_CLOSE`.
 const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 
@@ -43,13 +43,13 @@ impl Listener {
         let name = format!("{PREFIX}{name}");
         let next = ServerOptions::new().first_pipe_instance(true).create(&name)?;
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).access_mode(WRITE_AND_DELETE).share_mode(OTHERS_READ);
+        options.write(true).create_new(true).access_mode(WRITE_AND_DELETE).share_mode(SHARE_READ_AND_DELETE);
         let mut file = options.custom_flags(DELETE_ON_CLOSE).open(path)?;
         file.write_all(name.as_bytes())?;
         Ok(Self { name, next, _file: file })
     }
 
-    pub(crate) async fn accept(&mut self) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&mut self) -> io::Result<AcceptedStream> {
         self.next.connect().await?;
         let next = ServerOptions::new().create(&self.name)?;
         Ok(std::mem::replace(&mut self.next, next))
@@ -57,23 +57,23 @@ impl Listener {
 }
 
 /// Nothing: the pipe itself lets nobody else write to it, and whoever does not write is not told anything.
-pub(crate) fn check_peer(_pipe: &Accepted) -> io::Result<Option<i32>> {
+pub(crate) fn check_peer(_pipe: &AcceptedStream) -> io::Result<Option<i32>> {
     Ok(None)
 }
 
-pub(crate) fn split(pipe: Accepted) -> (ReadHalf<Accepted>, WriteHalf<Accepted>) {
+pub(crate) fn split(pipe: AcceptedStream) -> (ReadHalf<AcceptedStream>, WriteHalf<AcceptedStream>) {
     tokio::io::split(pipe)
 }
 
 pub(crate) async fn connect(path: &Path) -> io::Result<(ReadHalf<NamedPipeClient>, WriteHalf<NamedPipeClient>)> {
-    let name = read_regular_text(path, LONGEST_NAME)?;
+    let name = read_regular_text(path, MAX_NAME_BYTES)?;
     if !name.starts_with(PREFIX) {
         let text = format!("`{}` does not hold the name of a pipe", path.display());
         return Err(io::Error::new(ErrorKind::InvalidData, text));
     }
     for _ in 0..ATTEMPTS {
         match ClientOptions::new().open(&name) {
-            Err(error) if error.raw_os_error() == Some(BUSY) => tokio::time::sleep(PAUSE).await,
+            Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => tokio::time::sleep(RETRY_INTERVAL).await,
             opened => return Ok(tokio::io::split(opened?)),
         }
     }

@@ -8,7 +8,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, pol
 pub(crate) const PATH: &str = "CONOUT$";
 
 /// What a terminal sends for a key that has no character. Which one it was does not matter, only that it is none.
-const NO_CHARACTER: &[u8] = b"\x1b[Z";
+const KEY_WITHOUT_CHARACTER: &[u8] = b"\x1b[Z";
 
 pub(crate) fn wait_for_input(limit: Duration) -> io::Result<bool> {
     poll(limit)
@@ -17,24 +17,24 @@ pub(crate) fn wait_for_input(limit: Duration) -> io::Result<bool> {
 pub(crate) fn read_input(bytes: &mut [u8]) -> io::Result<usize> {
     let Event::Key(key) = read()? else { return Ok(0) };
     let mut buffer = [0; 4];
-    let sent = sent_for(&key, &mut buffer);
+    let sent = key_bytes(&key, &mut buffer);
     let sent = &sent[..sent.len().min(bytes.len())];
     bytes[..sent.len()].copy_from_slice(sent);
     Ok(sent.len())
 }
 
-fn sent_for<'a>(key: &KeyEvent, buffer: &'a mut [u8; 4]) -> &'a [u8] {
+fn key_bytes<'a>(key: &KeyEvent, buffer: &'a mut [u8; 4]) -> &'a [u8] {
     if key.kind == KeyEventKind::Release {
         return &[];
     }
     match key.code {
         KeyCode::Char('c' | 'C') if key.modifiers.contains(KeyModifiers::CONTROL) => b"\x03",
-        KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => NO_CHARACTER,
+        KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => KEY_WITHOUT_CHARACTER,
         KeyCode::Char(character) => character.encode_utf8(buffer).as_bytes(),
         KeyCode::Esc => b"\x1b",
         KeyCode::Enter => b"\r",
         KeyCode::Tab => b"\t",
         KeyCode::Backspace => b"\x7f",
-        _ => NO_CHARACTER,
+        _ => KEY_WITHOUT_CHARACTER,
     }
 }

@@ -56,7 +56,7 @@ impl TokenFiles {
             // Whoever is first has made it: both then read the same.
             let mut new = AtomicFile::create(&file).map_err(problem)?;
             writeln!(new, "{}", secret().map_err(problem)?).map_err(problem)?;
-            match new.place_new(Durability::Synced) {
+            match new.create_new(Durability::Synced) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(problem(error)),
                 _ => {}
             }
@@ -223,7 +223,7 @@ impl Tokens {
 
     /// The tokens as the file has them now, so that one that is taken back ends at once.
     fn current(&self) -> Arc<Vec<Token>> {
-        let stamp = FileStatus::at(&self.files.others()).ok();
+        let stamp = FileStatus::from_path(&self.files.others()).ok();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.stamp != stamp || stamp.is_none() {
             // What cannot be read lets nobody in.

@@ -53,8 +53,7 @@ impl Flood {
             asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
         }
         let place = asked.partition_point(|known| known.at <= at);
-        let prompt =
-            (approval.offers_lasting(true) && approval.prompt.len() <= LONGEST).then(|| approval.prompt.clone());
+        let prompt = (approval.offers_rule(true) && approval.prompt.len() <= LONGEST).then(|| approval.prompt.clone());
         asked.insert(place, Asked { id: approval.id.clone(), at, prompt });
     }
 

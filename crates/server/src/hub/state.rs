@@ -270,7 +270,7 @@ impl<L: Clone> State<L> {
                 "the nonce is not the one of this question; look at the question again and answer what you see",
             ));
         }
-        if let Some(why) = asked.rejects(&answer.label, *scope) {
+        if let Some(why) = asked.rejection(&answer.label, *scope) {
             return Err(HubError::new(HubErrorCode::InvalidOption, why));
         }
         let (session, digest) = (asked.connected_session().to_owned(), asked.digest);

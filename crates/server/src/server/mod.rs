@@ -267,7 +267,7 @@ async fn lock(folder: &std::path::Path) -> Result<FileLock, ServeError> {
     let file = folder.join("lock");
     // Whoever only looks whether a server runs holds it for a moment.
     for _ in 0..10 {
-        match FileLock::take(&file) {
+        match FileLock::try_lock(&file) {
             Ok(Some(lock)) => return Ok(lock),
             Ok(None) => sleep(Duration::from_millis(30)).await,
             Err(source) => return Err(ServeError::File { file, source }),

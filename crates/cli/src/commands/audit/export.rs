@@ -91,7 +91,7 @@ fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyho
     let failed = || format!("`{name}` cannot be written");
     let mut out = AtomicFile::create(file).with_context(failed)?;
     write(&mut out)?;
-    let written = if force { out.replace(Durability::Synced) } else { out.place_new(Durability::Synced) };
+    let written = if force { out.replace(Durability::Synced) } else { out.create_new(Durability::Synced) };
     written.with_context(failed)
 }
 

@@ -146,7 +146,7 @@ impl Hooks {
 
 /// Looks for mistakes in a bundle, and for what looks like one. Nothing of it runs: a bundle that is named needs no home.
 fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
-    let home = if file.is_some() { home.unwrap_or_else(|_| Home::nowhere()) } else { home? };
+    let home = if file.is_some() { home.unwrap_or_else(|_| Home::nonexistent()) } else { home? };
     let config = flags.load(&home)?;
     let bundle = chosen(file, &config, &home)?;
     let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;

@@ -179,6 +179,6 @@ async fn lists_any(
     let listing = git(workspace, sandbox).args(["ls-files", "--cached", "--"]).args(paths);
     let listed = listing.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
     // A list that is cut short is not empty.
-    let is_answer = listed.stdout.is_too_much() || listed.status.is_some_and(|status| status.success());
+    let is_answer = listed.stdout.exceeds_limit() || listed.status.is_some_and(|status| status.success());
     (listed.in_time && is_answer).then_some(!listed.stdout.bytes.is_empty())
 }

@@ -84,7 +84,7 @@ impl Linter {
 
     fn conclude(&self, ran: &CompletedProcess) -> Said {
         let (stdout, stderr) = (head(&ran.stdout.bytes, KEPT), head(&ran.stderr.bytes, KEPT));
-        if ran.stdout.is_too_much() || ran.stderr.is_too_much() {
+        if ran.stdout.exceeds_limit() || ran.stderr.exceeds_limit() {
             return self.broke("it wrote more than it may, and was ended");
         }
         if !ran.in_time {

@@ -67,12 +67,12 @@ impl LogFile {
     /// Puts the full file aside, unless another process did so before it was locked.
     fn rotate(&self, file: &File) -> io::Result<()> {
         // The lock is on the file, not on its name: it may have been put aside before it was locked.
-        let named = match FileStatus::at_link(&self.path) {
+        let named = match FileStatus::from_link(&self.path) {
             // Another process has just put a later file aside, and has not made the next one yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             named => named?,
         };
-        if FileStatus::of(file)?.id != named.id {
+        if FileStatus::from_file(file)?.id != named.id {
             return Ok(());
         }
         if self.keep == 0 {

@@ -27,7 +27,7 @@ async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> 
     // A repository names programs through which files go when they are compared. Agents can write there.
     let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
     let filters = git(folder, sandbox).args(named).run(&[], Duration::MAX, LONGEST).await?;
-    if filters.stdout.is_too_much() {
+    if filters.stdout.exceeds_limit() {
         return Ok(None);
     }
     let mut status = git(folder, sandbox);
@@ -45,7 +45,7 @@ async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> 
     status =
         status.args(["status", "--porcelain=v1", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"]);
     let ended = status.run(&[], Duration::MAX, LONGEST).await?;
-    let (is_cut, mut output) = (ended.stdout.is_too_much(), ended.stdout.bytes);
+    let (is_cut, mut output) = (ended.stdout.exceeds_limit(), ended.stdout.bytes);
     if is_cut {
         // What there is will do, up to the last whole line.
         output.truncate(output.iter().rposition(|byte| *byte == b'\n').unwrap_or(0));

@@ -85,7 +85,7 @@ impl Connection {
     /// Passes requests and answers on.
     pub(super) async fn serve(&mut self, first: Ask, asks: &mut mpsc::Receiver<Ask>) -> End {
         let misbehaved = |what| End::Broken(Broken::Misbehaved(what));
-        let mut ended = std::pin::pin!(self.process.ended());
+        let mut ended = std::pin::pin!(self.process.wait());
         self.accept(first);
         loop {
             let Self { process: Process { stdin, stdout, stderr, .. }, line, written, answers, log, .. } = self;
@@ -101,7 +101,7 @@ impl Connection {
                     Err(_) => return closed("stdin", ended).await,
                 },
                 read = stdout.read_buf(&mut answers.stdout.bytes), if answers.stdout.is_open => {
-                    answers.stdout.took(read);
+                    answers.stdout.record_read(read);
                     match answers.take() {
                         Err(what) => return misbehaved(what),
                         Ok(()) if !answers.stdout.is_open => return closed("stdout", ended).await,
@@ -109,7 +109,7 @@ impl Connection {
                     }
                 }
                 read = read(stderr, &mut log.stderr.bytes), if log.stderr.is_open => {
-                    log.stderr.took(read);
+                    log.stderr.record_read(read);
                     log.write();
                 }
                 () = sleep_until(answers.heard + self.longest_silence), if !answers.owed.is_empty() => {
@@ -201,7 +201,7 @@ impl Answers {
         }
         self.stdout.bytes.drain(..begin);
         self.searched = self.stdout.bytes.len();
-        if self.stdout.is_too_much() {
+        if self.stdout.exceeds_limit() {
             return Err("wrote a line to stdout that is longer than it may be".to_owned());
         }
         Ok(())

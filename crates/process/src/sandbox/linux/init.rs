@@ -16,12 +16,13 @@ use rustix::process::{
 
 use super::message::{EXITED, KILLED};
 use super::{
-    Context, LaunchError, NotConfined, Policy, descriptors, landlock, mounts, namespace, replace, say_possible,
+    ErrorContext, LaunchError, SandboxError, SandboxPolicy, descriptors, landlock, mounts, namespace, replace,
+    report_possible,
 };
 use crate::system::group::descendants;
 
 /// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
-const PASSED: [NixSignal; 7] = [
+const FORWARDED_SIGNALS: [NixSignal; 7] = [
     NixSignal::SIGALRM,
     NixSignal::SIGHUP,
     NixSignal::SIGINT,
@@ -35,22 +36,22 @@ const PASSED: [NixSignal; 7] = [
 ///
 /// There are three processes. This one stays outside, and ends at once when it is told how the program ended: the second holds the namespaces, which take a while to be
 /// taken down, and the third is the first process inside.
-pub(super) fn start_now(policy: &Policy, program: Option<Command>) -> Result<u8, LaunchError> {
-    block_passed()?;
-    let mut writer = match split()? {
-        Side::Parent(child, reader) => {
+pub(super) fn start_now(policy: &SandboxPolicy, program: Option<Command>) -> Result<u8, LaunchError> {
+    block_forwarded_signals()?;
+    let mut writer = match fork_with_pipe()? {
+        ForkSide::Parent(child, reader) => {
             descriptors::release_standard()?;
-            return Ok(pass_on(child, reader)?);
+            return Ok(forward_exit(child, reader)?);
         }
-        Side::Child(writer) => writer,
+        ForkSide::Child(writer) => writer,
     };
     let copies = namespace::enter(policy)?;
     match enter_processes()? {
         Some(code) => Ok(code),
         None => {
             copies.check()?;
-            let Some(program) = program else { return say_possible() };
-            let how = run_first(program, None)?;
+            let Some(program) = program else { return report_possible() };
+            let how = run_as_init(program, None)?;
             writer.write_all(&how).context("the launcher has ended")?;
             Ok(0)
         }
@@ -58,22 +59,22 @@ pub(super) fn start_now(policy: &Policy, program: Option<Command>) -> Result<u8,
 }
 
 /// Enters namespaces, and starts there the program that it is told of over the socket that is its standard input. How the program ended is told over the socket.
-pub(super) fn start_later(
-    policy: &Policy,
+pub(super) fn start_on_message(
+    policy: &SandboxPolicy,
     receive: impl FnOnce(&OwnedFd) -> Result<Command, LaunchError>,
 ) -> Result<u8, LaunchError> {
     let socket = descriptors::take_stdin()?;
-    block_passed()?;
+    block_forwarded_signals()?;
     let copies = namespace::enter(policy)?;
     if let Some(code) = enter_processes()? {
         return Ok(code);
     }
     let program = receive(&socket)?;
-    tell(&socket, copies.check().and_then(|()| run_first(program, Some(&socket))))
+    report_exit(&socket, copies.check().and_then(|()| run_as_init(program, Some(&socket))))
 }
 
 /// Tells whoever uses a sandbox how its program ended, or that it was not started.
-pub(super) fn tell(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Result<u8, LaunchError> {
+pub(super) fn report_exit(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Result<u8, LaunchError> {
     let how = ended.unwrap_or_else(|error| [EXITED, error.report()]);
     rustix::io::write(socket, &how).context("whoever uses the sandbox is gone")?;
     Ok(0)
@@ -81,10 +82,10 @@ pub(super) fn tell(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Res
 
 /// Runs a program without namespaces, ends all that descends from it when it has ended, and gives how it ended. What it leaves behind becomes the child of this process.
 pub(super) fn run_with_descendants(program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
-    block_passed()?;
+    block_forwarded_signals()?;
     set_child_subreaper(Some(getpid())).context("what the program leaves behind")?;
-    let Side::Parent(child, _reader) = split()? else {
-        passed().thread_unblock().context("signals cannot be unblocked")?;
+    let ForkSide::Parent(child, _reader) = fork_with_pipe()? else {
+        forwarded_signals().thread_unblock().context("signals cannot be unblocked")?;
         return Ok([EXITED, replace(program)?]);
     };
     descriptors::release_standard()?;
@@ -102,27 +103,27 @@ pub(super) fn run_with_descendants(program: Command, user: Option<&OwnedFd>) -> 
             Err(_) => break,
         }
     }
-    Ok(how_ended(status?))
+    Ok(encode_status(status?))
 }
 
-fn passed() -> SigSet {
-    PASSED.into_iter().collect()
+fn forwarded_signals() -> SigSet {
+    FORWARDED_SIGNALS.into_iter().collect()
 }
 
-fn block_passed() -> Result<(), NotConfined> {
-    passed().thread_block().context("signals cannot be blocked")
+fn block_forwarded_signals() -> Result<(), SandboxError> {
+    forwarded_signals().thread_block().context("signals cannot be blocked")
 }
 
 /// Continues in the first process of the process namespace that was entered, which gets none; this process gets the code to exit with.
 fn enter_processes() -> Result<Option<u8>, LaunchError> {
-    if let Side::Parent(child, reader) = split()? {
+    if let ForkSide::Parent(child, reader) = fork_with_pipe()? {
         namespace::give_up_rights()?;
         descriptors::release_standard()?;
-        return Ok(Some(pass_on(child, reader)?));
+        return Ok(Some(forward_exit(child, reader)?));
     }
     // The first process of a namespace ignores them anyway, and the program is not to inherit that they are blocked.
-    passed().thread_unblock().context("signals cannot be unblocked")?;
-    mounts::own_processes()?;
+    forwarded_signals().thread_unblock().context("signals cannot be unblocked")?;
+    mounts::mount_own_proc()?;
     landlock::scope_sockets();
     namespace::give_up_rights()?;
     // Nobody inside reads or changes what this process does.
@@ -131,45 +132,45 @@ fn enter_processes() -> Result<Option<u8>, LaunchError> {
 }
 
 /// Continues in a child, which is killed if this process ends: the child gets none, this process the code to exit with when the child has ended.
-pub(super) fn fork_and_wait() -> Result<Option<u8>, NotConfined> {
-    match split()? {
-        Side::Parent(child, reader) => pass_on(child, reader).map(Some),
-        Side::Child(_) => Ok(None),
+pub(super) fn fork_and_wait() -> Result<Option<u8>, SandboxError> {
+    match fork_with_pipe()? {
+        ForkSide::Parent(child, reader) => forward_exit(child, reader).map(Some),
+        ForkSide::Child(_) => Ok(None),
     }
 }
 
-enum Side {
+enum ForkSide {
     Parent(Pid, PipeReader),
     Child(PipeWriter),
 }
 
-fn split() -> Result<Side, NotConfined> {
+fn fork_with_pipe() -> Result<ForkSide, SandboxError> {
     let (reader, mut writer) = pipe().context("a pipe")?;
     match fork().context("a process cannot be forked")? {
         Fork::Parent(child) => {
-            let child = Pid::from_raw(child).ok_or_else(|| NotConfined("the child has no number".to_owned()))?;
-            Ok(Side::Parent(child, reader))
+            let child = Pid::from_raw(child).ok_or_else(|| SandboxError("the child has no number".to_owned()))?;
+            Ok(ForkSide::Parent(child, reader))
         }
         Fork::Child => {
             drop(reader);
             set_parent_process_death_signal(Some(Signal::KILL)).context("the end of the launcher")?;
             // Fails if the launcher had ended before it could have been told of that.
             writer.write_all(&[0]).context("the launcher has ended")?;
-            Ok(Side::Child(writer))
+            Ok(ForkSide::Child(writer))
         }
     }
 }
 
 /// Runs a program as the first process of the namespaces, ends all others when it has ended, and gives how it ended. The end of this process cannot say it, because no
 /// signal ends the first process of a namespace from inside.
-fn run_first(mut program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
+fn run_as_init(mut program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
     let started = program.spawn();
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;
     let started = Pid::from_child(&started);
     descriptors::release_standard()?;
     let status = wait_for(started, user);
-    end_all_others();
-    Ok(how_ended(status?))
+    kill_all_others();
+    Ok(encode_status(status?))
 }
 
 /// Waits for a child, and for others that have ended meanwhile. If the process that uses the sandbox is gone, nobody needs the child any more.
@@ -189,12 +190,12 @@ fn wait_for(child: Pid, user: Option<&OwnedFd>) -> Result<WaitStatus, LaunchErro
                 }
             }
             (Ok(_) | Err(Errno::INTR), _) => {}
-            (Err(error), _) => return Err(NotConfined(format!("the program is gone: {error}")).into()),
+            (Err(error), _) => return Err(SandboxError(format!("the program is gone: {error}")).into()),
         }
     }
 }
 
-fn how_ended(status: WaitStatus) -> [u8; 2] {
+fn encode_status(status: WaitStatus) -> [u8; 2] {
     match status.terminating_signal() {
         Some(signal) => [KILLED, u8::try_from(signal).unwrap_or_default()],
         None => [EXITED, exit_code(status)],
@@ -202,12 +203,12 @@ fn how_ended(status: WaitStatus) -> [u8; 2] {
 }
 
 /// Ends as a program did: gives the code to exit with, or ends by the same signal.
-pub(super) fn end_as(how: u8, value: u8) -> u8 {
-    if how == KILLED { end_by(value.into()) } else { value }
+pub(super) fn exit_as(how: u8, value: u8) -> u8 {
+    if how == KILLED { exit_by_signal(value.into()) } else { value }
 }
 
 /// Ends all other processes of the namespace, so that none is left when the launcher says that the program has ended.
-fn end_all_others() {
+fn kill_all_others() {
     // Fails if there are none.
     let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
     while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
@@ -218,24 +219,24 @@ fn exit_code(status: WaitStatus) -> u8 {
 }
 
 /// Waits for the end of the program, and ends as it did: gives the code to exit with, or ends by the same signal. If nothing is told of a program, the child's end counts.
-fn pass_on(child: Pid, mut reader: PipeReader) -> Result<u8, NotConfined> {
-    let mut told = [0; 3];
-    match reader.read_exact(&mut told) {
+fn forward_exit(child: Pid, mut reader: PipeReader) -> Result<u8, SandboxError> {
+    let mut reported = [0; 3];
+    match reader.read_exact(&mut reported) {
         Ok(()) => {
-            let [_, how, value] = told;
-            Ok(end_as(how, value))
+            let [_, how, value] = reported;
+            Ok(exit_as(how, value))
         }
         // All that could write to it have ended, or never will.
         Err(_) => {
             let waited = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is gone")?;
-            let (_, status) = waited.ok_or_else(|| NotConfined::new("the program is gone"))?;
-            Ok(status.terminating_signal().map_or_else(|| exit_code(status), end_by))
+            let (_, status) = waited.ok_or_else(|| SandboxError::new("the program is gone"))?;
+            Ok(status.terminating_signal().map_or_else(|| exit_code(status), exit_by_signal))
         }
     }
 }
 
 /// Ends this process by a signal. Gives the code that shells use if it has another effect here.
-fn end_by(signal: i32) -> u8 {
+fn exit_by_signal(signal: i32) -> u8 {
     let _ = SigSet::all().thread_unblock();
     if let Some(named) = Signal::from_named_raw(signal) {
         // The second time, because the standard library handles some of them once.

@@ -16,32 +16,33 @@ use landlock::{
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 
 use super::devices::{NEW_TERMINAL, TERMINALS, input_devices};
-use super::locations::Target;
+use super::locations::PolicyTarget;
 use super::mounts::MountTable;
-use super::{Context, NotConfined, Policy, namespace};
+use super::{ErrorContext, SandboxError, SandboxPolicy, namespace};
 
 /// The first version with which a protected file cannot be truncated.
-const NEEDED: ABI = ABI::V3;
+const REQUIRED_ABI: ABI = ABI::V3;
 
-const MISSING: &str = "this system has no Landlock, or one that is too old";
+const UNAVAILABLE: &str = "this system has no Landlock, or one that is too old";
 
 /// Confines this process, and all that it begins.
-pub(super) fn enter(policy: &Policy) -> Result<(), NotConfined> {
+pub(super) fn enter(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     if policy.writable.is_some() || policy.temporary.is_some() || !policy.network {
         let text = "Landlock can neither cut off the network nor make all but some folders read-only";
-        return Err(NotConfined(text.to_owned()));
+        return Err(SandboxError(text.to_owned()));
     }
     let table = MountTable::read()?;
-    let places = |targets: Vec<Target>| targets.iter().flat_map(|target| table.places(&target.path)).collect();
-    let read_only = places(Target::find(&policy.read_only)?);
-    let mut hidden: Vec<PathBuf> = places(Target::find_existing(&policy.hidden));
+    let places =
+        |targets: Vec<PolicyTarget>| targets.iter().flat_map(|target| table.visible_paths(&target.path)).collect();
+    let read_only = places(PolicyTarget::find(&policy.read_only)?);
+    let mut hidden: Vec<PathBuf> = places(PolicyTarget::find_existing(&policy.hidden));
     hidden.extend(input_devices());
     hidden.extend([TERMINALS, NEW_TERMINAL].map(PathBuf::from));
-    let ruleset = ruleset().context(MISSING)?;
-    let mut grants = Grants { ruleset, read_only: Places::new(read_only), hidden: Places::new(hidden) };
-    grants.walk(open(CWD, OsStr::new("/"), OFlags::PATH)?, Path::new("/"), false)?;
+    let ruleset = ruleset().context(UNAVAILABLE)?;
+    let mut builder = RuleBuilder { ruleset, read_only: PathSet::new(read_only), hidden: PathSet::new(hidden) };
+    builder.walk(open(CWD, OsStr::new("/"), OFlags::PATH)?, Path::new("/"), false)?;
     namespace::give_up_rights()?;
-    grants.ruleset.restrict_self().map(drop).context(MISSING)
+    builder.ruleset.restrict_self().map(drop).context(UNAVAILABLE)
 }
 
 /// Cuts off the sockets without a file that others listen on, where the system can do that.
@@ -55,7 +56,7 @@ pub(super) fn scope_sockets() {
 fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(NEEDED))?
+        .handle_access(AccessFs::from_all(REQUIRED_ABI))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::IoctlDev)?
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?
@@ -63,33 +64,33 @@ fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
 }
 
 /// Paths, and the files that they lead to.
-struct Places {
+struct PathSet {
     paths: Vec<PathBuf>,
     files: HashSet<(u64, u64)>,
 }
 
-impl Places {
+impl PathSet {
     fn new(paths: Vec<PathBuf>) -> Self {
         let files = paths.iter().filter_map(|path| rustix::fs::stat(path).ok());
         let files = files.map(|file| (file.st_dev, file.st_ino)).collect();
         Self { paths, files }
     }
 
-    fn are_below(&self, folder: &Path) -> bool {
+    fn has_paths_below(&self, folder: &Path) -> bool {
         self.paths.iter().any(|path| path != folder && path.starts_with(folder))
     }
 }
 
 /// What is allowed.
-struct Grants {
+struct RuleBuilder {
     ruleset: RulesetCreated,
-    read_only: Places,
-    hidden: Places,
+    read_only: PathSet,
+    hidden: PathSet,
 }
 
-impl Grants {
+impl RuleBuilder {
     /// Allows what may be done with a file or folder, and all that is below it. Links lead to what has rules of its own.
-    fn walk(&mut self, file: OwnedFd, path: &Path, is_protected: bool) -> Result<(), NotConfined> {
+    fn walk(&mut self, file: OwnedFd, path: &Path, is_protected: bool) -> Result<(), SandboxError> {
         let what = || format!("`{}`", path.display());
         let found = fstat(&file).context(what())?;
         let (kind, identity) = (FileType::from_raw_mode(found.st_mode), (found.st_dev, found.st_ino));
@@ -98,13 +99,14 @@ impl Grants {
         }
         let is_protected = is_protected || self.read_only.files.contains(&identity);
         let is_folder = kind == FileType::Directory;
-        let is_above = is_folder && (self.hidden.are_below(path) || self.read_only.are_below(path) && !is_protected);
+        let is_above =
+            is_folder && (self.hidden.has_paths_below(path) || self.read_only.has_paths_below(path) && !is_protected);
         let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
         let access: BitFlags<AccessFs> = match (is_above, is_protected) {
             // Its entries are no secret.
             (true, _) => AccessFs::ReadDir.into(),
             (false, true) => reading,
-            (false, false) => AccessFs::from_all(NEEDED) | AccessFs::IoctlDev,
+            (false, false) => AccessFs::from_all(REQUIRED_ABI) | AccessFs::IoctlDev,
         };
         if is_above {
             // A folder that this user cannot list is left out with all that is in it.
@@ -128,7 +130,7 @@ impl Grants {
 }
 
 /// Opens an entry of a folder, but not what a link leads to.
-fn open(folder: impl std::os::fd::AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, NotConfined> {
+fn open(folder: impl std::os::fd::AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, SandboxError> {
     let opened = openat(folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     opened.context(format!("`{}`", name.display()))
 }

@@ -9,21 +9,21 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::mounts::{Mount, MountTable, is_read_only};
-use super::{Context, NotConfined};
+use super::{ErrorContext, SandboxError};
 
 /// The device and inode of a file: which one it is, whatever its path.
 pub(super) type Identity = (u64, u64);
 
 /// A file or folder of a policy.
-pub(super) struct Target {
+pub(super) struct PolicyTarget {
     /// The path without links.
     pub(super) path: PathBuf,
     identity: Identity,
 }
 
-impl Target {
+impl PolicyTarget {
     /// The targets at these paths.
-    pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Self>, NotConfined> {
+    pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Self>, SandboxError> {
         paths.iter().map(|path| Self::at(path).context(format!("`{}`", path.display()))).collect()
     }
 
@@ -39,22 +39,22 @@ impl Target {
     }
 
     /// Fails if the target can be written to at one of its places.
-    pub(super) fn check_read_only(&self, table: &MountTable) -> Result<(), NotConfined> {
-        for path in table.places(&self.path) {
+    pub(super) fn check_read_only(&self, table: &MountTable) -> Result<(), SandboxError> {
+        for path in table.visible_paths(&self.path) {
             // Something else may be mounted at other places. What is in a hidden folder is not there at all.
             let is_meant = path == self.path || self.is_at(&path);
             if is_meant && !matches!(is_read_only(&path), Ok(true) | Err(Errno::NOENT)) {
                 let path = path.display();
-                return Err(NotConfined(format!("`{path}` can still be written to, though it was made read-only")));
+                return Err(SandboxError(format!("`{path}` can still be written to, though it was made read-only")));
             }
         }
         Ok(())
     }
 
     /// Fails if the target is still found at one of its places.
-    pub(super) fn check_hidden(&self, table: &MountTable) -> Result<(), NotConfined> {
-        match table.places(&self.path).iter().find(|path| self.is_at(path)) {
-            Some(path) => Err(NotConfined(format!("`{}` can still be read, though it was hidden", path.display()))),
+    pub(super) fn check_hidden(&self, table: &MountTable) -> Result<(), SandboxError> {
+        match table.visible_paths(&self.path).iter().find(|path| self.is_at(path)) {
+            Some(path) => Err(SandboxError(format!("`{}` can still be read, though it was hidden", path.display()))),
             None => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn identity(path: &Path) -> std::io::Result<Identity> {
 
 impl MountTable {
     /// All places where a file or folder is seen, or a part of the folder: the path itself first.
-    pub(super) fn places(&self, path: &Path) -> Vec<PathBuf> {
+    pub(super) fn visible_paths(&self, path: &Path) -> Vec<PathBuf> {
         let mut places = vec![path.to_owned()];
         let mut looked_at = 0;
         // The folders that an overlay is made of may be seen at several places in turn.
@@ -109,7 +109,7 @@ impl MountTable {
             return Vec::new();
         };
         let others = self.0.iter().filter(|other| other.device == mount.device);
-        others.filter_map(|other| other.place(&location).filter(|place| !place.starts_with(path))).collect()
+        others.filter_map(|other| other.visible_path(&location).filter(|place| !place.starts_with(path))).collect()
     }
 
     fn through_overlays(&self, path: &Path) -> Vec<PathBuf> {
@@ -121,7 +121,7 @@ impl MountTable {
         });
         let above = self.0.iter().flat_map(|mount| {
             let inside = mount.layers.iter().filter_map(|layer| path.strip_prefix(layer).ok());
-            inside.filter_map(|inside| mount.place(&Path::new("/").join(inside)))
+            inside.filter_map(|inside| mount.visible_path(&Path::new("/").join(inside)))
         });
         below.chain(above).collect()
     }
@@ -134,7 +134,7 @@ impl Mount {
     }
 
     /// Where a location, or a part of it, is seen through this mount.
-    fn place(&self, location: &Path) -> Option<PathBuf> {
+    fn visible_path(&self, location: &Path) -> Option<PathBuf> {
         match location.strip_prefix(&self.root) {
             Ok(inside) => Some(join(&self.point, inside)),
             Err(_) => self.root.starts_with(location).then(|| self.point.clone()),
@@ -176,9 +176,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         let table = MountTable::read().unwrap();
-        let [target] = &Target::find(std::slice::from_ref(&path)).unwrap()[..] else { panic!("one path") };
+        let [target] = &PolicyTarget::find(std::slice::from_ref(&path)).unwrap()[..] else { panic!("one path") };
         let expected = format!("`{}` can still be written to, though it was made read-only", path.display());
-        assert_eq!(target.check_read_only(&table), Err(NotConfined(expected)));
+        assert_eq!(target.check_read_only(&table), Err(SandboxError(expected)));
     }
 
     #[test]
@@ -187,11 +187,11 @@ mod tests {
         let path = folder.path().canonicalize().unwrap().join("key");
         fs::write(&path, "secret").unwrap();
         let table = MountTable::read().unwrap();
-        let [target] = &Target::find_existing(&[path.clone(), folder.path().join("none")])[..] else {
+        let [target] = &PolicyTarget::find_existing(&[path.clone(), folder.path().join("none")])[..] else {
             panic!("one file")
         };
         let expected = format!("`{}` can still be read, though it was hidden", path.display());
-        assert_eq!(target.check_hidden(&table), Err(NotConfined(expected)));
+        assert_eq!(target.check_hidden(&table), Err(SandboxError(expected)));
         // The old file is kept, so that the new one gets another inode.
         fs::rename(&path, folder.path().join("old")).unwrap();
         fs::write(&path, "").unwrap();

@@ -17,10 +17,10 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
 
-use super::{Context, NotConfined};
+use super::{ErrorContext, SandboxError};
 
 /// The longest message. More need not fit into a socket.
-const LONGEST: usize = 60 * 1024;
+const MAX_MESSAGE_BYTES: usize = 60 * 1024;
 
 /// What a sandbox says when it has done all but start a program.
 pub(super) const READY: u8 = b'+';
@@ -40,7 +40,7 @@ pub(super) fn encode(command: &crate::Command) -> Option<Vec<u8>> {
     }
     let length = fields.iter().map(|field| field.len() + 1).sum::<usize>();
     let has_zero = fields.iter().any(|field| field.as_bytes().contains(&0));
-    if length > LONGEST || has_zero {
+    if length > MAX_MESSAGE_BYTES || has_zero {
         return None;
     }
     let mut message = u32::try_from(length).ok()?.to_le_bytes().to_vec();
@@ -66,8 +66,8 @@ pub(super) fn send(socket: impl AsFd, message: &[u8], pipes: [BorrowedFd<'_>; 3]
 
 /// Waits for the message, makes its pipes the standard input, output and error of this process, goes to the folder that it names, and gives the program. None if
 /// whoever made the sandbox is gone.
-pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, NotConfined> {
-    let invalid = || NotConfined::new("the message with the command is incomplete");
+pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, SandboxError> {
+    let invalid = || SandboxError::new("the message with the command is incomplete");
     let Some((message, pipes)) = read(socket).context("the message with the command")? else { return Ok(None) };
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(pipes).map_err(|_| invalid())?;
     let redirected = rustix::stdio::dup2_stdin(&stdin)
@@ -87,13 +87,13 @@ pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, NotConfined>
     std::env::set_current_dir(folder).context(format!("the folder `{}`", folder.display()))?;
     let path = variables.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| *value);
     // With its path, so that the standard library need not fork to look for it.
-    let mut command = Command::new(find(program, path).unwrap_or_else(|| program.into()));
+    let mut command = Command::new(find_program(program, path).unwrap_or_else(|| program.into()));
     command.arg0(program).args(arguments).env_clear().envs(variables);
     Ok(Some(command))
 }
 
 /// Where a program is found that is named without its path.
-fn find(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;
     }
@@ -124,7 +124,7 @@ fn read(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
                 message.pop();
                 return Ok(Some((message.split_off(4), pipes)));
             }
-            Some(expected) if expected > LONGEST || message.len() > expected + 4 => {
+            Some(expected) if expected > MAX_MESSAGE_BYTES || message.len() > expected + 4 => {
                 return Err(ErrorKind::InvalidData.into());
             }
             _ if read == 0 && message.is_empty() => return Ok(None),

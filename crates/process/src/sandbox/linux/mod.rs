@@ -8,22 +8,24 @@ mod locations;
 mod message;
 mod mounts;
 mod namespace;
+mod pool;
 mod session;
 mod views;
-mod waiting;
 
 use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use super::policy::Method;
-use super::{Context, LaunchError, NotConfined, Policy, Sandbox, pins, policy, replace, say_possible, temporary};
+use super::{
+    ErrorContext, LaunchError, Sandbox, SandboxError, SandboxPolicy, pins, policy, replace, report_possible, temporary,
+};
 
+pub(crate) use pool::ReportedExit;
+pub(super) use pool::SandboxPool;
 pub(super) use session::start as start_session;
-pub(crate) use waiting::ToldExit;
-pub(super) use waiting::WaitingList;
 
 /// Runs a program in a sandbox, and gives the code to exit with. Without a program, it was asked whether all this is possible.
-pub(super) fn run(policy: &Policy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
+pub(super) fn run(policy: &SandboxPolicy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
     if method != Method::Session {
         descriptors::close_inherited()?;
     }
@@ -31,13 +33,13 @@ pub(super) fn run(policy: &Policy, method: Method, program: Option<Command>) -> 
         return init::start_now(policy, program);
     }
     enter_weaker(policy, method)?;
-    let Some(program) = program else { return say_possible() };
+    let Some(program) = program else { return report_possible() };
     let [how, value] = init::run_with_descendants(program, None)?;
-    Ok(init::end_as(how, value))
+    Ok(init::exit_as(how, value))
 }
 
 /// Does all but start a program, and waits for a [message](message) that names one.
-pub(super) fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
+pub(super) fn wait(policy: &SandboxPolicy, method: Method) -> Result<u8, LaunchError> {
     if method != Method::Session {
         descriptors::close_inherited()?;
     }
@@ -48,15 +50,18 @@ pub(super) fn wait(policy: &Policy, method: Method) -> Result<u8, LaunchError> {
         Ok(program)
     };
     if method == Method::Namespaces {
-        return init::start_later(policy, receive);
+        return init::start_on_message(policy, receive);
     }
     let socket = descriptors::take_stdin()?;
     let program = receive(&socket)?;
-    init::tell(&socket, enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program, Some(&socket))))
+    init::report_exit(
+        &socket,
+        enter_weaker(policy, method).and_then(|()| init::run_with_descendants(program, Some(&socket))),
+    )
 }
 
 /// Confines this process without namespaces.
-fn enter_weaker(policy: &Policy, method: Method) -> Result<(), LaunchError> {
+fn enter_weaker(policy: &SandboxPolicy, method: Method) -> Result<(), LaunchError> {
     pins::check(&policy.pinned)?;
     if method == Method::Landlock {
         landlock::enter(policy)?;

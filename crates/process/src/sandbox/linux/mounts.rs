@@ -10,10 +10,10 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 use super::devices::{NEW_TERMINAL, TERMINALS};
-use super::{Context, NotConfined};
+use super::{ErrorContext, SandboxError};
 
 /// Options that a remount has to repeat: it may not take them away.
-const KEPT: [(&str, MountFlags); 3] =
+const LOCKED_OPTIONS: [(&str, MountFlags); 3] =
     [("nosuid", MountFlags::NOSUID), ("nodev", MountFlags::NODEV), ("noexec", MountFlags::NOEXEC)];
 
 /// A folder or a file of a file system, at a place where it is seen.
@@ -25,7 +25,7 @@ pub(super) struct Mount {
     pub(super) root: PathBuf,
     /// Where it is seen.
     pub(super) point: PathBuf,
-    kept: MountFlags,
+    locked: MountFlags,
     /// The type of the file system.
     pub(super) kind: String,
     /// The folders that an overlay is made of.
@@ -36,7 +36,7 @@ pub(super) struct Mount {
 pub(super) struct MountTable(pub(super) Vec<Mount>);
 
 impl MountTable {
-    pub(super) fn read() -> Result<Self, NotConfined> {
+    pub(super) fn read() -> Result<Self, SandboxError> {
         Ok(Self::parse(&fs::read("/proc/self/mountinfo").context("the list of mounts")?))
     }
 
@@ -45,15 +45,15 @@ impl MountTable {
     }
 
     /// Makes read-only what is mounted in places that are meant. Of several mounts in one place, the last is the one that is seen.
-    pub(super) fn make_read_only(&self, is_meant: impl Fn(&Path) -> bool) -> Result<(), NotConfined> {
+    pub(super) fn make_read_only(&self, is_selected: impl Fn(&Path) -> bool) -> Result<(), SandboxError> {
         let seen: BTreeMap<&Path, MountFlags> =
-            self.0.iter().map(|mount| (mount.point.as_path(), mount.kept)).collect();
-        for (point, kept) in seen.into_iter().filter(|(point, _)| is_meant(point)) {
-            let remounted = mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | kept, "");
+            self.0.iter().map(|mount| (mount.point.as_path(), mount.locked)).collect();
+        for (point, locked) in seen.into_iter().filter(|(point, _)| is_selected(point)) {
+            let remounted = mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | locked, "");
             let Err(error) = remounted else { continue };
             // What lies below another mount cannot be remounted, nor be written to. What counts is what is found at the path.
             if is_read_only(point) == Ok(false) {
-                return Err(NotConfined(format!("`{}` cannot be made read-only: {error}", point.display())));
+                return Err(SandboxError(format!("`{}` cannot be made read-only: {error}", point.display())));
             }
         }
         Ok(())
@@ -67,22 +67,22 @@ pub(super) fn is_read_only(path: &Path) -> rustix::io::Result<bool> {
 
 /// Puts a device in the place of a file, where devices cannot be opened; and nothing at all in the place of a folder.
 pub(super) fn hide(path: &Path) -> rustix::io::Result<()> {
-    let kept = KEPT.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
+    let locked = LOCKED_OPTIONS.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
     if path.is_dir() {
-        return mount("none", path, "tmpfs", MountFlags::RDONLY | kept, c"size=4k,mode=700");
+        return mount("none", path, "tmpfs", MountFlags::RDONLY | locked, c"size=4k,mode=700");
     }
     mount_bind("/dev/null", path)?;
-    mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | kept, "")
+    mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | locked, "")
 }
 
 /// Puts an empty folder in the place of one, of a bounded size: it is memory.
-pub(super) fn empty(folder: &Path) -> rustix::io::Result<()> {
+pub(super) fn mount_empty(folder: &Path) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")
 }
 
 /// Gives this process terminals of its own: it sees none that exist, and others do not see those that it makes.
-pub(super) fn own_terminals() -> Result<(), NotConfined> {
+pub(super) fn mount_own_terminals() -> Result<(), SandboxError> {
     if !Path::new(TERMINALS).is_dir() {
         return Ok(());
     }
@@ -97,7 +97,7 @@ pub(super) fn own_terminals() -> Result<(), NotConfined> {
 }
 
 /// Shows the processes of this process' namespace, and no others.
-pub(super) fn own_processes() -> Result<(), NotConfined> {
+pub(super) fn mount_own_proc() -> Result<(), SandboxError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).context("a `/proc` of its own cannot be mounted")
 }
@@ -107,14 +107,14 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8_lossy(fields.next()?).into_owned();
     let (root, point, options) = (fields.next()?, fields.next()?, fields.next()?);
-    let mut kept = MountFlags::empty();
+    let mut locked = MountFlags::empty();
     for option in options.split(|byte| *byte == b',') {
-        kept.extend(KEPT.iter().filter(|(name, _)| name.as_bytes() == option).map(|(_, flag)| *flag));
+        locked.extend(LOCKED_OPTIONS.iter().filter(|(name, _)| name.as_bytes() == option).map(|(_, flag)| *flag));
     }
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
     let layers = if kind == "overlay" { layers(fields.nth(1).unwrap_or_default()) } else { Vec::new() };
-    Some(Mount { device, root: unescape(root), point: unescape(point), kept, kind, layers })
+    Some(Mount { device, root: unescape(root), point: unescape(point), locked, kind, layers })
 }
 
 /// The folders that the options of an overlay name.
@@ -155,11 +155,11 @@ mod tests {
         let list = b"1 0 8:1 / / rw,relatime - ext4 /dev/sda rw\n\
                      3 1 0:6 /x /a\\040b\\134 rw,nodev,noexec shared:1 - tmpfs tmpfs rw\n\
                      4 1 0:7 / /merged rw shared:1 master:2 - overlay overlay rw,lowerdir=/l1:/l\\0402,upperdir=/up,workdir=/work\n";
-        let mount = |device: &str, root: &str, point: &str, kept, kind: &str, layers: &[&str]| Mount {
+        let mount = |device: &str, root: &str, point: &str, locked, kind: &str, layers: &[&str]| Mount {
             device: device.to_owned(),
             root: root.into(),
             point: point.into(),
-            kept,
+            locked,
             kind: kind.to_owned(),
             layers: layers.iter().map(PathBuf::from).collect(),
         };

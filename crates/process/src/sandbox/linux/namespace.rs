@@ -16,22 +16,22 @@ use rustix::process::{Resource, Rlimit, getegid, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_no_new_privs};
 
 use super::devices::{TERMINALS, input_devices};
-use super::locations::Target;
+use super::locations::PolicyTarget;
 use super::mounts::{self, MountTable};
 use super::views::{self, PinnedCopies};
-use super::{Context, LaunchError, NotConfined, Policy, pins};
+use super::{ErrorContext, LaunchError, SandboxError, SandboxPolicy, pins};
 
 /// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there. Returns the copies of pinned files that the
 /// program finds.
-pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
+pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError> {
     let folder = std::env::current_dir().context("the current folder")?;
     let mut pinned = pins::check(&policy.pinned)?;
     let before = MountTable::read()?;
-    let protected = Target::find(&policy.read_only)?;
-    let hidden = Target::find_existing(&policy.hidden);
-    let read_only = places(&protected, &before);
-    let writable = policy.writable.as_deref().map(Target::find).transpose()?;
-    let writable = writable.map(|writable| places(&writable, &before));
+    let protected = PolicyTarget::find(&policy.read_only)?;
+    let hidden = PolicyTarget::find_existing(&policy.hidden);
+    let read_only = visible_paths(&protected, &before);
+    let writable = policy.writable.as_deref().map(PolicyTarget::find).transpose()?;
+    let writable = writable.map(|writable| visible_paths(&writable, &before));
     // Asked with the rights that the process still has.
     let (held, devices) = (renameable(&read_only), input_devices());
     isolate(policy.network)?;
@@ -47,21 +47,21 @@ pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
     after.make_read_only(|path| {
         within(path, &read_only) || writable.as_ref().is_some_and(|writable| !within(path, writable))
     })?;
-    let hidden_places = outermost(places(&hidden, &before).into_iter().chain(foreign_devices(&before)));
+    let hidden_places = outermost(visible_paths(&hidden, &before).into_iter().chain(foreign_devices(&before)));
     for place in &hidden_places {
         mounts::hide(place).context(format!("`{}` cannot be hidden", place.display()))?;
     }
     // The program finds nothing there.
     let is_gone = |path: &Path| within(path, &hidden_places) || within(path, policy.temporary.as_slice());
     pinned.retain(|file| !is_gone(&file.path) && !is_gone(&file.name));
-    let copies = views::place_copies(&pinned, |folder| within(folder, &read_only))?;
+    let copies = views::install_copies(&pinned, |folder| within(folder, &read_only))?;
     for device in &devices {
         let hide = if device.is_dir() { mounts::hide } else { |device: &Path| mount_bind("/dev/null", device) };
         hide(device).context(format!("`{}` cannot be hidden", device.display()))?;
     }
-    mounts::own_terminals()?;
+    mounts::mount_own_terminals()?;
     if let Some(folder) = &policy.temporary {
-        mounts::empty(folder).context(format!("`{}` cannot be a temporary folder", folder.display()))?;
+        mounts::mount_empty(folder).context(format!("`{}` cannot be a temporary folder", folder.display()))?;
     }
     protected.iter().try_for_each(|target| target.check_read_only(&after))?;
     hidden.iter().try_for_each(|target| target.check_hidden(&after))?;
@@ -70,8 +70,8 @@ pub(super) fn enter(policy: &Policy) -> Result<PinnedCopies, LaunchError> {
 }
 
 /// All places where the targets are seen.
-fn places(targets: &[Target], table: &MountTable) -> Vec<PathBuf> {
-    targets.iter().flat_map(|target| table.places(&target.path)).collect()
+fn visible_paths(targets: &[PolicyTarget], table: &MountTable) -> Vec<PathBuf> {
+    targets.iter().flat_map(|target| table.visible_paths(&target.path)).collect()
 }
 
 /// The paths without those that are in others: what is in a hidden folder cannot be hidden once more.
@@ -95,7 +95,7 @@ fn foreign_devices(table: &MountTable) -> Vec<PathBuf> {
 }
 
 /// Enters new namespaces, as the same user.
-fn isolate(network: bool) -> Result<(), NotConfined> {
+fn isolate(network: bool) -> Result<(), SandboxError> {
     let (user, group) = (geteuid(), getegid());
     let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     flags.set(UnshareFlags::NEWNET, !network);
@@ -111,7 +111,7 @@ fn isolate(network: bool) -> Result<(), NotConfined> {
 }
 
 /// Gives up what the namespaces gave. Nothing that is started from now on has more rights, be it of root or `setuid`, or leaves its memory behind as a file.
-pub(super) fn give_up_rights() -> Result<(), NotConfined> {
+pub(super) fn give_up_rights() -> Result<(), SandboxError> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).context("core dumps")?;
     set_no_new_privs(true).context("rights cannot be given up")?;
     let none = CapabilitySet::empty();

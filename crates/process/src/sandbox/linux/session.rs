@@ -2,10 +2,10 @@
 
 use crate::system::process::start_session;
 
-use super::{Context, NotConfined};
+use super::{ErrorContext, SandboxError};
 
 /// Starts a session. If this process leads a process group, which cannot start one, a child does: then this returns in both, with a code to exit with in the parent once the child has ended.
-pub(in crate::sandbox) fn start() -> Result<Option<u8>, NotConfined> {
+pub(in crate::sandbox) fn start() -> Result<Option<u8>, SandboxError> {
     if start_session().is_ok() {
         return Ok(None);
     }

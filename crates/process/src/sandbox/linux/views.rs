@@ -20,13 +20,13 @@ use super::devices::TERMINALS;
 use super::locations::{Identity, identity};
 use super::mounts::is_read_only;
 use super::pins::CheckedFile;
-use super::{Context, LaunchError, NotConfined};
+use super::{ErrorContext, LaunchError, SandboxError};
 
 /// Folders that exist nearly everywhere, one of which is used for a moment.
-const SCRATCH: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
+const SCRATCH_FOLDERS: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
 
 /// The most entries of a folder that gets a view: each of them is a mount.
-const MOST_ENTRIES: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 
 const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
@@ -55,7 +55,7 @@ impl PinnedCopies {
 }
 
 /// Puts copies of files in their places.
-pub(super) fn place_copies(
+pub(super) fn install_copies(
     files: &[CheckedFile],
     is_protected: impl Fn(&Path) -> bool,
 ) -> Result<PinnedCopies, LaunchError> {
@@ -80,7 +80,7 @@ pub(super) fn place_copies(
     let mut copies = BTreeMap::new();
     // What is in a folder comes before it, so that its view shows the views of other folders.
     for folder in folders.iter().rev() {
-        let Some(entries) = entries(folder).map_err(|error| failure(error, folder))? else { continue };
+        let Some(entries) = entries(folder).map_err(|error| view_error(error, folder))? else { continue };
         let inside: Vec<&CheckedFile> =
             by_path.values().filter(|file| file.path.parent() == Some(folder)).copied().collect();
         copies.extend(show_view(folder, &inside, entries, scratch)?);
@@ -96,10 +96,10 @@ pub(super) fn place_copies(
 
 /// Reads which entries a folder has, unless there are too many.
 fn entries(folder: &Path) -> io::Result<Option<Vec<(OsString, FileType)>>> {
-    let entries = fs::read_dir(folder)?.take(MOST_ENTRIES + 1);
+    let entries = fs::read_dir(folder)?.take(MAX_ENTRIES + 1);
     let entries = entries.map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))));
     let entries = entries.collect::<io::Result<Vec<_>>>()?;
-    Ok(Some(entries).filter(|entries| entries.len() <= MOST_ENTRIES))
+    Ok(Some(entries).filter(|entries| entries.len() <= MAX_ENTRIES))
 }
 
 /// Shows a folder as it is now, with copies in place of some of its files.
@@ -109,7 +109,7 @@ fn show_view(
     entries: Vec<(OsString, FileType)>,
     scratch: &Path,
 ) -> Result<Vec<(PathBuf, Identity)>, LaunchError> {
-    let failed = |error| failure(error, folder);
+    let failed = |error| view_error(error, folder);
     let mode = fs::metadata(folder).map_err(failed)?.permissions().mode() & 0o777;
     mount_memory(scratch)?;
     for (name, kind) in entries {
@@ -146,15 +146,15 @@ fn show_entry(entry: &Path, kind: FileType, shown: &Path) -> Result<(), LaunchEr
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // It was deleted. A link has not been made then.
             let removed = if kind.is_dir() { fs::remove_dir(shown) } else { fs::remove_file(shown) };
-            removed.or_else(|error| if kind.is_symlink() { Ok(()) } else { Err(failure(error, entry)) })
+            removed.or_else(|error| if kind.is_symlink() { Ok(()) } else { Err(view_error(error, entry)) })
         }
-        Err(error) => Err(failure(error, entry)),
+        Err(error) => Err(view_error(error, entry)),
     }
 }
 
 /// Mounts the copy of a file on the file. It is seen until another file is renamed over that one.
 fn mount_copy(file: &CheckedFile, scratch: &Path) -> Result<Identity, LaunchError> {
-    let failed = |error| failure(error, &file.path);
+    let failed = |error| view_error(error, &file.path);
     mount_memory(scratch)?;
     let copy = scratch.join("copy");
     let identity = write_copy(file, &copy)?;
@@ -172,7 +172,7 @@ fn write_copy(file: &CheckedFile, copy: &Path) -> Result<Identity, LaunchError> 
     Ok(made.context(format!("the pinned `{}` cannot be copied", file.path.display()))?)
 }
 
-fn mount_memory(scratch: &Path) -> Result<(), NotConfined> {
+fn mount_memory(scratch: &Path) -> Result<(), SandboxError> {
     mount("tmpfs", scratch, "tmpfs", FLAGS, c"mode=0700").context("pinned files cannot be copied")
 }
 
@@ -181,19 +181,19 @@ fn make_read_only(point: &Path) -> io::Result<()> {
 }
 
 /// A folder that can be used for a moment: none of the files is in it.
-fn scratch(files: &[CheckedFile]) -> Result<&'static Path, NotConfined> {
+fn scratch(files: &[CheckedFile]) -> Result<&'static Path, SandboxError> {
     let is_free = |folder: &&Path| folder.is_dir() && files.iter().all(|file| !file.path.starts_with(folder));
-    let scratch = SCRATCH.iter().map(Path::new).find(is_free);
-    scratch.ok_or_else(|| NotConfined("there is no folder for copies of pinned files".to_owned()))
+    let scratch = SCRATCH_FOLDERS.iter().map(Path::new).find(is_free);
+    scratch.ok_or_else(|| SandboxError("there is no folder for copies of pinned files".to_owned()))
 }
 
 /// The reason why something in a folder cannot be shown: as a rule, that it was replaced at this moment.
-fn failure(error: io::Error, path: &Path) -> LaunchError {
+fn view_error(error: io::Error, path: &Path) -> LaunchError {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => {
             LaunchError::PinMismatch(path.to_owned())
         }
-        _ => NotConfined(format!("`{}` cannot be shown with pinned files: {error}", path.display())).into(),
+        _ => SandboxError(format!("`{}` cannot be shown with pinned files: {error}", path.display())).into(),
     }
 }
 

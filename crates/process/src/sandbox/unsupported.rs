@@ -5,14 +5,14 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
 use super::policy::Method;
-use super::{LaunchError, NotConfined, Policy, Sandbox, replace};
+use super::{LaunchError, Sandbox, SandboxError, SandboxPolicy, replace};
 use crate::Process;
 
 #[derive(Default)]
-pub(super) struct WaitingList;
+pub(super) struct SandboxPool;
 
-impl WaitingList {
-    pub(super) fn fill(&self, _words: &Arc<[OsString]>, _policy: Policy) {}
+impl SandboxPool {
+    pub(super) fn fill(&self, _words: &Arc<[OsString]>, _policy: SandboxPolicy) {}
 
     pub(super) fn is_ready(&self, _words: &[OsString]) -> bool {
         false
@@ -25,9 +25,9 @@ impl WaitingList {
 
 /// Nobody says this here.
 #[derive(Debug)]
-pub(crate) enum ToldExit {}
+pub(crate) enum ReportedExit {}
 
-impl ToldExit {
+impl ReportedExit {
     pub(crate) async fn wait(&self) -> Option<ExitStatus> {
         match *self {}
     }
@@ -38,20 +38,20 @@ impl ToldExit {
 }
 
 /// Starts a session.
-pub(super) fn start_session() -> Result<Option<u8>, NotConfined> {
+pub(super) fn start_session() -> Result<Option<u8>, SandboxError> {
     let started = crate::system::process::start_session();
-    started.map(|()| None).map_err(|error| NotConfined(format!("a new session: {error}")))
+    started.map(|()| None).map_err(|error| SandboxError(format!("a new session: {error}")))
 }
 
 /// Becomes the program, in a session of its own. What leaves its process group is not ended with it.
-pub(super) fn run(policy: &Policy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
+pub(super) fn run(policy: &SandboxPolicy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
     super::pins::check(&policy.pinned)?;
     if method != Method::Session {
-        return Err(NotConfined(format!("sandboxes need Linux, and this is {}", std::env::consts::OS)).into());
+        return Err(SandboxError(format!("sandboxes need Linux, and this is {}", std::env::consts::OS)).into());
     }
-    program.map_or_else(super::say_possible, replace)
+    program.map_or_else(super::report_possible, replace)
 }
 
-pub(super) fn wait(_policy: &Policy, _method: Method) -> Result<u8, LaunchError> {
-    Err(NotConfined::new("sandboxes are not made in advance on this system").into())
+pub(super) fn wait(_policy: &SandboxPolicy, _method: Method) -> Result<u8, LaunchError> {
+    Err(SandboxError::new("sandboxes are not made in advance on this system").into())
 }

@@ -22,25 +22,25 @@ use tokio::process::Child;
 use tokio::runtime::{Handle, Id};
 
 use super::policy::{END, WAIT};
-use super::{Policy, Sandbox, message};
+use super::{Sandbox, SandboxPolicy, message};
 use crate::system::pipes::Pipes;
 use crate::{Environment, Process, ProcessGroup};
 
 /// How many sandboxes wait at most. They differ in the files that are pinned.
-const MOST: usize = 8;
+const MAX_SANDBOXES: usize = 8;
 
 /// After how long another takes the place of one that nobody used.
-const UNUSED: Duration = Duration::from_secs(60);
+const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
 /// The sandboxes that wait. Those with the same launcher share them.
 #[derive(Default)]
-pub(in crate::sandbox) struct WaitingList(Mutex<Vec<Waiting>>);
+pub(in crate::sandbox) struct SandboxPool(Mutex<Vec<PreparedSandbox>>);
 
 /// A sandbox that waits for its program.
-struct Waiting {
+struct PreparedSandbox {
     words: Arc<[OsString]>,
-    policy: Policy,
-    made_for: Option<Snapshot>,
+    policy: SandboxPolicy,
+    snapshot: Option<Snapshot>,
     since: Instant,
     /// The runtime that its pipes belong to.
     runtime: Id,
@@ -50,22 +50,23 @@ struct Waiting {
     socket: UnixStream,
 }
 
-impl WaitingList {
-    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+impl SandboxPool {
+    fn lock(&self) -> MutexGuard<'_, Vec<PreparedSandbox>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a sandbox, unless there is one with these words.
-    pub(in crate::sandbox) fn fill(&self, words: &Arc<[OsString]>, policy: Policy) {
+    pub(in crate::sandbox) fn fill(&self, words: &Arc<[OsString]>, policy: SandboxPolicy) {
         let unused = {
             let mut list = self.lock();
             // One whose files changed while it was made has ended.
-            list.retain(|waiting| waiting.said() != Some(0));
-            if list.iter().any(|waiting| waiting.words == *words) {
+            list.retain(|prepared| prepared.peek() != Some(0));
+            if list.iter().any(|prepared| prepared.words == *words) {
                 return;
             }
             // Those that are used often come and go. If there are more of them than places, most of them would be made in vain.
-            let oldest = (list.len() >= MOST).then(|| list.iter().position(|waiting| waiting.since.elapsed() > UNUSED));
+            let oldest = (list.len() >= MAX_SANDBOXES)
+                .then(|| list.iter().position(|prepared| prepared.since.elapsed() > REPLACE_AFTER));
             match oldest {
                 Some(None) => return,
                 Some(Some(at)) => Some(list.remove(at)),
@@ -74,50 +75,50 @@ impl WaitingList {
         };
         drop(unused);
         // Nothing is lost if this fails: the program is started without it, and the reason is told then.
-        let Ok(waiting) = Waiting::start(words.clone(), policy) else { return };
-        self.lock().push(waiting);
+        let Ok(prepared) = PreparedSandbox::start(words.clone(), policy) else { return };
+        self.lock().push(prepared);
     }
 
     /// `true` if a sandbox with these words has done all but start a program.
     pub(in crate::sandbox) fn is_ready(&self, words: &[OsString]) -> bool {
-        self.lock().iter().any(|waiting| waiting.words[..] == *words && waiting.said() == Some(1))
+        self.lock().iter().any(|prepared| prepared.words[..] == *words && prepared.peek() == Some(1))
     }
 
     /// Starts a command in a sandbox that waits, if there is one that fits.
     pub(in crate::sandbox) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
-        let waiting = {
+        let prepared = {
             let mut list = self.lock();
-            let at = list.iter().position(|waiting| waiting.words[..] == *sandbox.words())?;
+            let at = list.iter().position(|prepared| prepared.words[..] == *sandbox.words())?;
             list.remove(at)
         };
-        let is_same_runtime = Handle::try_current().is_ok_and(|runtime| runtime.id() == waiting.runtime);
-        let is_fresh = waiting.made_for.is_some() && waiting.made_for == Snapshot::take(&waiting.policy);
-        if !is_same_runtime || !is_fresh {
+        let is_same_runtime = Handle::try_current().is_ok_and(|runtime| runtime.id() == prepared.runtime);
+        let is_current = prepared.snapshot.is_some() && prepared.snapshot == Snapshot::take(&prepared.policy);
+        if !is_same_runtime || !is_current {
             return None;
         }
-        waiting.use_for(sandbox, command).ok()
+        prepared.start_program(sandbox, command).ok()
     }
 }
 
-impl Waiting {
-    fn start(words: Arc<[OsString]>, policy: Policy) -> io::Result<Self> {
+impl PreparedSandbox {
+    fn start(words: Arc<[OsString]>, policy: SandboxPolicy) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?.id();
-        let made_for = Snapshot::take(&policy);
+        let snapshot = Snapshot::take(&policy);
         let [program, arguments @ .., _end] = &*words else { return Err(ErrorKind::InvalidInput.into()) };
         let mut launcher = tokio::process::Command::new(program);
         launcher.args(arguments).args([WAIT, END]).current_dir("/");
         for name in Environment::Hooks.removed() {
             launcher.env_remove(name);
         }
-        let (socket, theirs) = UnixStream::pair()?;
-        launcher.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let (socket, child_ends) = UnixStream::pair()?;
+        launcher.stdin(OwnedFd::from(child_ends)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = launcher.kill_on_drop(true).spawn()?;
-        let group = child.id().and_then(ProcessGroup::of_leader).ok_or(rustix::io::Errno::SRCH)?;
+        let group = child.id().and_then(ProcessGroup::from_leader).ok_or(rustix::io::Errno::SRCH)?;
         socket.set_nonblocking(true)?;
         Ok(Self {
             words,
             policy,
-            made_for,
+            snapshot,
             since: Instant::now(),
             runtime,
             group: IdleGroup(Some(group)),
@@ -127,9 +128,9 @@ impl Waiting {
     }
 
     /// How many bytes there are to read from the sandbox, of one: 1 if it is ready, 0 if it has ended, none if it is being made.
-    fn said(&self) -> Option<usize> {
-        let mut said = [0];
-        let read = rustix::net::recv(&self.socket, &mut said[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    fn peek(&self) -> Option<usize> {
+        let mut byte = [0];
+        let read = rustix::net::recv(&self.socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         read.ok().map(|(_, length)| length)
     }
 
@@ -137,18 +138,19 @@ impl Waiting {
     ///
     /// # Errors
     /// If the sandbox is not ready, or the message does not fit into the socket. Nothing was started then.
-    fn use_for(self, sandbox: &Sandbox, command: &crate::Command) -> io::Result<Process> {
+    fn start_program(self, sandbox: &Sandbox, command: &crate::Command) -> io::Result<Process> {
         let Self { mut group, child, socket, .. } = self;
-        let mut said = [0];
-        if rustix::io::read(&socket, &mut said)? != 1 || said != [message::READY] {
+        let mut byte = [0];
+        if rustix::io::read(&socket, &mut byte)? != 1 || byte != [message::READY] {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let message = message::encode(command).ok_or(ErrorKind::InvalidInput)?;
         let pipes = Pipes::open(command.has_input, command.is_merged)?;
-        let told = Arc::new(ToldExit { socket: tokio::net::UnixStream::from_std(socket)?, status: OnceLock::new() });
-        message::send(&told.socket, &message, pipes.theirs.each_ref().map(AsFd::as_fd))?;
+        let reported =
+            Arc::new(ReportedExit { socket: tokio::net::UnixStream::from_std(socket)?, status: OnceLock::new() });
+        message::send(&reported.socket, &message, pipes.child_ends.each_ref().map(AsFd::as_fd))?;
         let group = group.0.take().ok_or(ErrorKind::NotFound)?;
-        Ok(Process::new(group, child, Some(told), pipes.stdin, pipes.stdout, pipes.stderr, sandbox.clone()))
+        Ok(Process::new(group, child, Some(reported), pipes.stdin, pipes.stdout, pipes.stderr, sandbox.clone()))
     }
 }
 
@@ -166,12 +168,12 @@ impl Drop for IdleGroup {
 
 /// How a program in a sandbox ended, as the sandbox says. It says so before its own processes have ended, which takes a while.
 #[derive(Debug)]
-pub(crate) struct ToldExit {
+pub(crate) struct ReportedExit {
     socket: tokio::net::UnixStream,
     status: OnceLock<ExitStatus>,
 }
 
-impl ToldExit {
+impl ReportedExit {
     /// Waits until the sandbox says how the program ended; none if it cannot say that.
     pub(crate) async fn wait(&self) -> Option<ExitStatus> {
         if let Some(status) = self.status.get() {
@@ -179,9 +181,9 @@ impl ToldExit {
         }
         loop {
             self.socket.readable().await.ok()?;
-            let mut how = [0; 2];
-            match self.socket.try_read(&mut how) {
-                Ok(2) => return Some(self.keep(how)),
+            let mut kind = [0; 2];
+            match self.socket.try_read(&mut kind) {
+                Ok(2) => return Some(self.store(kind)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Ok(_) | Err(_) => return None,
             }
@@ -190,17 +192,17 @@ impl ToldExit {
 
     /// What was said so far.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
-        let mut how = [0; 2];
+        let mut kind = [0; 2];
         match self.status.get() {
             Some(status) => Some(*status),
-            None if matches!(rustix::io::read(&self.socket, &mut how), Ok(2)) => Some(self.keep(how)),
+            None if matches!(rustix::io::read(&self.socket, &mut kind), Ok(2)) => Some(self.store(kind)),
             None => None,
         }
     }
 
-    fn keep(&self, [how, value]: [u8; 2]) -> ExitStatus {
+    fn store(&self, [kind, value]: [u8; 2]) -> ExitStatus {
         let value = i32::from(value);
-        *self.status.get_or_init(|| ExitStatus::from_raw(if how == message::KILLED { value } else { value << 8 }))
+        *self.status.get_or_init(|| ExitStatus::from_raw(if kind == message::KILLED { value } else { value << 8 }))
     }
 }
 
@@ -208,23 +210,23 @@ impl ToldExit {
 #[derive(PartialEq)]
 struct Snapshot {
     mounts: Vec<u8>,
-    files: Vec<Option<File>>,
+    files: Vec<Option<FileIdentity>>,
     /// When folders of which the program has a private view were last changed.
     views: Vec<(i64, i64)>,
 }
 
 /// Which file there is at a path: a new file may get the number of a deleted one, but not its time.
 #[derive(PartialEq)]
-struct File {
+struct FileIdentity {
     device: u64,
     inode: u64,
     created: Option<SystemTime>,
 }
 
 impl Snapshot {
-    fn take(policy: &Policy) -> Option<Self> {
+    fn take(policy: &SandboxPolicy) -> Option<Self> {
         let paths = policy.read_only.iter().chain(&policy.hidden).chain(policy.writable.iter().flatten());
-        let files = paths.chain(&policy.temporary).map(|path| File::at(path)).collect();
+        let files = paths.chain(&policy.temporary).map(|path| FileIdentity::at(path)).collect();
         let folders =
             policy.pinned.iter().filter_map(|file| Some((file.path.parent()?, file.path.canonicalize().ok()?)));
         let mut views = Vec::new();
@@ -241,7 +243,7 @@ impl Snapshot {
     }
 }
 
-impl File {
+impl FileIdentity {
     fn at(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self { device: metadata.dev(), inode: metadata.ino(), created: metadata.created().ok() })
