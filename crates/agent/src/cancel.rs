@@ -6,20 +6,20 @@ use amplifier_core::words;
 use tokio::sync::watch;
 
 words! {
-    /// How an agent is to stop.
+    /// The level of a request to stop an agent.
     #[derive(Default, PartialOrd, Ord)]
     pub enum CancelLevel("level") {
-        /// It is not to stop.
+        /// No stop is requested.
         #[default]
         No = "no",
-        /// The running tool finishes; nothing new is begun.
+        /// The running tool finishes; nothing new starts.
         Graceful = "graceful",
         /// Everything stops now.
         Immediate = "immediate",
     }
 }
 
-/// Stops the turn of a session and of all its sub-agents. A handle: clones share the same state.
+/// Stops the turn of a session and of all its sub-agents. Cheap to clone; clones share state.
 #[derive(Clone, Debug)]
 pub struct Cancel {
     level: Arc<watch::Sender<CancelLevel>>,
@@ -32,7 +32,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Asks to stop: gracefully at first, at once when asked again. Says what was asked for.
+    /// Requests a stop: graceful at first, immediate on the second request. Returns the requested level.
     pub fn request(&self) -> CancelLevel {
         let mut asked = CancelLevel::Graceful;
         self.level.send_modify(|level| {
@@ -44,20 +44,19 @@ impl Cancel {
         asked
     }
 
-    /// How the agent is to stop.
+    /// Returns the requested level.
     pub fn level(&self) -> CancelLevel {
         *self.level.borrow()
     }
 
-    /// Goes on as if nobody had asked.
     pub(crate) fn clear(&self) {
         self.level.send_replace(CancelLevel::No);
     }
 
-    /// Returns when someone has asked for this much, at least.
+    /// Returns as soon as a stop of at least this level is requested.
     pub async fn reached(&self, wanted: CancelLevel) {
         let mut level = self.level.subscribe();
-        // The sender lives as long as this handle.
+        // The sender lives as long as this handle, so waiting cannot fail.
         let _ = level.wait_for(|level| *level >= wanted).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Shortening a conversation to a summary before it outgrows the model.
+//! Compaction: replaces the older part of a conversation by a summary before it exceeds the context window.
 
 use std::sync::atomic::Ordering;
 
@@ -17,16 +17,15 @@ const INSTRUCTION: &str = "The conversation so far has to be shortened. Summaris
 the person wants, what was decided and why, what was done to which files, what was found out, and what is still to do. Keep names, \
 paths, numbers and open questions exactly. Answer with the summary only.";
 
-/// What is summarised takes up this part of what the model can read, at most.
+/// The largest share of the context window that the messages to summarize may take.
 const SUMMARY_SHARE: f64 = 0.9;
 
-/// No message is cut to less than this for the summary.
+/// The shortest length to which a message is truncated for the summary, in bytes.
 const MIN_MESSAGE_BYTES: usize = 256;
 
-/// How the conversation is shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Strategy {
-    /// The model summarises the older messages.
+    /// The model summarizes the older messages.
     #[default]
     Summarize,
     /// The older messages are removed.
@@ -42,27 +41,26 @@ impl Strategy {
     }
 }
 
-/// Who wants the conversation to be shorter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trigger {
-    /// It is about to outgrow the model.
+    /// The conversation approaches the context limit.
     Auto,
-    /// A person.
+    /// The user requested it.
     Manual,
 }
 
-/// Shortens the conversation if it is about to outgrow the model.
+/// Compacts the conversation if it approaches the context limit.
 pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
     let limit = session.provider.context_limit() as f64 * session.options.compact_above;
     let history = session.context.conversation.history();
-    // Counting takes time: most conversations are told apart by their size.
+    // The tokenizer is slow; for most conversations the byte count suffices.
     if (token_upper_bound(&history) as f64) < limit || (count_messages(&history) as f64) < limit {
         return Ok(());
     }
     compact(session, history, Trigger::Auto).await
 }
 
-/// Shortens the conversation because a person wants it.
+/// Compacts the conversation at the request of the user.
 pub(crate) async fn now(session: &Core) -> Result<(), Stop> {
     let history = session.context.conversation.history();
     compact(session, history, Trigger::Manual).await
@@ -90,7 +88,7 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
 
     let mut shortened = system.to_vec();
     shortened.push(replacement);
-    // What hooks injected since then.
+    // Messages that hooks injected meanwhile.
     shortened.extend(session.context.conversation.history_since(history.len()));
     shortened.extend_from_slice(kept);
     let now = count_messages(&shortened);
@@ -101,7 +99,7 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     Ok(())
 }
 
-/// Lets the hooks choose the strategy. If they refuse or name an unknown one, it is the default.
+/// Lets the hooks choose the strategy; the default if they deny or choose an unknown one.
 async fn strategy(session: &Core, tokens: usize) -> Result<Strategy, Stop> {
     let (default, limit) = (Strategy::default(), session.provider.context_limit());
     let decision =
@@ -121,19 +119,19 @@ async fn strategy(session: &Core, tokens: usize) -> Result<Strategy, Stop> {
     }))
 }
 
-/// Puts it to the hooks: what to aim for, or nothing if it is put off.
+/// Emits the event before a compaction. Returns the target in tokens, or none if a hook defers the compaction.
 async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Trigger) -> Result<Option<usize>, Stop> {
     let limit = session.provider.context_limit();
     let (word, full) = match trigger {
         Trigger::Auto => ("auto", limit),
-        // A person wants it shorter than it is, however short that is.
+        // The user wants less than the current size, however small that is.
         Trigger::Manual => ("manual", limit.min(tokens)),
     };
     let target = (full as f64 * session.options.compact_to) as u64;
     let pre = ContextPreCompact::new(word, tokens as u64, target, history.len() as u64);
     let target = match session.gate(CONTEXT_PRE_COMPACT, pre).await {
         Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
-        // It can be put off once; a conversation that never gets shorter stops for good.
+        // A hook can defer it once: a conversation that never gets shorter would stop the session for good.
         Err(Stop::Denied(denial)) if !session.compaction_deferred.swap(true, Ordering::Relaxed) => {
             session.observer.note(&format!("compaction is put off: {denial}"));
             return match trigger {
@@ -148,8 +146,8 @@ async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Tri
     Ok(Some(target as usize))
 }
 
-/// Where the messages begin that stay as they are: the newest that have room, without parting a call from its result. At least one
-/// message is summarised.
+/// Returns the index of the first message to keep: the newest that fit into `room`, without separating a call from its result. At least one message
+/// is replaced.
 fn cut(messages: &[Message], mut room: usize) -> usize {
     let mut begin = messages.len();
     for (at, message) in messages.iter().enumerate().skip(1).rev() {
@@ -162,11 +160,11 @@ fn cut(messages: &[Message], mut room: usize) -> usize {
     begin
 }
 
-/// Asks the model for the message that takes the place of these.
+/// Requests a summary of the older messages from the model.
 async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Result<Message, Stop> {
     session.spend_step()?;
     let instruction = Message::user(INSTRUCTION);
-    // The answer needs some of it, too.
+    // The response needs room, too.
     let room = (session.provider.context_limit() as f64 * SUMMARY_SHARE) as usize;
     let room = room.saturating_sub(count_messages(system) + count_messages(std::slice::from_ref(&instruction)));
     let mut messages = system.to_vec();
@@ -180,13 +178,12 @@ async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Resul
     Ok(replacement(format!("Summary of the conversation so far:\n\n{}", answer.text)))
 }
 
-/// The message in the place of the older ones.
 fn replacement(text: String) -> Message {
     let metadata = Map::from_iter([("source".to_owned(), Value::from("compaction"))]);
     Message { metadata, ..Message::user(text) }
 }
 
-/// The message in words: no tools can be used in a summary, and providers take no calls where there are no tools.
+/// Describes tool calls as text: a summary has no tools, and providers reject calls without tools.
 fn flatten(message: &Message) -> Message {
     let mut content = message.content.clone();
     for call in &message.tool_calls {
@@ -198,7 +195,7 @@ fn flatten(message: &Message) -> Message {
     }
 }
 
-/// Leaves out the ends of the longest messages until all have room: a conversation that outgrew the model can be summarised, too.
+/// Truncates the longest messages until all fit, so that a conversation over the context limit can still be summarized.
 fn shorten_to_fit(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
     let mut longest = messages.iter().map(|message| message.content.len()).max().unwrap_or(0);
     while longest > MIN_MESSAGE_BYTES && token_upper_bound(&messages) > room && count_messages(&messages) > room {
@@ -211,7 +208,7 @@ fn shorten_to_fit(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
     messages
 }
 
-/// Whether a message is the session's own, and not of a hook.
+/// Returns `true` if the message does not come from a hook.
 fn is_own(message: &Message) -> bool {
     !message.metadata.contains_key("hook_name")
 }

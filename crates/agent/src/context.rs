@@ -1,10 +1,10 @@
-//! The conversation of a session, as hooks add to it.
+//! The conversation of a session, to which hooks add messages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::{ContextManager, Conversation, InjectedMessage, Message, PortError};
 
-/// A conversation that can say what was injected at one event, and lead it elsewhere. A handle: clones share it.
+/// A conversation that can capture the injections of one event, and divert them. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub(crate) struct SessionContext {
     pub(crate) conversation: Conversation,
@@ -13,20 +13,20 @@ pub(crate) struct SessionContext {
 }
 
 struct CapturedInjections {
-    /// The event at which they are said. What is said elsewhere meanwhile is not meant.
+    /// Injections of other events are not captured.
     event: &'static str,
     injected: Vec<InjectedMessage>,
-    /// Whether they are kept out of the conversation, because they are meant for another one.
+    /// `true` if the injections do not enter this conversation, because they are for another one.
     diverted: bool,
 }
 
 impl SessionContext {
-    /// From now on, injections of the event are remembered; diverted ones do not reach the conversation.
+    /// Captures the injections of the event from now on; diverted ones do not enter the conversation.
     pub(crate) fn capture_injections(&self, event: &'static str, diverted: bool) {
         *self.lock() = Some(CapturedInjections { event, injected: Vec::new(), diverted });
     }
 
-    /// What was injected since.
+    /// Ends the capture, and returns the captured injections.
     pub(crate) fn take_injections(&self) -> Vec<InjectedMessage> {
         self.lock().take().map_or_else(Vec::new, |captured| captured.injected)
     }
@@ -49,19 +49,19 @@ impl ContextManager for SessionContext {
     }
 }
 
-/// Where a conversation can be cut without parting a tool call from its result: not at a result.
+/// Returns `true` if the conversation can be split before this message without separating a tool call from its result.
 pub(crate) fn is_cut_point(messages: &[Message], at: usize) -> bool {
     messages.get(at).is_none_or(|message| message.tool_call_id.is_none())
 }
 
-/// Gives every call that has no result one, where it belongs: a crash came before the result, or the turn was given up.
+/// Adds a result after each call that has none, because of a crash or an abandoned turn.
 pub(crate) fn with_all_results(history: Vec<Message>) -> Vec<Message> {
     let missing_result = |id: String| Message::tool_result(id, "The session ended before this was done.");
     let mut complete = Vec::with_capacity(history.len());
     let mut open: Vec<String> = Vec::new();
     for message in history {
         match &message.tool_call_id {
-            // A result whose call is gone would be refused by every model.
+            // Models reject a result without its call.
             Some(id) if !open.contains(id) => continue,
             Some(id) => open.retain(|call| call != id),
             None => complete.extend(open.drain(..).map(missing_result)),

@@ -1,36 +1,36 @@
-//! Watching a session from outside, as a terminal does.
+//! Observing a session from outside, as a terminal does.
 
 use amplifier_core::ToolCall;
 
 use crate::provider::TokenUsage;
 
-/// What a person in front of the agent sees. Hooks are not asked for this: it is what remains after they were.
+/// Receives the progress of a session, for a user interface. Observers see only text that the hooks have let through.
 pub trait SessionObserver: Send + Sync + 'static {
-    /// The model is being asked.
+    /// A request to the model starts.
     fn thinking(&self) {}
 
-    /// A piece of the answer, as it comes or all at once.
+    /// A part of the model's response, as it arrives or all at once.
     fn text(&self, _text: &str) {}
 
-    /// The answer is complete, or will not come.
+    /// The response is complete, or the request has failed.
     fn response_ended(&self, _usage: &TokenUsage) {}
 
-    /// A tool runs.
+    /// A tool starts.
     fn tool_started(&self, _call: &ToolCall) {}
 
-    /// A tool has run, or was not allowed to: what the model reads.
+    /// A tool has ended or was denied. `output` is the text that the model reads.
     fn tool_ended(&self, _call: &ToolCall, _success: bool, _output: &str) {}
 
-    /// Something that a person should know: a retry, a compaction, a sub-agent.
+    /// A notice for the user: a retry, a compaction, a sub-agent.
     fn note(&self, _text: &str) {}
 
-    /// Something that a person has to see to: the conversation cannot be written down.
+    /// A problem that the user has to solve: the conversation cannot be stored.
     fn warning(&self, text: &str) {
         self.note(text);
     }
 }
 
-/// Nobody watches.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullObserver;
 

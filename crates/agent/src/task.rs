@@ -1,4 +1,4 @@
-//! Delegating to another agent, which inherits the hooks, approvals, record, limits and cancellation of this one.
+//! The `Task` tool: delegates to a sub-agent, which inherits the hooks, approvals, record, limits and cancellation.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -21,14 +21,13 @@ use crate::turn::{self, Stop, TurnEnd, invalid_data, result_text};
 
 pub(crate) const NAME: &str = "Task";
 
-/// Delegates to another agent. The session runs it: it needs what only a session has.
+/// The definition of the `Task` tool. The session runs it, because a sub-agent needs the state of a session.
 pub(crate) struct TaskTool;
 
-/// The input of `TaskTool`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What the other agent is to do, with everything that it needs to know: it does not see this conversation.
+    /// The task for the other agent, with everything that it needs to know: it does not see this conversation.
     task: String,
     /// A name for the other agent: what it is good at.
     #[serde(default = "general")]
@@ -57,13 +56,12 @@ impl Tool for TaskTool {
     }
 }
 
-/// Describes the task.
 pub(crate) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
     let Input { task, agent_name } = input::read(NAME, input.clone())?;
     Ok(ActionPreview::new(NAME).target(agent_name).lines(&task))
 }
 
-/// Delegates. Boxed, because the other agent may delegate, too.
+/// Runs a sub-agent. Boxed, because a sub-agent may delegate, too.
 pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
         let input: Input = input::read(NAME, input)?;
@@ -94,7 +92,7 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
         match allowed {
             Ok(spawn) => (spawn, injected),
             Err(stop) => {
-                // There is no other agent that could be told.
+                // No sub-agent starts, so the injections stay here.
                 parent.inject(injected).await;
                 return Err(stop);
             }
@@ -127,26 +125,26 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
     }
 }
 
-/// What the other agent is to do, as hooks left it.
+/// The start of a sub-agent, as the hooks left it.
 struct SpawnRequest {
     agent: String,
     task: String,
     config: ChildConfig,
 }
 
-/// What of the other agent's configuration differs. What is not known here is refused: it may be meant as a limit.
+/// The configuration of a sub-agent where it differs. Unknown fields are rejected: they may be meant as a limit.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct ChildConfig {
-    /// The only tools that it has; without them, it has those of this one.
+    /// The only tools of the sub-agent; those of the parent unless given.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     tools: Option<Vec<String>>,
-    /// What it is told to be.
+    /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     system: Option<String>,
 }
 
-/// A `null` in the place of a value is no value, and would lift the limit that was meant.
+/// Rejects `null`, which would remove a limit.
 fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
 }
@@ -157,14 +155,14 @@ impl SpawnRequest {
             None => ChildConfig::default(),
             Some(config @ Value::Object(_)) => ChildConfig::deserialize(config)
                 .map_err(|error| invalid_data(&format!("`config_override`: {error}")))?,
-            // A list would be read by its order, and an empty one as no limit at all.
+            // Serde would read an array by position, and an empty one as no limit.
             Some(_) => return Err(invalid_data("`config_override` is no object")),
         };
         Ok(Self { agent: text(data, "agent_name")?, task: text(data, "task")?, config })
     }
 }
 
-/// A field that has to be there.
+/// Returns a required field.
 fn text(data: &EventData, field: &str) -> Result<String, Stop> {
     data.text(field).map(str::to_owned).ok_or_else(|| invalid_data(&format!("`{field}` is no text")))
 }
@@ -184,14 +182,13 @@ async fn run_child(parent: &Core, id: String, spawn: &SpawnRequest, injected: Ve
     }
 }
 
-/// A session for the other agent.
 fn child(parent: &Core, id: String, agent: &str, config: &ChildConfig) -> Core {
     let context = SessionContext::default();
     let mut tools = parent.tools.clone();
     if let Some(wanted) = &config.tools {
         tools.retain(|name, _| wanted.contains(name));
     }
-    // A list of its own: what it has to do is not what the other one has.
+    // The sub-agent gets its own list of tasks.
     if let Some(todo) = tools.get_mut("Todo") {
         *todo = Arc::new(TodoTool::new());
     }

@@ -1,19 +1,18 @@
-//! Counting tokens with a real tokenizer.
+//! Token counts from a real tokenizer.
 
 use std::sync::LazyLock;
 
 use amplifier_core::{Message, TokenCounter};
 use tiktoken_rs::CoreBPE;
 
-/// OpenAI's newest vocabulary. It needs a moment when it is first used. For other makers' models the count is an estimate, which is close
-/// enough to keep a conversation within limits.
+/// OpenAI's newest vocabulary, loaded on first use. For models of other providers, the count is an estimate that is close enough for limits.
 static VOCABULARY: LazyLock<Option<CoreBPE>> = LazyLock::new(|| {
     tiktoken_rs::o200k_base()
         .inspect_err(|error| tracing::error!(%error, "the tokenizer cannot be loaded; tokens are estimated"))
         .ok()
 });
 
-/// What a message costs beside its text, in the formats that are known.
+/// The overhead of a message beside its text, in tokens.
 const PER_MESSAGE: usize = 4;
 
 /// Counts tokens with OpenAI's `o200k_base`.
@@ -29,8 +28,7 @@ impl TokenCounter for Tokenizer {
     }
 }
 
-/// The tokenizer gives up, loudly, on long runs of the same kind of character. In pieces it never meets one, and at their ends the
-/// count is a token too high at most.
+/// Splits the text, because the tokenizer fails on long runs of the same kind of character. Each split adds one token at most.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
@@ -41,7 +39,7 @@ fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
 
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// How many tokens a model reads with these messages.
+/// Returns the number of tokens in these messages.
 pub fn count_messages(messages: &[Message]) -> usize {
     let count = |message: &Message| {
         let calls = message
@@ -53,7 +51,7 @@ pub fn count_messages(messages: &[Message]) -> usize {
     messages.iter().map(count).sum()
 }
 
-/// How many tokens they are at most: a token has a byte at least.
+/// Returns an upper bound of the number of tokens, without the tokenizer: a token has at least one byte.
 pub(crate) fn token_upper_bound(messages: &[Message]) -> usize {
     let count = |message: &Message| {
         let calls = message.tool_calls.iter();

@@ -1,8 +1,7 @@
-//! The tag in which hooks speak to the model, and which nobody else can write.
+//! The tag around text of hooks, which no other text can imitate.
 //!
-//! Every hook can quote what it found in a file, and every file can quote a hook. The tag has a random word for each session, and whatever could be
-//! taken for the tag is made harmless in all other text. History and record keep the text as it is: the tag is made
-//! when a request leaves for the model.
+//! Hooks can quote files, and files can quote hooks. So the tag contains a random word for each session, and text that could pass for the tag is
+//! escaped. The history and the record keep the original text: the tag is added when a request is sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,9 +10,9 @@ use amplifier_core::text::is_invisible;
 use amplifier_core::{APPENDED, Message, Speaker};
 use serde_json::Value;
 
-/// The element around what a hook says, before its random word.
+/// The element name for text of hooks, before the random word.
 const HOOK_ELEMENT: &str = "hook-context";
-/// The element around what the session itself says between the turns, before its random word.
+/// The element name for text of the session between turns, before the random word.
 const SESSION_ELEMENT: &str = "session-context";
 /// The longest name of a hook in a tag, in characters.
 const MAX_NAME_CHARS: usize = 100;
@@ -30,13 +29,13 @@ impl ContextTag {
         let mut random = [0; 8];
         let nonce = match getrandom::fill(&mut random) {
             Ok(()) => u64::from_le_bytes(random),
-            // Without the system's random numbers, as unpredictable as the standard library is.
+            // Fallback: the random numbers of the standard library.
             Err(_) => std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
         };
         Self { nonce: format!("{nonce:016x}") }
     }
 
-    /// What the system prompt says about the tag.
+    /// Returns the explanation of the tag for the system prompt.
     pub(super) fn description(&self) -> String {
         let nonce = &self.nonce;
         format!(
@@ -46,7 +45,7 @@ impl ContextTag {
         )
     }
 
-    /// The messages as they are sent: what hooks said in the tag, and nothing else that could be taken for it.
+    /// Prepares messages for sending: adds tags around text of hooks, and escapes anything else that could pass for the tag.
     pub(super) fn mark(&self, messages: &mut [Message]) {
         let mut is_leading = true;
         for message in messages {
@@ -66,14 +65,14 @@ impl ContextTag {
         }
     }
 
-    /// A tool's result with what hooks appended to it.
+    /// Prepares a tool result, to which hooks may have appended text.
     fn with_appended(&self, message: &Message, text: &str) -> String {
         let appended = message.metadata.get(APPENDED).and_then(Value::as_array);
         let (mut result, mut tags) = (text, Vec::new());
         for one in appended.into_iter().flatten().rev() {
             let field = |name| one.get(name).and_then(Value::as_str);
             let (Some(hook), Some(said)) = (field("hook_name"), field("text")) else { break };
-            // A hook may have changed the result since: then nothing in it counts as said by a hook.
+            // A hook may have changed the result since; then nothing in it counts as text of a hook.
             let Some(before) = result.strip_suffix(said).and_then(|before| before.strip_suffix("\n\n")) else { break };
             result = before;
             tags.push(
@@ -100,7 +99,7 @@ impl ContextTag {
         format!("<{HOOK_ELEMENT}-{nonce} hook=\"{name}\">\n{text}\n</{HOOK_ELEMENT}-{nonce}>")
     }
 
-    /// The text without anything that could be taken for the tag: its bracket is escaped, and the random word is left out.
+    /// Escapes anything that could pass for the tag, and removes the random word.
     fn escape<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut escaped = String::new();
         let mut copied = 0;
@@ -135,14 +134,14 @@ impl Default for ContextTag {
     }
 }
 
-// The random word is nobody's business but the model's.
+// Omits the random word, which only the model may know.
 impl fmt::Debug for ContextTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ContextTag")
     }
 }
 
-/// What hooks said in a message, each with its name; `None` if it is not from hooks.
+/// Returns the parts of a message with the names of their hooks; none if the message is not from hooks.
 fn hook_parts<'a>(message: &'a Message, text: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let field = |name| message.metadata.get(name).and_then(Value::as_str);
     match field("source") {
@@ -151,7 +150,7 @@ fn hook_parts<'a>(message: &'a Message, text: &'a str) -> Option<Vec<(&'a str, &
     }
 }
 
-/// Takes apart what several hooks said at once: each text stands below `From <hook> (<n> bytes):`.
+/// Splits the combined text of several hooks: each part follows `From <hook> (<n> bytes):`.
 fn split_hooks<'a>(names: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
     let (mut parts, mut rest) = (Vec::new(), text);
     loop {
@@ -169,18 +168,18 @@ fn split_hooks<'a>(names: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
             None => return vec![(names, text)],
         }
     }
-    // What one hook says cannot pass for what several said.
+    // The text of one hook must not pass for that of several.
     let joined = parts.iter().map(|(hook, _)| *hook).collect::<Vec<_>>().join(", ");
     if parts.len() > 1 && joined == names { parts } else { vec![(names, text)] }
 }
 
-/// `true` if what follows a bracket begins or ends an element of that name, however it is spelt.
+/// Returns `true` if the text after a bracket starts or ends an element of that name, in any spelling.
 fn starts_tag(rest: &str, name: &str) -> bool {
     let is_between = |letter: char| letter.is_whitespace() || is_ignorable(letter) || is_slash(letter);
     strip_word(rest.trim_start_matches(is_between), name).is_some()
 }
 
-/// What follows the word at the beginning of a text, whatever its case, its hyphens, and invisible characters in it.
+/// Returns the text after a leading word, ignoring case, the kind of hyphens, and invisible characters.
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest = text;
     for wanted in word.chars() {

@@ -1,4 +1,4 @@
-//! Models, behind one small trait.
+//! Model providers.
 
 mod context_tag;
 mod remote;
@@ -15,61 +15,60 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A model that can be asked.
+/// A model of a provider.
 pub trait Provider: Send + Sync + 'static {
-    /// What it is called in events: `anthropic`, `openai`, `scripted`.
+    /// Returns the name in events: `anthropic`, `openai`, `scripted`.
     fn name(&self) -> &str;
 
-    /// The model.
+    /// Returns the name of the model.
     fn model(&self) -> &str;
 
-    /// How many tokens it can read at once.
+    /// Returns the size of the context window in tokens.
     fn context_limit(&self) -> usize;
 
-    /// Sends a request, and gives the pieces of the answer as they come. The last piece is [`Chunk::End`]; an answer without one is
-    /// truncated. After an error nothing more comes.
+    /// Sends a request, and streams the response. The last chunk is [`Chunk::End`]; a response without it is truncated. Nothing follows an error.
     ///
     /// # Cancel safety
     /// Dropping the stream ends the call.
     fn answer(&self, request: ModelRequest) -> BoxStream<'static, Result<Chunk, ProviderError>>;
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     /// The conversation, system messages included.
     pub messages: Vec<Message>,
-    /// The tools that it may call.
+    /// The available tools.
     pub tools: Vec<ToolSpec>,
     /// Parameters of the call: `temperature`, `max_tokens`, `top_p`, …
     pub parameters: Map,
-    /// The tag in which what hooks say is sent; without one, a provider behind a network uses a tag of its own.
+    /// The tag around text of hooks; without one, a remote provider uses its own.
     pub tag: Option<ContextTag>,
 }
 
-/// A tool, as a model is told about it.
+/// The description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does, and when to use it.
+    /// The purpose, and when to use the tool.
     pub description: String,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of the input.
     pub input_schema: Value,
 }
 
-/// A piece of an answer.
+/// A part of a streamed response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
     /// More of the text.
     Text(String),
     /// More of the reasoning.
     Thinking(String),
-    /// A whole tool call.
+    /// A complete tool call.
     ToolCall(ToolCall),
-    /// The answer is complete.
+    /// The end of a complete response.
     End {
-        /// Why the model stopped.
+        /// The stop reason.
         stop: StopReason,
         /// Tokens used.
         usage: TokenUsage,
@@ -77,15 +76,15 @@ pub enum Chunk {
 }
 
 words! {
-    /// Why a model stopped.
+    /// The reason why a model stopped.
     pub enum StopReason("stop reason") {
-        /// It had said what it had to say.
+        /// The response is finished.
         EndTurn = "end_turn",
-        /// It wants tools to be used.
+        /// The model requests tool calls.
         ToolUse = "tool_use",
-        /// It said as much as it may.
+        /// The response reached its token limit.
         MaxTokens = "max_tokens",
-        /// It refused to answer.
+        /// The model refused to answer.
         Refusal = "refusal",
     }
 }
@@ -93,55 +92,55 @@ words! {
 /// Tokens used by a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
-    /// What the model read.
+    /// The tokens of the request.
     pub input_tokens: u64,
-    /// What it wrote.
+    /// The tokens of the response.
     pub output_tokens: u64,
 }
 
-/// Why a model gave no answer. Messages never contain a key.
+/// The reason why a model call failed. Messages never contain a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// It asked to slow down.
+    /// The provider limits the rate of requests.
     #[error("the provider asked to slow down: {message}")]
     Throttled {
-        /// What it said.
+        /// The message of the provider.
         message: String,
-        /// How long it asked to wait.
+        /// The requested delay.
         retry_after: Option<Duration>,
     },
-    /// It cannot answer at the moment.
+    /// The provider is temporarily unavailable.
     #[error("the provider cannot answer at the moment: {0}")]
     Unavailable(String),
-    /// It could not be reached, or the connection was cut.
+    /// The provider is unreachable, or the connection broke.
     #[error("the connection to the provider failed: {0}")]
     Connection(String),
-    /// It took too long.
+    /// The call exceeded its time limit.
     #[error("the provider gave no answer within {0:?}")]
     TimedOut(Duration),
-    /// The answer ended before it was complete.
+    /// The response is incomplete.
     #[error("the answer ended before it was complete")]
     Truncated,
-    /// The answer cannot be read.
+    /// The response is malformed.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
-    /// The key is missing or wrong.
+    /// The key is missing or invalid.
     #[error("the provider does not accept the key: {0}")]
     Unauthorized(String),
-    /// It does not take the request.
+    /// The provider rejected the request.
     #[error("the provider does not take the request: {0}")]
     Rejected(String),
-    /// It is broken, and will be the next time.
+    /// The provider failed permanently.
     #[error("the provider failed: {0}")]
     Failed(String),
-    /// The script of a scripted provider has no answer for this.
+    /// The script has no response for the request.
     #[error("the script does not go on: {0}")]
     Script(String),
 }
 
 impl ProviderError {
-    /// Whether another try may help.
+    /// Returns `true` if a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Throttled { .. } | Self::Unavailable(_) | Self::Connection(_) => true,
@@ -150,7 +149,7 @@ impl ProviderError {
         }
     }
 
-    /// The word for it in events.
+    /// Returns the kind for events.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Throttled { .. } => "throttled",

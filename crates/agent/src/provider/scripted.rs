@@ -1,4 +1,4 @@
-//! A provider that plays a file: for tests, demonstrations, and use without a network.
+//! A provider that replays a script: for tests, demonstrations, and use without a network.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_path_to_error::Segment;
 
 use super::{Chunk, ModelRequest, Provider, ProviderError, StopReason, TokenUsage};
 
-/// What a scripted provider answers, in order. As JSON:
+/// The responses of a scripted provider, in order. As JSON:
 ///
 /// ```json
 /// { "answers": [
@@ -26,28 +26,28 @@ use super::{Chunk, ModelRequest, Provider, ProviderError, StopReason, TokenUsage
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The answers.
+    /// The responses.
     pub answers: Vec<ScriptedResponse>,
-    /// The answers of sub-agents, by the name of the agent.
+    /// The responses of sub-agents, by the name of the agent.
     #[serde(default)]
     pub agents: HashMap<String, Vec<ScriptedResponse>>,
 }
 
-/// One answer of a script.
+/// One response of a script.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptedResponse {
-    /// It is given only if the last message contains this; it is skipped otherwise.
+    /// The response is used only if the last message contains this text; otherwise it is skipped.
     pub when: Option<String>,
-    /// What the model thinks.
+    /// The reasoning.
     pub thinking: Option<String>,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// The tools that it calls.
+    /// The tool calls.
     pub tools: Vec<ScriptedCall>,
-    /// It fails in this way instead.
+    /// The error to return instead.
     pub error: Option<ScriptedFault>,
-    /// How long it takes for each piece: a thought, a word, a tool call, the end.
+    /// The delay before each chunk (a thought, a word, a tool call, the end), in milliseconds.
     pub delay_ms: u64,
 }
 
@@ -55,12 +55,12 @@ pub struct ScriptedResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// Pairs the call with its result; numbered if not given.
+    /// The id that pairs the call with its result; numbered if missing.
     #[serde(default)]
     pub id: Option<String>,
     /// The tool.
     pub name: String,
-    /// Its input.
+    /// The input.
     #[serde(default = "no_input")]
     pub input: Value,
 }
@@ -69,40 +69,40 @@ fn no_input() -> Value {
     Value::Object(Map::new())
 }
 
-/// How an answer of a script fails.
+/// The error of a scripted response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptedFault {
-    /// The provider asks to slow down.
+    /// The provider limits the rate of requests.
     Throttled,
-    /// It cannot answer.
+    /// The provider is unavailable.
     Unavailable,
-    /// The answer is cut off after its text.
+    /// The response is truncated after its text.
     Truncated,
-    /// The request is refused.
+    /// The request is rejected.
     Rejected,
 }
 
-/// Why a script cannot be used.
+/// The reason why a script cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the script `{path}` cannot be read: {error}")]
     Unreadable {
-        /// Where it is.
+        /// The path.
         path: String,
-        /// Why.
+        /// The reason.
         error: std::io::Error,
     },
-    /// It is no script.
+    /// The file is not a script.
     #[error("the script `{path}` is not as expected{}: {error}", within(.field.as_deref()))]
     Malformed {
-        /// Where it is.
+        /// The path.
         path: String,
-        /// The field in which it is wrong: `answers[1].tools[0].name`.
+        /// The invalid field: `answers[1].tools[0].name`.
         field: Option<String>,
-        /// What is wrong, and where.
+        /// The problem and its position.
         error: serde_json::Error,
     },
 }
@@ -115,7 +115,7 @@ impl Script {
     /// Reads a script from a file.
     ///
     /// # Errors
-    /// If it cannot be read, or is not as expected.
+    /// If the file cannot be read, or is invalid.
     pub fn load(path: &Path) -> Result<Self, ScriptError> {
         let shown = || path.display().to_string();
         let text = std::fs::read(path).map_err(|error| ScriptError::Unreadable { path: shown(), error })?;
@@ -128,32 +128,32 @@ impl Script {
         whole.map_err(|(field, error)| ScriptError::Malformed { path: shown(), field, error })
     }
 
-    /// A script of these answers.
+    /// A script with these responses.
     pub fn new(answers: impl IntoIterator<Item = ScriptedResponse>) -> Self {
         Self { answers: answers.into_iter().collect(), agents: HashMap::new() }
     }
 }
 
 impl ScriptedResponse {
-    /// Says something.
+    /// A response with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Calls a tool, too.
+    /// Adds a tool call.
     #[must_use]
     pub fn calling(mut self, name: &str, input: Value) -> Self {
         self.tools.push(ScriptedCall { id: None, name: name.to_owned(), input });
         self
     }
 
-    /// Fails.
+    /// A response with an error.
     pub fn failing(fault: ScriptedFault) -> Self {
         Self { error: Some(fault), ..Self::default() }
     }
 }
 
-/// A provider that plays a [`Script`].
+/// A provider that replays a [`Script`].
 pub struct ScriptedProvider {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State>,
@@ -162,35 +162,35 @@ pub struct ScriptedProvider {
 
 struct State {
     script: Script,
-    /// How many answers were given, in all and by each agent.
+    /// The number of used responses, in total and by agent.
     used: HashMap<Option<String>, usize>,
     calls: u64,
-    /// The requests so far, if they are recorded.
+    /// The requests, if recorded.
     requests: Option<Vec<ModelRequest>>,
 }
 
 impl ScriptedProvider {
-    /// Plays the script.
+    /// A provider for a script.
     pub fn new(script: Script) -> Self {
         let state = State { script, used: HashMap::new(), calls: 0, requests: None };
         Self { state: Mutex::new(state), context_limit: 200_000 }
     }
 
-    /// Says that it can read so many tokens at once.
+    /// Sets the size of the context window.
     #[must_use]
     pub fn with_context_limit(mut self, tokens: usize) -> Self {
         self.context_limit = tokens;
         self
     }
 
-    /// Records every request, for [`requests`](Self::requests). For tests: each request holds the whole conversation, so memory grows with every call.
+    /// Records every request for [`requests`](Self::requests). For tests: each request holds the whole conversation, so memory grows with every call.
     #[must_use]
     pub fn recording(self) -> Self {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requests = Some(Vec::new());
         self
     }
 
-    /// All requests so far. None unless the provider is [`recording`](Self::recording).
+    /// Returns the recorded requests; none unless the provider is [`recording`](Self::recording).
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requests.clone().unwrap_or_default()
     }
@@ -225,7 +225,7 @@ impl ScriptedProvider {
     }
 }
 
-/// The agent whose conversation this is: a session of a sub-agent says so in its first message.
+/// Returns the agent of a conversation, which the first message of a sub-agent names.
 fn agent_of(messages: &[Message]) -> Option<String> {
     let system = messages.first().filter(|message| message.role == Speaker::System)?;
     Some(system.metadata.get("agent_name")?.as_str()?.to_owned())

@@ -1,4 +1,4 @@
-//! Making a session: new, resumed, or forked off another one.
+//! Building a session: new, resumed or forked.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -24,37 +24,36 @@ use crate::tokens::Tokenizer;
 use crate::tool::Tool;
 use crate::turn::{Denial, Stop, ToolPreviews};
 
-/// Why there is no session, or no end of one.
+/// The reason why a session cannot start or end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// A hook did not allow it.
+    /// A hook denied the start.
     #[error("the session does not start: {0}")]
     Denied(Denial),
-    /// Somebody stopped it.
+    /// The user interrupted the start.
     #[error("the session does not start: it was interrupted")]
     Interrupted,
-    /// There is no tool of a name that [`SessionBuilder::only`] was given.
+    /// [`SessionBuilder::only`] names an unknown tool.
     #[error("`only` names the tool `{name}`, but there are only {}", known.join(", "))]
     UnknownTool {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
-    /// A tool has the name of the one that delegates.
+    /// A tool has the reserved name `Task`.
     #[error("`{}` is the tool that delegates to another agent: call yours something else", task::NAME)]
     TakenName,
-    /// What is stored cannot be used.
+    /// The stored session cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The end of the session is not in the audit log.
+    /// The audit log could not be sealed.
     #[error("the audit log of the session is not sealed: {0}")]
     NotSealed(AuditError),
 }
 
-/// Makes a [`Session`]. Only a model is needed; what else is missing is left out, and without an approval system every question is
-/// answered with no.
+/// Builds a [`Session`]. Only a model is required. Without an approval system, every approval request is denied.
 #[must_use = "call `start`, `resume` or `fork`"]
 pub struct SessionBuilder {
     provider: Arc<dyn Provider>,
@@ -92,63 +91,63 @@ impl SessionBuilder {
         }
     }
 
-    /// The hooks that stand around everything.
+    /// Sets the hooks.
     pub fn hooks(mut self, hooks: HookRegistry) -> Self {
         self.coordinator = self.coordinator.hooks(hooks);
         self
     }
 
-    /// What the agent can do. `Task` is added, unless it is left out by [`only`](Self::only): no tool of yours can be called that.
+    /// Adds tools. The session adds `Task`, unless [`only`](Self::only) leaves it out; the name is reserved.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Leaves out every tool but these, by name. What is left by one call can be left out by another.
+    /// Leaves out every tool but these, by name. Several calls combine: a tool stays only if each call names it.
     pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.only.push(names.into_iter().collect());
         self
     }
 
-    /// What the model is told before everything else. A session that goes on, or branches off, has been told already.
+    /// Sets the system prompt. Resumed and forked sessions keep the one they have.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
         self
     }
 
-    /// Who asks the person.
+    /// Sets the approval system.
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
         self.coordinator = self.coordinator.approvals(approvals);
         self
     }
 
-    /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
+    /// Sets the source of approval rules: fixed rules, or a source that is read at each request.
     pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         self.coordinator = self.coordinator.approval_rules(rules);
         self
     }
 
-    /// Where messages of hooks are shown.
+    /// Sets the display for messages of hooks.
     pub fn display(mut self, display: impl Display) -> Self {
         self.coordinator = self.coordinator.display(display);
         self
     }
 
-    /// Where everything is recorded.
+    /// Sets the audit log. The session seals its part at the end.
     pub fn audit(mut self, log: Log) -> Self {
         self.coordinator = self.coordinator.audit(log.clone());
         self.audit = Some(log);
         self
     }
 
-    /// Where everything is recorded, if that is no [`Log`]: there is nothing to seal then.
+    /// Sets an audit log that is not a [`Log`]; it is not sealed.
     pub fn recorder(mut self, audit: impl AuditLog) -> Self {
         self.coordinator = self.coordinator.audit(audit);
         self.audit = None;
         self
     }
 
-    /// Runs what goes on after an emission has returned: see [`CoordinatorBuilder::background`].
+    /// Sets the executor for work that continues after an emission; see [`CoordinatorBuilder::background`].
     pub fn background(
         mut self,
         run: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
@@ -157,43 +156,43 @@ impl SessionBuilder {
         self
     }
 
-    /// Limits and policies for what hooks say.
+    /// Sets limits and policies for the results of hooks.
     pub fn config(mut self, config: SessionConfig) -> Self {
         self.coordinator = self.coordinator.config(config);
         self
     }
 
-    /// Limits of the session.
+    /// Sets the limits of the session.
     pub fn options(mut self, options: SessionOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// How answers are told.
+    /// Sets the orchestrator.
     pub fn orchestrator(mut self, orchestrator: Orchestrator) -> Self {
         self.orchestrator = orchestrator;
         self
     }
 
-    /// Who watches.
+    /// Sets the observer.
     pub fn observer(mut self, observer: impl SessionObserver) -> Self {
         self.observer = Arc::new(observer);
         self
     }
 
-    /// What stops its turns, to be kept elsewhere, too.
+    /// Sets the handle that stops turns, for callers that keep their own clone.
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Where the conversation is kept.
+    /// Sets the store for the conversation.
     pub fn store(mut self, store: Store) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// More for the `mount_plan` of `session:start`.
+    /// Adds fields to the `mount_plan` of `session:start`.
     pub fn mount_plan(mut self, plan: Map) -> Self {
         self.mount_plan = plan;
         self
@@ -202,8 +201,7 @@ impl SessionBuilder {
     /// Starts a new session.
     ///
     /// # Errors
-    /// If there is no tool of a name that is to be left, a hook does not allow it, or it cannot be stored. Nothing is left of it then
-    /// but its record.
+    /// If [`only`](Self::only) names an unknown tool, a hook denies the start, or the session cannot be stored. Then only its record remains.
     pub async fn start(self) -> Result<Session, SessionError> {
         let (store, meta, system) = (self.store.clone(), self.meta(), self.system.clone());
         let mut core = self.core(&meta)?;
@@ -221,11 +219,11 @@ impl SessionBuilder {
         finish_start(core, started).await
     }
 
-    /// Goes on with a stored session: by its id, the beginning of it, or `last`.
+    /// Resumes a stored session, by its id, a prefix of the id, or `last`.
     ///
     /// # Errors
-    /// If there is none of that id, somebody else goes on with it, there is no tool of a name that is to be left, a hook does not allow
-    /// it, or it cannot be stored. It is left as it was then.
+    /// If the id is unknown, the session is in use, [`only`](Self::only) names an unknown tool, a hook denies the start, or the session cannot be
+    /// stored. The stored session is unchanged then.
     pub async fn resume(self, id: &str) -> Result<Session, SessionError> {
         let (journal, stored, history) = self.require_store()?.reopen(id)?;
         let StoredSession { provider, model, .. } = self.meta();
@@ -245,11 +243,11 @@ impl SessionBuilder {
         finish_start(core, started).await
     }
 
-    /// Starts a session that branches off a stored one: after all of it, or after one of its turns.
+    /// Starts a copy of a stored session, with all turns or up to `turn`.
     ///
     /// # Errors
-    /// If there is none of that id, no such turn or no tool of a name that is to be left, a hook does not allow it, or it cannot be
-    /// stored. Nothing is left of it then but its record.
+    /// If the id, the turn or a tool that [`only`](Self::only) names is unknown, a hook denies the start, or the session cannot be stored. Then only
+    /// its record remains.
     pub async fn fork(self, id: &str, turn: Option<u64>) -> Result<Session, SessionError> {
         let store = self.require_store()?;
         let (parent, lines) = store.load(id, turn)?;
@@ -263,7 +261,7 @@ impl SessionBuilder {
             error => error,
         };
         let started = opened.and_then(|mount_plan| {
-            // All lines are copied, so that it can be exported, and forked in turn, without the other one.
+            // All lines are copied, so that the copy can be exported and forked without the original.
             core.attach_journal(store.create(StoredSession { mount_plan, ..meta }, lines, &core.context.conversation))
         });
         finish_start(core, started).await
@@ -273,7 +271,6 @@ impl SessionBuilder {
         self.store.clone().ok_or(StoreError::None)
     }
 
-    /// What is known about a new session.
     fn meta(&self) -> StoredSession {
         let (provider, model) = (self.provider.name().to_owned(), self.provider.model().to_owned());
         StoredSession { provider, model, ..StoredSession::new(&new_id()) }
@@ -326,30 +323,29 @@ impl SessionBuilder {
 }
 
 impl Core {
-    /// Puts the start to the hooks.
+    /// Emits `session:start`.
     pub(crate) async fn start(&self, source: &str) -> Result<(), SessionError> {
         self.emit_start(source).await.map(drop)
     }
 
-    /// The same, and what they made of the mount plan.
+    /// Emits `session:start`, and returns the mount plan as the hooks left it.
     async fn emit_start(&self, source: &str) -> Result<Value, SessionError> {
         let start = SessionStart::new(self.mount_plan.clone(), source);
         let data = self.gate(SESSION_START, start).await.map_err(start_error)?;
         Ok(data.get("mount_plan").cloned().unwrap_or_default())
     }
 
-    /// From now on, the conversation is written down.
     fn attach_journal(&mut self, journal: Result<Journal, StoreError>) -> Result<(), SessionError> {
         self.journal = Mutex::new(Some(journal?));
         Ok(())
     }
 }
 
-/// The session, or the end of one that did not begin.
+/// Returns the session, or ends one that did not start.
 async fn finish_start(mut core: Core, started: Result<(), SessionError>) -> Result<Session, SessionError> {
     let Err(error) = started else { return Ok(Session::new(core)) };
     core.journal = Mutex::default();
-    // Why it did not begin says more than that its record has no end.
+    // The caller gets the reason for the failed start, which matters more than the missing seal.
     if let Err(not_sealed) = core.end("error").await {
         tracing::error!(error = %not_sealed, "a session that did not begin is not sealed");
     }

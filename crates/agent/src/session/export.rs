@@ -1,4 +1,4 @@
-//! A stored session, for people and for programs.
+//! Exports of stored sessions.
 
 use std::fmt::Write;
 
@@ -7,24 +7,24 @@ use serde_json::json;
 
 use super::StoredSession;
 
-/// All of a stored session.
+/// A stored session with all its messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionExport {
-    /// What is known about it.
+    /// The metadata.
     pub session: StoredSession,
-    /// Every message, with the turn that it belongs to.
+    /// Every message, with the number of its turn.
     pub messages: Vec<(u64, Message)>,
 }
 
 impl SessionExport {
-    /// One JSON object a line: first the session, then every message.
+    /// Returns one JSON object per line: the metadata, then every message.
     pub fn jsonl(&self) -> String {
         let session = json!({ "session": self.session });
         let messages = self.messages.iter().map(|(turn, message)| json!({ "turn": turn, "message": message }));
         std::iter::once(session).chain(messages).map(|line| format!("{line}\n")).collect()
     }
 
-    /// Markdown.
+    /// Returns the session as Markdown.
     pub fn markdown(&self) -> String {
         let StoredSession { id, created, provider, model, turns, .. } = &self.session;
         let title = Some(self.session.shown_title()).filter(|title| !title.is_empty()).unwrap_or(id);
@@ -53,7 +53,7 @@ impl SessionExport {
     }
 }
 
-/// A code block whose fence is longer than any in the text.
+/// Returns a code block with a fence that is longer than any in the text.
 fn code_block(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

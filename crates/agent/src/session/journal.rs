@@ -1,4 +1,4 @@
-//! Where a session writes down what happens in it: every message as a line, and what is known about it beside them.
+//! The files of a session: a line for each message, and the metadata beside them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{META_FILE, StoreError, StoredSession, io_error};
 
-/// So much of the first prompt tells sessions apart.
+/// The length of a title, in characters: enough to tell sessions apart.
 const MAX_TITLE_CHARS: usize = 80;
 
-/// A line of the messages.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct JournalLine {
     pub(super) turn: u64,
@@ -26,11 +25,11 @@ pub(super) struct JournalLine {
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalEntry {
     Message(Message),
-    /// The conversation was shortened: this takes the place of everything before.
+    /// The conversation was compacted: this replaces all messages before.
     History(Vec<Message>),
 }
 
-/// The conversation after these lines.
+/// Returns the conversation that these lines result in.
 pub(super) fn replay(lines: &[JournalLine]) -> Vec<Message> {
     let mut history = Vec::new();
     for line in lines {
@@ -42,28 +41,27 @@ pub(super) fn replay(lines: &[JournalLine]) -> Vec<Message> {
     history
 }
 
-/// The files of one session, open for writing. Nobody else writes to them meanwhile: the file of messages is locked.
+/// The files of one session, open for writing. The messages file is locked, so that no other process writes to it.
 pub(crate) struct Journal {
     folder: PathBuf,
     file: File,
     meta: StoredSession,
     pub(crate) turn: u64,
-    /// How many messages of the conversation have become lines.
+    /// The number of messages of the conversation that have become lines.
     saved: usize,
-    /// Lines that are still to be written.
     unwritten: Vec<JournalLine>,
-    /// How long the whole lines are together.
+    /// The length of all complete lines, in bytes.
     length: u64,
-    /// Whether something stands behind them that was cut off when it was written.
+    /// `true` if the file ends with an incomplete line.
     is_torn: bool,
-    /// Whether what is known about it has to be written again.
+    /// `true` if the metadata has to be written again.
     is_stale: bool,
-    /// Whether the last try to write failed.
+    /// `true` if the last write failed.
     pub(crate) is_failing: bool,
 }
 
 impl Journal {
-    /// Stands behind `length` bytes of whole lines, which come to so many messages.
+    /// Continues after `length` bytes of complete lines, which contain `saved` messages.
     pub(super) fn new(folder: PathBuf, file: File, meta: StoredSession, length: u64, saved: usize) -> io::Result<Self> {
         let is_torn = file.metadata()?.len() != length;
         let turn = meta.turns;
@@ -71,7 +69,7 @@ impl Journal {
         Ok(Self { folder, file, meta, turn, saved, unwritten, length, is_torn, is_stale, is_failing })
     }
 
-    /// Goes on with a conversation that begins with `written`.
+    /// Continues with a conversation that begins with `written`.
     pub(super) fn resume(
         mut self,
         written: &[Message],
@@ -86,8 +84,7 @@ impl Journal {
         }
     }
 
-    /// Writes down what is new in the conversation. What fails is tried again with the next message: nothing is left out, and nothing
-    /// stands there twice.
+    /// Writes the new messages. After a failure, the next call writes them: none is lost, and none is written twice.
     pub(crate) fn save(&mut self, conversation: &Conversation) -> io::Result<()> {
         let new = conversation.history_since(self.saved);
         self.saved += new.len();
@@ -95,14 +92,13 @@ impl Journal {
         self.write(new.into_iter().map(|message| JournalLine { turn, entry: JournalEntry::Message(message) }))
     }
 
-    /// Writes down that another history has taken the place of the one so far.
+    /// Writes a new history, which replaces the one before.
     pub(crate) fn replace(&mut self, conversation: &Conversation) -> io::Result<()> {
         let history = conversation.history();
         self.saved = history.len();
         self.write([JournalLine { turn: self.turn, entry: JournalEntry::History(history) }])
     }
 
-    /// Writes down that it has ended.
     pub(crate) fn end(&mut self, conversation: &Conversation, reason: &str) -> io::Result<()> {
         let saved = self.save(conversation);
         let synced = self.file.sync_data();
@@ -110,19 +106,19 @@ impl Journal {
         saved.and(synced).and(updated)
     }
 
-    /// Writes down what is known about it. Whoever reads it sees the old or the new, never a part.
+    /// Writes the metadata atomically.
     pub(super) fn update(&mut self, change: impl FnOnce(&mut StoredSession)) -> io::Result<()> {
         change(&mut self.meta);
         self.meta.turns = self.turn;
         self.meta.updated = now();
         self.is_stale = true;
-        // Not synced: it is written at every turn, and the history says most of it again.
+        // Not synced: it is written at every turn, and most of it can be rebuilt from the messages.
         write_atomic(&self.folder.join(META_FILE), &serde_json::to_vec_pretty(&self.meta)?, Durability::Cached)?;
         self.is_stale = false;
         Ok(())
     }
 
-    /// Writes these lines behind those that are still to be written: all or none.
+    /// Writes the pending lines and these: all or none.
     pub(super) fn write(&mut self, lines: impl IntoIterator<Item = JournalLine>) -> io::Result<()> {
         self.unwritten.extend(lines);
         if self.unwritten.is_empty() {
@@ -133,7 +129,7 @@ impl Journal {
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
         }
-        // Half a line must not come to stand between others.
+        // An incomplete line must not stay between others.
         if self.is_torn {
             self.file.set_len(self.length)?;
             self.is_torn = false;
@@ -151,7 +147,7 @@ impl Journal {
     }
 }
 
-/// The beginning of a prompt of the person. What hooks and compaction say in the person's name has a source.
+/// Returns the beginning of the prompt. Messages of hooks and of compaction have a `source`, and are skipped.
 pub(super) fn title(line: &JournalLine) -> Option<String> {
     let is_prompt = |message: &&Message| message.role == Speaker::User && !message.metadata.contains_key("source");
     let prompt = match &line.entry {
@@ -159,11 +155,11 @@ pub(super) fn title(line: &JournalLine) -> Option<String> {
         JournalEntry::History(history) => history.iter().find(is_prompt),
     }?;
     let words: Vec<&str> = prompt.content.split_whitespace().collect();
-    // It is listed on terminals.
+    // Titles are printed to terminals.
     Some(words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_TITLE_CHARS).collect())
 }
 
-/// Always of the same length, so that times can be sorted as text.
+/// Returns the current time in a fixed width, so that times sort as text.
 pub(super) fn now() -> String {
     at(Timestamp::now())
 }

@@ -1,4 +1,4 @@
-//! Sessions: what a turn needs, from the first event to the seal.
+//! Sessions, from the first event to the seal.
 
 mod builder;
 mod export;
@@ -32,12 +32,12 @@ use crate::tool::Tool;
 use crate::turn::{self, Stop, ToolResult, TurnEnd, VerdictExt};
 
 words! {
-    /// How answers reach the person and the hooks.
+    /// The delivery of responses to the user and the hooks.
     #[derive(Default)]
     pub enum Orchestrator("orchestrator") {
-        /// When they are complete.
+        /// Responses are delivered when they are complete.
         Basic = "loop-basic",
-        /// Piece by piece. Where a hook may change answers, the person sees them when it has.
+        /// Responses are streamed. If a hook may change them, the user sees them after that hook.
         #[default]
         Streaming = "loop-streaming",
     }
@@ -46,21 +46,21 @@ words! {
 /// Limits of a session. Sub-agents share them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOptions {
-    /// How often the model is asked in one turn, at most.
+    /// The largest number of model calls in one turn.
     pub steps: u64,
-    /// How many tokens the session may use; none means no limit.
+    /// The largest number of tokens of the session; unlimited if none.
     pub tokens: Option<u64>,
-    /// How often a failed call is tried again.
+    /// The number of retries of a failed call.
     pub retries: u32,
-    /// How long is waited before the first of these; twice as long before each further one.
+    /// The delay before the first retry, doubled for each further one.
     pub retry_delay: Duration,
-    /// How long one call may take.
+    /// The time limit of one call.
     pub call_timeout: Duration,
-    /// How many agents may delegate to one another.
+    /// The largest depth of delegation.
     pub depth: usize,
-    /// Compaction begins when this part of what the model can read is full.
+    /// The share of the context window at which compaction starts.
     pub compact_above: f64,
-    /// What compaction aims for.
+    /// The share of the context window that compaction aims for.
     pub compact_to: f64,
     /// Parameters of calls: `temperature`, `max_tokens`, …
     pub parameters: Map,
@@ -82,7 +82,7 @@ impl Default for SessionOptions {
     }
 }
 
-/// An agent at work: prompts go in, answers come out, and hooks stand around everything between.
+/// A running agent: takes prompts and returns responses. Hooks run around every step between.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -99,20 +99,20 @@ impl Default for SessionOptions {
 /// ```
 pub struct Session {
     core: Core,
-    /// One turn at a time: two would tear the conversation apart. Says whether the session has ended.
+    /// Ensures one turn at a time. `true` after the session has ended.
     turn: tokio::sync::Mutex<bool>,
 }
 
-/// What becomes of a turn that was asked for too late.
+/// The error for a turn after the end.
 const SESSION_ENDED: &str = "the session has ended";
 
-/// What a turn works with.
+/// The state of a session that a turn works with.
 pub(crate) struct Core {
     pub(crate) id: String,
     pub(crate) coordinator: Coordinator,
     pub(crate) context: SessionContext,
     pub(crate) provider: Arc<dyn Provider>,
-    /// The tag in which hooks speak to the model.
+    /// The tag around text of hooks in requests to the model.
     pub(crate) tag: ContextTag,
     pub(crate) tools: BTreeMap<String, Arc<dyn Tool>>,
     pub(crate) orchestrator: Orchestrator,
@@ -120,7 +120,7 @@ pub(crate) struct Core {
     pub(crate) observer: Arc<dyn SessionObserver>,
     pub(crate) cancel: Cancel,
     pub(crate) audit: Option<Log>,
-    /// How many agents delegated before this one.
+    /// The number of delegations above this agent.
     pub(crate) depth: usize,
     /// Shared with sub-agents.
     pub(crate) budget: Arc<BudgetUsage>,
@@ -129,15 +129,15 @@ pub(crate) struct Core {
     pub(crate) turns: AtomicU64,
     pub(crate) tool_calls: AtomicU64,
     pub(crate) own_tokens: AtomicU64,
-    /// Whether a hook has put off compaction.
+    /// `true` if a hook has deferred compaction.
     pub(crate) compaction_deferred: AtomicBool,
-    /// One sub-agent at a time is put to hooks, so that what they inject reaches the right one.
+    /// Serializes the events of sub-agents, so that injections reach the right one.
     pub(crate) delegation: tokio::sync::Mutex<()>,
     // A std lock: nothing awaits while it is held.
     pub(crate) journal: Mutex<Option<Journal>>,
 }
 
-/// What a session and its sub-agents have used of what they may use.
+/// The steps and tokens that a session and its sub-agents have used.
 #[derive(Default)]
 pub(crate) struct BudgetUsage {
     steps: AtomicU64,
@@ -149,46 +149,45 @@ impl Session {
         Self { core, turn: tokio::sync::Mutex::default() }
     }
 
-    /// Begins a session with a model.
+    /// Returns a builder for a session with this model.
     pub fn builder(provider: Arc<dyn Provider>) -> SessionBuilder {
         SessionBuilder::new(provider)
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         &self.core.id
     }
 
-    /// Emits events and routes what hooks say.
+    /// Returns the coordinator, which emits events and routes results of hooks.
     pub fn coordinator(&self) -> &Coordinator {
         &self.core.coordinator
     }
 
-    /// Stops the running turn.
+    /// Returns the handle that stops the running turn.
     pub fn cancel(&self) -> &Cancel {
         &self.core.cancel
     }
 
-    /// The conversation so far.
+    /// Returns the conversation.
     pub fn history(&self) -> Vec<Message> {
         self.core.context.conversation.history()
     }
 
-    /// Tokens used so far, sub-agents included.
+    /// Returns the number of tokens used, sub-agents included.
     pub fn tokens(&self) -> u64 {
         self.core.budget.tokens.load(Ordering::Relaxed)
     }
 
-    /// Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
+    /// Runs a turn, from a prompt to the response. Waits for a running turn first.
     ///
     /// # Cancel safety
-    /// Dropping the future stops tools and calls at once, but leaves their end out of the record; use [`cancel`](Self::cancel) to
-    /// stop a turn.
+    /// Dropping the future stops tools and calls at once, but their end is not recorded; use [`cancel`](Self::cancel) to stop a turn.
     pub async fn prompt(&self, prompt: &str) -> TurnEnd {
         self.prompt_with(prompt, Map::new()).await
     }
 
-    /// The same, with more that hooks may want to know about the prompt.
+    /// Runs a turn with metadata of the prompt, which hooks can read.
     ///
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
@@ -200,8 +199,7 @@ impl Session {
         turn::run(&self.core, prompt, metadata).await
     }
 
-    /// Uses a tool outside of a turn: hooks stand around it as they do in one, and the conversation has the call and its result. A turn that
-    /// runs is waited for.
+    /// Runs a tool outside of a turn, with the same hooks. The conversation gets the call and its result. Waits for a running turn first.
     ///
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
@@ -216,20 +214,20 @@ impl Session {
         turn::run_single_call(&self.core, call).await
     }
 
-    /// Adds a message to the conversation, which the model reads with the next prompt.
+    /// Adds a message, which the model reads with the next prompt.
     pub fn add_message(&self, message: Message) {
         self.core.push(message);
     }
 
-    /// The names of its tools.
+    /// Returns the names of the tools.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.core.tools.keys().map(String::as_str)
     }
 
-    /// Shortens the conversation to a summary now. A turn that runs is waited for.
+    /// Compacts the conversation now. Waits for a running turn first.
     ///
     /// # Errors
-    /// What kept it from being shortened; it is as it was then.
+    /// The reason why the conversation was not compacted; it is unchanged then.
     pub async fn compact(&self) -> Result<(), TurnEnd> {
         let has_ended = self.turn.lock().await;
         if *has_ended {
@@ -239,21 +237,20 @@ impl Session {
         compact::now(&self.core).await.map_err(Into::into)
     }
 
-    /// Tells hooks that a person should look: `awaiting_input`, `error`, `alert`.
+    /// Sends a notification to hooks: `awaiting_input`, `error`, `alert`.
     pub async fn notify(&self, kind: &str, message: &str) {
         self.core.notify(kind, message).await;
     }
 
-    /// Ends the session: `complete`, `user_exit`, `error` or `timeout`. Its part of the audit log is sealed.
+    /// Ends the session with a reason (`complete`, `user_exit`, `error` or `timeout`) and seals its part of the audit log.
     ///
     /// # Errors
-    /// If it cannot be sealed.
+    /// If the audit log cannot be sealed.
     pub async fn end(self, reason: &str) -> Result<(), SessionError> {
         self.core.end(reason).await
     }
 
-    /// The same for whoever shares the session with others, who may still read what was said. A turn that runs is waited for; no other one
-    /// begins, also none that was asked for before.
+    /// Ends a session that other owners may still read. Waits for a running turn first; waiting turns fail.
     ///
     /// # Errors
     /// As [`end`](Self::end).
@@ -264,14 +261,14 @@ impl Session {
         }
         let ended = self.core.end(reason).await;
         *has_ended = true;
-        // Somebody else may go on with it.
+        // Another process may resume the session.
         drop(self.core.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
         ended
     }
 }
 
 impl Core {
-    /// Begins a turn, and says which it is.
+    /// Begins a turn, and returns its number.
     pub(crate) fn begin_turn(&self) -> u64 {
         if self.depth == 0 {
             self.coordinator.begin_turn();
@@ -279,7 +276,7 @@ impl Core {
         }
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
         self.journal(|journal| {
-            // What is new belongs to the turn before.
+            // New messages belong to the turn before.
             let written = journal.save(&self.context.conversation);
             journal.turn = turn;
             written
@@ -287,8 +284,7 @@ impl Core {
         turn
     }
 
-    /// Leaves behind what is over: that somebody stopped the last turn, the calls that it took, and a catch of injections that was
-    /// given up with it.
+    /// Resets the state of the last turn: its cancellation, its steps, and a capture of injections that was abandoned.
     fn begin(&self) {
         self.cancel.clear();
         self.budget.steps.store(0, Ordering::Relaxed);
@@ -301,7 +297,7 @@ impl Core {
         }
     }
 
-    /// Takes one call to the model from what is left.
+    /// Takes one model call from the budget.
     pub(crate) fn spend_step(&self) -> Result<(), Stop> {
         let SessionOptions { steps, tokens, .. } = &self.options;
         if self.budget.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
@@ -318,7 +314,7 @@ impl Core {
     pub(crate) fn count_tokens(&self, usage: &TokenUsage) {
         let used = usage.input_tokens.saturating_add(usage.output_tokens);
         for count in [&self.budget.tokens, &self.own_tokens] {
-            // However many a model claims, they do not become few again.
+            // Saturating: a huge count of a provider must not wrap around.
             let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(used)));
         }
     }
@@ -331,25 +327,23 @@ impl Core {
         self.tools.values().map(|tool| tool.spec()).collect()
     }
 
-    /// Adds to the conversation.
     pub(crate) fn push(&self, message: Message) {
         self.context.conversation.push(message);
         self.save();
     }
 
-    /// Puts another history in the place of the one so far.
+    /// Replaces the conversation.
     pub(crate) fn restore(&self, history: Vec<Message>) {
         self.save();
         self.context.conversation.restore(history);
         self.journal(|journal| journal.replace(&self.context.conversation));
     }
 
-    /// Writes down what was added to the conversation.
     pub(crate) fn save(&self) {
         self.journal(|journal| journal.save(&self.context.conversation));
     }
 
-    /// Whoever watches is told when the conversation cannot be written down any more, and when it can be again.
+    /// Runs a journal operation. The observer is notified when writing starts to fail, and when it works again.
     fn journal(&self, act: impl FnOnce(&mut Journal) -> io::Result<()>) {
         let written = {
             let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Conversations on disk: a folder for each session, with what is known about it and every message as a line.
+//! Stored sessions: a folder for each, with the metadata and one line per message.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -15,56 +15,56 @@ use super::journal::{Journal, JournalEntry, JournalLine, at, now, replay, title}
 
 pub(super) const META_FILE: &str = "session.json";
 const MESSAGES_FILE: &str = "messages.jsonl";
-/// In a file of its own, because whoever names a session is not the one who writes the rest.
+/// A file of its own, because the name is set by another process than the one that writes the rest.
 const NAME_FILE: &str = "name";
-/// A name is listed on terminals.
+/// The longest name, in characters. Names are printed to terminals.
 const MAX_NAME_CHARS: usize = 200;
 
-/// Why a stored session cannot be used.
+/// The reason why a stored session cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Sessions are not kept.
+    /// No store is configured.
     #[error("there is no place where sessions are kept")]
     None,
-    /// There is none of that id.
+    /// The id is unknown.
     #[error("there is no session `{id}`; `amplifier sessions list` shows those there are")]
     Unknown {
         /// The id.
         id: String,
     },
-    /// More than one begins so.
+    /// Several sessions begin with the prefix.
     #[error("{count} sessions begin with `{id}`; please give more of it")]
     Ambiguous {
-        /// The beginning of an id.
+        /// The prefix.
         id: String,
-        /// How many there are.
+        /// The number of sessions.
         count: usize,
     },
-    /// It has no such turn.
+    /// The turn is unknown.
     #[error("session `{id}` has {turns} turns, not {turn}")]
     NoTurn {
         /// The session.
         id: String,
-        /// How many turns it has.
+        /// The number of turns.
         turns: u64,
-        /// The turn that was asked for.
+        /// The requested turn.
         turn: u64,
     },
-    /// Somebody else goes on with it.
+    /// Another process writes to the session.
     #[error("session `{id}` is in use; end it there, or fork it")]
     InUse {
         /// The session.
         id: String,
     },
-    /// A line is not as it was written.
+    /// A line cannot be read.
     #[error("`{path}`, line {line}, is damaged: {problem}; mend the line or take it away")]
     Damaged {
         /// The file.
         path: String,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A file cannot be read or written.
@@ -72,27 +72,27 @@ pub enum StoreError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
 
-/// What is known about a stored session.
+/// The metadata of a stored session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSession {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// When it began.
+    /// The start time.
     pub created: String,
-    /// When something last happened in it.
+    /// The time of the last change.
     pub updated: String,
-    /// The session it branches off.
+    /// The session that it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The beginning of its first prompt.
+    /// The beginning of the first prompt.
     #[serde(default)]
     pub title: String,
-    /// What it is called, if somebody has named it.
+    /// The name, if the user has set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The provider.
@@ -101,13 +101,13 @@ pub struct StoredSession {
     /// The model.
     #[serde(default)]
     pub model: String,
-    /// How many turns it has.
+    /// The number of turns.
     #[serde(default)]
     pub turns: u64,
-    /// Why it ended, if it has.
+    /// The reason for the end, if the session has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// What it was started with, after hooks changed it.
+    /// The mount plan of the start, as hooks left it.
     #[serde(default)]
     pub mount_plan: Value,
 }
@@ -132,29 +132,29 @@ impl StoredSession {
 }
 
 impl StoredSession {
-    /// What to call it in a list: its name, or else the beginning of its first prompt.
+    /// Returns the name, or else the title.
     pub fn shown_title(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.title)
     }
 }
 
-/// The folder where sessions are kept.
+/// A folder of stored sessions.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
 }
 
 impl Store {
-    /// The folder at that path. It is made when a session is stored. A relative path is one of the folder that is current now.
+    /// A store in this folder, which is created with the first session. A relative path refers to the current folder at this moment.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        // A process that changes its folder later must not lose its sessions.
+        // A later change of the current folder must not lose the sessions.
         Self { folder: std::path::absolute(&folder).unwrap_or(folder) }
     }
 
-    /// Every session, the one that was used last first.
+    /// Lists all sessions, the most recently used first.
     ///
-    /// Of a session whose `session.json` is missing or damaged, as after a crash, what its messages tell is listed.
+    /// If the `session.json` of a session is missing or damaged, for example after a crash, the entry is rebuilt from its messages.
     ///
     /// # Errors
     /// If files cannot be read.
@@ -164,10 +164,10 @@ impl Store {
         Ok(all)
     }
 
-    /// One session, by its id or the beginning of it; `last` is the one that was used last.
+    /// Finds a session by its id or a prefix of the id; `last` is the most recently used one.
     ///
     /// # Errors
-    /// If there is none, more than one, or it cannot be read.
+    /// If none or several match, or the session cannot be read.
     pub fn find(&self, id: &str) -> Result<StoredSession, StoreError> {
         let unknown = || StoreError::Unknown { id: id.to_owned() };
         if id == "last" {
@@ -181,17 +181,16 @@ impl Store {
         meant.sort_unstable();
         match meant[..] {
             [] => Err(unknown()),
-            // The shortest comes first: all of an id is no beginning.
+            // The ids are sorted, so the first one can be the exact id.
             [first, ..] if meant.len() == 1 || first == id => self.meta(first),
             _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: meant.len() }),
         }
     }
 
-    /// Names a session, also one that somebody works in. Whoever reads the name sees the old or the new, never a part; an empty one
-    /// takes the name away.
+    /// Names a session, even while another process uses it. The change is atomic; an empty name removes the name.
     ///
     /// # Errors
-    /// If there is no session of exactly that id, or the name cannot be written.
+    /// If no session has exactly this id, or the name cannot be written.
     pub fn name(&self, id: &str, name: &str) -> Result<(), StoreError> {
         if !self.ids()?.iter().any(|known| known == id) {
             return Err(StoreError::Unknown { id: id.to_owned() });
@@ -208,7 +207,7 @@ impl Store {
         write_atomic(&path, name.as_bytes(), Durability::Synced).map_err(|error| io_error(&path, error))
     }
 
-    /// All of a session, to be shown or kept elsewhere: every message, also those that compaction took out of the conversation.
+    /// Exports a session with every message, including those removed by compaction.
     ///
     /// # Errors
     /// As [`find`](Self::find), and if a line is damaged.
@@ -218,7 +217,7 @@ impl Store {
         for JournalLine { turn, entry } in lines {
             match entry {
                 JournalEntry::Message(message) => messages.push((turn, message)),
-                // Most of it has been seen: what is new is the summary.
+                // Only the summary is new.
                 JournalEntry::History(history) => {
                     for message in history {
                         if !messages.iter().any(|(_, seen)| *seen == message) {
@@ -231,7 +230,7 @@ impl Store {
         Ok(SessionExport { session, messages })
     }
 
-    /// The lines of a session, all or those until the end of a turn.
+    /// Loads the metadata and the lines of a session, all or up to the end of a turn.
     pub(super) fn load(&self, id: &str, turn: Option<u64>) -> Result<(StoredSession, Vec<JournalLine>), StoreError> {
         let mut meta = self.find(id)?;
         let path = self.folder.join(&meta.id).join(MESSAGES_FILE);
@@ -247,7 +246,7 @@ impl Store {
         Ok((meta, lines))
     }
 
-    /// Begins the files of a session: with these lines, and what the conversation has beyond them.
+    /// Creates the files of a session with these lines and the rest of the conversation.
     pub(super) fn create(
         &self,
         meta: StoredSession,
@@ -265,14 +264,14 @@ impl Store {
         journal
     }
 
-    /// Goes on with the files of a session. Nothing is written yet.
+    /// Opens the files of a session. Nothing is written yet.
     pub(super) fn reopen(&self, id: &str) -> Result<(Journal, StoredSession, Vec<Message>), StoreError> {
         let mut meta = self.find(id)?;
         let folder = self.folder.join(&meta.id);
         let path = folder.join(MESSAGES_FILE);
         let io_error = |error| io_error(&path, error);
         let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(io_error)?;
-        // Before it is read, so that nobody adds to it behind our back.
+        // Locked before reading, so that no other process appends meanwhile.
         lock(&file, &meta.id)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io_error)?;
@@ -280,7 +279,7 @@ impl Store {
         meta.turns = turns(&meta, &lines);
         self.set_damaged_meta_aside(&meta.id)?;
         let history = replay(&lines);
-        // The name stays where it is.
+        // The name stays in its own file.
         let own = StoredSession { name: None, ..meta.clone() };
         let journal = Journal::new(folder, file, own, length, history.len()).map_err(io_error)?;
         Ok((journal, meta, history))
@@ -312,24 +311,24 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.rebuild_meta(id)?,
             Err(error) => return Err(io_error(&path, error)),
         };
-        // A name that cannot be read is none: it is not worth a session.
+        // An unreadable name is ignored: the session itself is intact.
         let name = fs::read_to_string(self.folder.join(id).join(NAME_FILE)).ok();
-        // The folder may have been copied: its name counts.
+        // The folder may have been copied, so its name is the id.
         Ok(StoredSession { id: id.to_owned(), name: name.filter(|name| !name.is_empty()), ..meta })
     }
 
-    /// What messages tell about a session of which nothing else is known any more.
+    /// Rebuilds the metadata from the messages.
     fn rebuild_meta(&self, id: &str) -> Result<StoredSession, StoreError> {
         let path = self.folder.join(id).join(MESSAGES_FILE);
         let (text, place) = match fs::read(&path) {
-            // Nothing was said yet: one such session must not hide the others.
+            // No message was written yet. One such session must not hide the others.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), self.folder.join(id)),
             text => (text.map_err(|error| io_error(&path, error))?, path),
         };
         let modified =
             fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| io_error(&place, error))?;
         let modified = Timestamp::try_from(modified).unwrap_or_default();
-        // Damaged lines are an error where they count: when the session goes on.
+        // Damaged lines are an error only on resume.
         let lines: Vec<JournalLine> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
         let meta = StoredSession::new(id);
         Ok(StoredSession {
@@ -341,7 +340,7 @@ impl Store {
         })
     }
 
-    /// It is about to be written anew, and whatever is left of it may be of use to somebody.
+    /// Keeps a copy of damaged metadata, which is about to be overwritten.
     fn set_damaged_meta_aside(&self, id: &str) -> Result<(), StoreError> {
         let path = self.folder.join(id).join(META_FILE);
         let is_damaged = fs::read(&path).is_ok_and(|text| serde_json::from_slice::<StoredSession>(&text).is_err());
@@ -369,20 +368,20 @@ fn begin(
     journal.resume(&history, conversation, |_| ())
 }
 
-/// When a session began, as its id tells.
+/// Returns the start time that the id contains.
 fn time_from_id(id: &str) -> Option<Timestamp> {
     let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
     Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()
 }
 
-/// The lines of a file, and how long the whole ones are together. The last one does not count if it was cut off.
+/// Parses complete lines, and returns their total length. An incomplete last line is ignored.
 fn read(path: &Path, text: &[u8]) -> Result<(Vec<JournalLine>, u64), StoreError> {
     let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let whole = text[..length].split_inclusive(|byte| *byte == b'\n');
     let lines = whole.enumerate().map(|(at, line)| {
         serde_json::from_slice(line).map_err(|error| {
             let problem = error.to_string();
-            // It is asked about one line, so it always speaks of the first.
+            // The parser sees one line at a time, so its line number is always 1.
             let place = format!(" at line {} column {}", error.line(), error.column());
             let problem = problem.strip_suffix(&place).unwrap_or(&problem).to_owned();
             StoreError::Damaged { path: path.display().to_string(), line: at + 1, problem }
@@ -391,12 +390,12 @@ fn read(path: &Path, text: &[u8]) -> Result<(Vec<JournalLine>, u64), StoreError>
     Ok((lines.collect::<Result<_, _>>()?, length as u64))
 }
 
-/// How many turns there are. A crash may have come between a message and the count.
+/// Returns the number of turns. A crash may have come between a message and the count.
 fn turns(meta: &StoredSession, lines: &[JournalLine]) -> u64 {
     lines.iter().map(|line| line.turn).max().unwrap_or(0).max(meta.turns)
 }
 
-/// Keeps others from writing to the file as long as it is open. Where files cannot be locked, nothing does.
+/// Locks the file while it is open. File systems without locks are accepted.
 fn lock(file: &File, id: &str) -> Result<(), StoreError> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse { id: id.to_owned() }),

@@ -1,4 +1,4 @@
-//! `BashTool`: runs a command.
+//! The `Bash` tool: runs a command.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Bash";
 
-/// How much of the output is kept.
+/// The largest output, in bytes.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
 const DEFAULT_SECONDS: u64 = 120;
@@ -26,36 +26,33 @@ const MAX_SECONDS: u64 = 600;
 
 /// Runs a command with `bash`, in the root of the workspace.
 ///
-/// The command reads nothing, and is ended when its time is over or when nobody waits for it any more; so is everything that it began, also
-/// what it began in the background, when the command itself is done. Without a sandbox, a process that leaves the process group (`setsid`, `set -m`) and
-/// outlives the command is not ended. What a command does is confined by the [sandbox](Workspace::sandboxed) of the workspace alone, if it has one; the rest
-/// is for hooks to decide.
+/// The command has no input. It is killed when its time limit is reached or the caller drops the future. Its descendants are killed with it, even
+/// background processes when the command itself ends. Without a sandbox, a process that leaves the process group (`setsid`, `set -m`) and outlives
+/// the command survives. Only the [sandbox](Workspace::sandboxed) of the workspace confines the command; everything else is for hooks to decide.
 ///
-/// On Windows, `bash` is that of [Git for Windows](bash()).
+/// On Windows, `bash` is the one of [Git for Windows](bash()).
 ///
-/// A command gets the environment of the agent, but for variables whose names look like secrets: with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL`
-/// or `PRIVATE` in them.
+/// The command inherits the environment, except variables with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL` or `PRIVATE` in their names.
 #[derive(Clone, Debug)]
 pub struct BashTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The command.
     command: String,
-    /// After how many seconds it is ended; 120 if not given.
+    /// The time limit in seconds; 120 if not given.
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<u64>,
-    /// What the command does, in a few words, for people.
+    /// A short description of the command for the user.
     #[serde(rename = "description")]
     _description: Option<String>,
 }
 
 impl BashTool {
-    /// Runs commands in this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -84,7 +81,7 @@ impl Tool for BashTool {
     }
 }
 
-/// Reads the input: the command, and its time limit in seconds.
+/// Returns the command and its time limit in seconds.
 pub(super) fn read(input: Map) -> Result<(String, u64), ToolError> {
     let Input { command, timeout, .. } = input::read(NAME, input)?;
     let seconds = timeout.unwrap_or(DEFAULT_SECONDS);
@@ -135,7 +132,7 @@ impl BashTool {
     }
 }
 
-/// Takes in what a process writes, until it has ended by itself.
+/// Reads the output until the process ends.
 async fn take_output(process: &mut Process, output: &mut Excerpt) {
     let mut ended = std::pin::pin!(process.wait());
     let mut bytes = Vec::with_capacity(16 * 1024);

@@ -1,22 +1,22 @@
-//! Work that blocks, on a thread that may.
+//! Blocking work on a separate thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ToolError;
 
-/// Whether work is still wanted.
+/// A flag that asks blocking work to stop.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// Whether nobody waits for the work any more.
+    /// Returns `true` after the future was dropped.
     pub(super) fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Asks for the stop when the future that it lives in is dropped.
+/// Sets the flag when the future is dropped.
 struct StopOnDrop(StopFlag);
 
 impl Drop for StopOnDrop {
@@ -25,10 +25,10 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Does work that blocks on a thread that may.
+/// Runs blocking work on a separate thread.
 ///
 /// # Cancel safety
-/// Dropping the future asks the work to stop, and keeps it from beginning.
+/// Dropping the future asks the work to stop, or keeps it from starting.
 pub(super) async fn blocking<T, W>(work: W) -> Result<T, ToolError>
 where
     T: Send + 'static,

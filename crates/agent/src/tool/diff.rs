@@ -1,14 +1,14 @@
-//! The change of a text, line by line.
+//! Line diffs for previews.
 
 use std::time::Duration;
 
 use amplifier_core::{ActionPreview, PreviewRow, PreviewRowKind};
 use similar::{ChangeTag, TextDiff};
 
-/// How long a diff is made finer. After that it is coarser, but as true.
+/// The time for refining a diff. After that, the diff is coarser, but still correct.
 const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Adds the change from the old to the new text, with three lines around each place. Without an old text, the file is new.
+/// Adds the diff from the old to the new text, with three lines of context. Without an old text, the file is new.
 pub(super) fn compare(preview: ActionPreview, old: Option<&str>, new: &str) -> ActionPreview {
     match old {
         None if new.is_empty() => preview.summary("new empty file"),
@@ -19,7 +19,7 @@ pub(super) fn compare(preview: ActionPreview, old: Option<&str>, new: &str) -> A
 }
 
 fn diff(preview: ActionPreview, old: &str, new: &str) -> ActionPreview {
-    // Only at line feeds: a carriage return is part of its line, and a row shows no other end.
+    // Split only at line feeds: a carriage return is part of its line.
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     let changes = TextDiff::configure().timeout(DIFF_TIME_LIMIT).newline_terminated(true).diff_slices(&old, &new);
     let lines = changes.ops().iter().filter(|op| op.tag() != similar::DiffTag::Equal);
@@ -51,7 +51,7 @@ pub(super) fn all(kind: PreviewRowKind, text: &str) -> impl Iterator<Item = Prev
     text.split_inclusive('\n').flat_map(move |line| row(kind, line, None, None))
 }
 
-/// Returns the row of a line, and a remark if it does not end in a line feed.
+/// Returns the row of a line, and a note if the line has no line feed.
 fn row(
     kind: PreviewRowKind,
     line: &str,

@@ -1,4 +1,4 @@
-//! `EditTool`: changes a part of a file.
+//! The `Edit` tool: changes a part of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,29 +15,28 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Edit";
 
-/// Changes a part of a file of the workspace: wholly, or not at all.
+/// Changes a part of a file of the workspace, atomically.
 #[derive(Clone, Debug)]
 pub struct EditTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The file, absolute or relative to the workspace.
     file_path: String,
-    /// The text to replace, exactly as it is in the file, without line numbers. It must be there once, unless `replace_all` is set.
+    /// The text to replace, exactly as in the file, without line numbers. Must occur once, unless `replace_all` is set.
     old_string: String,
-    /// The text to put in its place.
+    /// The new text.
     new_string: String,
-    /// Whether to replace it wherever it is.
+    /// `true` to replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
 
 impl EditTool {
-    /// Changes files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -67,7 +66,6 @@ impl EditTool {
     }
 }
 
-/// Reads the input of `EditTool`.
 pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
     let Input { file_path, old_string, new_string, replace_all } = input::read(NAME, input)?;
     let replacement = Replacement { old_string, new_string, replace_all };
@@ -85,21 +83,21 @@ fn apply(replacements: &[Replacement], text: &str, name: &str) -> Result<EditRes
     Ok(result)
 }
 
-/// A text, and what to put in its place.
+/// A text and its replacement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Replacement {
-    /// The text to replace, exactly as it is in the file, without line numbers. It must be there once, unless `replace_all` is set.
+    /// The text to replace, exactly as in the file, without line numbers. Must occur once, unless `replace_all` is set.
     pub(super) old_string: String,
-    /// The text to put in its place.
+    /// The new text.
     pub(super) new_string: String,
-    /// Whether to replace it wherever it is.
+    /// `true` to replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
 
 impl Replacement {
-    /// Whether it says something; else what is wrong with it.
+    /// Fails if the replacement is empty or has no effect.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.old_string.is_empty() {
             return Err("`old_string` is empty: give the text to replace, or use `Write` to make a file".to_owned());
@@ -110,7 +108,7 @@ impl Replacement {
         Ok(())
     }
 
-    /// The changed text and how many times it was changed, or why it cannot be.
+    /// Returns the changed text and the number of replacements.
     pub(super) fn apply(&self, text: &str, name: &str) -> Result<(String, usize), String> {
         let Self { old_string, new_string, replace_all } = self;
         let count = text.matches(old_string.as_str()).count();
@@ -121,7 +119,7 @@ impl Replacement {
             };
             return Err(format!("`old_string` is not in `{name}`: {hint}"));
         }
-        // Places that overlap are counted once above, and are just as ambiguous.
+        // Overlapping occurrences are counted once above, and are just as ambiguous.
         if !replace_all && text.find(old_string.as_str()) != text.rfind(old_string.as_str()) {
             let count = count.max(2);
             return Err(format!(
@@ -136,20 +134,19 @@ impl Replacement {
     }
 }
 
-/// A call of `EditTool` or `MultiEdit`. The tool and its preview make the same of it.
+/// A call of `Edit` or `MultiEdit`. The tool and its preview share this code.
 pub(super) struct FileEdit {
     pub(super) file_path: String,
     pub(super) replacements: Vec<Replacement>,
-    /// Makes the replacements in a text; the last argument is the name of the file.
+    /// Applies the replacements to a text; the last argument is the name of the file.
     pub(super) apply: fn(&[Replacement], &str, &str) -> Result<EditResult, ToolError>,
 }
 
 /// The result of an edit.
 pub(super) struct EditResult {
     pub(super) text: String,
-    /// The number of places that are changed.
+    /// The number of replacements.
     pub(super) count: usize,
-    /// The text that the model reads.
     pub(super) output: String,
 }
 
@@ -163,7 +160,7 @@ pub(super) struct PlannedEdit {
 }
 
 impl FileEdit {
-    /// Finds the file and makes the edit in memory. `check` gets the path, the name and the version of the file, and can refuse it.
+    /// Finds the file and applies the edit in memory. `check` gets the path, the name and the version of the file, and can reject it.
     pub(super) fn plan(
         &self,
         workspace: &Workspace,

@@ -1,26 +1,25 @@
-//! The edits that tools have made, so that one edit is not refused for another one that people agreed to as well.
+//! The edits of tools, so that one approved edit does not invalidate another.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// How many versions of a file are remembered.
+/// The number of remembered versions of a file.
 const MAX_VERSIONS: usize = 100;
 
-/// The versions of files that edits made, each from the one before it.
+/// The versions of files that edits produced, in order.
 ///
-/// A model often asks for several edits of one file at once. People are asked about all of them before the first is made, so each was shown on the same
-/// version of the file. An edit changes only the text that it names, so it may follow another one; a file that anything else has changed may not.
+/// A model often requests several edits of a file at once. The user approves all of them before the first one runs, so all previews show the same
+/// version. An edit changes only the text that it names, so it may follow another one, but not a change from elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct EditHistory(HashMap<PathBuf, Vec<String>>);
 
 impl EditHistory {
-    /// `true` if the versions are the same, or edits alone made the one of the other.
+    /// Returns `true` if the versions are equal, or only edits lead from one to the other.
     pub(super) fn connects(&self, path: &Path, from: &str, to: &str) -> bool {
         let versions = self.0.get(path).map(Vec::as_slice).unwrap_or_default();
         from == to || versions.last().is_some_and(|last| last == to) && versions.iter().any(|version| version == from)
     }
 
-    /// Adds an edit.
     pub(super) fn add(&mut self, path: &Path, before: String, after: String) {
         let versions = self.0.entry(path.to_owned()).or_default();
         if versions.last() != Some(&before) {
@@ -32,7 +31,7 @@ impl EditHistory {
         versions.push(after);
     }
 
-    /// Forgets the edits of a file that was replaced as a whole.
+    /// Forgets the edits of a replaced file.
     pub(super) fn forget(&mut self, path: &Path) {
         self.0.remove(path);
     }

@@ -1,8 +1,8 @@
-//! Text that is cut to a size, between characters.
+//! Truncated text, cut between characters.
 
 use std::collections::VecDeque;
 
-/// A line as text. `start` is what is known of it, `length` how long it is; what is beyond `limit` is left out.
+/// Returns a line, truncated to `limit` bytes. `start` is its known beginning, `length` its full length.
 pub(super) fn line(start: &[u8], length: usize, limit: usize) -> String {
     if length <= limit {
         return String::from_utf8_lossy(start).into_owned();
@@ -11,11 +11,11 @@ pub(super) fn line(start: &[u8], length: usize, limit: usize) -> String {
     format!("{}… ({} bytes more)", String::from_utf8_lossy(kept), length - kept.len())
 }
 
-/// The head and the tail of something that may be long.
+/// The head and the tail of a long output.
 pub(super) struct Excerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// How much the head may hold, and the tail.
+    /// The capacity of the head and of the tail.
     half: usize,
     length: u64,
 }
@@ -29,12 +29,12 @@ impl Excerpt {
         self.length += bytes.len() as u64;
         let (head, tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
-        // What is longer than the tail may be pushes out all that is in it.
+        // Data longer than the tail displaces all of its content.
         self.tail.extend(&tail[tail.len().saturating_sub(self.half)..]);
         self.tail.drain(..self.tail.len().saturating_sub(self.half));
     }
 
-    /// The text, which says how much was left out of it.
+    /// Returns the text, with a note on the omitted part.
     pub(super) fn into_text(self) -> String {
         let Self { mut head, tail, length, .. } = self;
         let tail = Vec::from(tail);
@@ -48,17 +48,17 @@ impl Excerpt {
     }
 }
 
-/// Leaves out a character at the end of which only the first bytes are there.
+/// Removes an incomplete character at the end.
 fn trim_partial_end(bytes: &[u8]) -> &[u8] {
     let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     match std::str::from_utf8(invalid) {
-        // No length: more bytes could make it a character.
+        // No length means that more bytes could complete the character.
         Err(error) if error.error_len().is_none() => &bytes[..bytes.len() - invalid.len()],
         _ => bytes,
     }
 }
 
-/// Leaves out a character at the start of which only the last bytes are there.
+/// Removes an incomplete character at the start.
 fn trim_partial_start(bytes: &[u8]) -> &[u8] {
     let cut = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
     &bytes[cut..]

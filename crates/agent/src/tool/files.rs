@@ -1,7 +1,7 @@
-//! Files of a workspace: opened and replaced without following a link.
+//! Access to files of a workspace without following links.
 //!
-//! A path is resolved first, so that no link is left in it. Every folder on the way is then opened from the one above it, and refused if it is a
-//! link: nobody can lead a tool out of the workspace by putting a link in the path after it was resolved.
+//! A path is resolved first, so that it contains no links. Then every folder is opened from its parent, and rejected if it is a link: a link placed
+//! in the path meanwhile cannot lead out of the workspace.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,18 +15,18 @@ use super::blocking::StopFlag;
 use super::preview::changed;
 use super::{ToolError, Workspace};
 
-/// The largest file that is read as a whole.
+/// The largest file that tools read completely.
 pub(super) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
 
-/// How much of a file decides whether it is binary.
+/// The number of bytes that are checked for binary content.
 const SAMPLE_BYTES: usize = 8 * 1024;
 
-/// Whether what a file begins with is not text.
+/// Returns `true` if the beginning of a file is not text.
 pub(super) fn is_binary(start: &[u8]) -> bool {
     start[..start.len().min(SAMPLE_BYTES)].contains(&0)
 }
 
-/// Says what could not be done with a file, and what to do instead.
+/// Returns the error for a failed operation, with advice.
 pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
     ToolError::Failed(match error.kind() {
         ErrorKind::NotFound => format!("`{name}` does not exist: use `Glob` to see which files there are"),
@@ -36,7 +36,7 @@ pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
 }
 
 impl Workspace {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = self.folder_of(path, MissingFolders::Fail)?;
         let file = folder.open_file(name)?;
@@ -49,7 +49,7 @@ impl Workspace {
         Ok(file)
     }
 
-    /// Reads a file as a whole, if it is not larger than [`MAX_FILE_BYTES`].
+    /// Reads a complete file of at most [`MAX_FILE_BYTES`].
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
@@ -59,8 +59,8 @@ impl Workspace {
         Ok(content)
     }
 
-    /// Puts a file in place as a whole: whoever reads it sees what was there before or all of `content`, also after a loss of power.
-    /// Permissions stay. Folders that are missing are made. With an `expected` version, only a file that has it is replaced.
+    /// Replaces a file atomically and durably. Keeps permissions, and creates missing folders. With an `expected` version, only a file of that
+    /// version is replaced.
     pub(super) fn replace(
         &self,
         path: &Path,
@@ -68,7 +68,7 @@ impl Workspace {
         expected: Option<&str>,
         stop: &StopFlag,
     ) -> Result<(), ReplaceError> {
-        // Before folders are made or anything is written, and once more when all that is left is to give the file its name.
+        // Checked before anything is written, and again right before the rename.
         let is_expected = || expected.is_none_or(|expected| self.version(path) == expected);
         if !is_expected() {
             return Err(ReplaceError::Changed);
@@ -94,7 +94,7 @@ impl Workspace {
         Ok(folder.sync()?)
     }
 
-    /// Fails if a file cannot be replaced, as far as that can be said without trying. Previews and tools ask this.
+    /// Fails if a file cannot be replaced, as far as known without an attempt. Shared by previews and tools.
     pub(super) fn check_replaceable(&self, path: &Path) -> io::Result<()> {
         self.protected_paths().check_writable(path)?;
         match self.folder_of(path, MissingFolders::Fail) {
@@ -102,16 +102,16 @@ impl Workspace {
                 folder.replaceable(name)?;
                 folder.check_writable()
             }
-            // Folders that are missing are made.
+            // Missing folders are created.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Opens the folder that a resolved path is in.
+    /// Opens the folder of a resolved path.
     fn folder_of<'a>(&self, path: &'a Path, missing: MissingFolders) -> io::Result<(Directory, &'a OsStr)> {
         let relative = path.strip_prefix(self.root()).map_err(|_| ErrorKind::PermissionDenied)?;
-        // The root itself has no name within the workspace.
+        // The root itself has no name in the workspace.
         let name = relative.file_name().ok_or(ErrorKind::IsADirectory)?;
         let mut folder = Directory::open(self.root())?;
         for step in relative.parent().into_iter().flat_map(Path::iter) {
@@ -127,16 +127,15 @@ impl Workspace {
     }
 }
 
-/// Why a file was not replaced.
+/// The reason why a file was not replaced.
 #[derive(Debug)]
 pub(super) enum ReplaceError {
-    /// It is not the version that was expected.
+    /// The file has another version than expected.
     Changed,
     Io(io::Error),
 }
 
 impl ReplaceError {
-    /// The error as the model reads it.
     pub(super) fn to_tool_error(&self, name: &str) -> ToolError {
         match self {
             Self::Changed => changed(name),
@@ -151,14 +150,14 @@ impl<E: Into<io::Error>> From<E> for ReplaceError {
     }
 }
 
-/// What to do about folders that do not exist.
+/// The handling of missing folders.
 #[derive(Clone, Copy, PartialEq)]
 enum MissingFolders {
     Fail,
     Create,
 }
 
-/// A file that is removed, unless it was given another name.
+/// A temporary file, removed on drop unless renamed.
 struct TemporaryFile<'a> {
     folder: &'a Directory,
     name: String,
@@ -166,7 +165,7 @@ struct TemporaryFile<'a> {
 
 impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
-        // It fails if the file has been put in place; otherwise the error that led here is the one to tell.
+        // Fails if the file was renamed; otherwise the original error matters more.
         let _ = self.folder.remove_file(self.name.as_ref());
     }
 }

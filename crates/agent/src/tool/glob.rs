@@ -1,4 +1,4 @@
-//! `GlobTool`: finds files by name.
+//! The `Glob` tool: finds files by name.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,6 @@ pub struct GlobTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -35,7 +34,7 @@ struct Input {
 }
 
 impl GlobTool {
-    /// Finds files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -62,14 +61,13 @@ impl Tool for GlobTool {
     }
 }
 
-/// A search that has not begun.
 pub(super) struct PlannedGlob {
     pattern: String,
     matcher: GlobMatcher,
     folder: PathBuf,
 }
 
-/// Reads the input, and finds the folder to search in.
+/// Reads the input, and resolves the folder.
 pub(super) fn plan(workspace: &Workspace, input: Map) -> Result<PlannedGlob, ToolError> {
     let Input { pattern, path } = input::read(NAME, input)?;
     if pattern.starts_with('/') {
@@ -109,7 +107,7 @@ fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &StopFlag) -> Result
     Ok(ToolOutput::text(output).with("files", files))
 }
 
-/// Whether it is a file, or a link to one that can be used.
+/// Returns `true` for a file, or a link to one within the workspace.
 fn is_file(workspace: &Workspace, entry: &DirEntry) -> bool {
     match entry.file_type() {
         Some(kind) if kind.is_symlink() => {

@@ -1,4 +1,4 @@
-//! `GrepTool`: finds lines in files.
+//! The `Grep` tool: finds lines in files.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,6 @@ pub struct GrepTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -40,20 +39,20 @@ struct Input {
     path: Option<String>,
     /// Searches only files that match: `*.rs` by name, `src/**/*.rs` by path.
     glob: Option<String>,
-    /// Whether upper and lower case are the same.
+    /// `true` to ignore case.
     #[serde(default)]
     case_insensitive: bool,
-    /// How many lines to give before and after each match.
+    /// The number of lines before and after each match.
     #[serde(default)]
     #[schemars(range(max = 20))]
     context: usize,
-    /// How many matches to give; 200 if not given.
+    /// The largest number of matches; 200 if not given.
     #[schemars(range(min = 1, max = 1000))]
     max_matches: Option<usize>,
 }
 
 impl GrepTool {
-    /// Searches files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -86,7 +85,7 @@ impl Tool for GrepTool {
     }
 }
 
-/// A search, and what it has found.
+/// A search and its matches.
 pub(super) struct GrepSearch {
     pattern: String,
     root: PathBuf,
@@ -96,18 +95,17 @@ pub(super) struct GrepSearch {
     limit: usize,
     output: String,
     matches: usize,
-    /// Whether there is more than may be given.
+    /// `true` if the limit was exceeded.
     has_more: bool,
 }
 
-/// Which files are searched.
 enum FileFilter {
     ByName(GlobMatcher),
     ByPath(GlobMatcher),
 }
 
 impl GrepSearch {
-    /// Reads the input, and finds the place to search in.
+    /// Reads the input, and resolves the path.
     pub(super) fn new(workspace: &Workspace, input: Map) -> Result<Self, ToolError> {
         let input: Input = input::read(NAME, input)?;
         let limit = input.max_matches.unwrap_or(DEFAULT_MATCHES);
@@ -143,7 +141,7 @@ impl GrepSearch {
             if !is_file || !self.is_wanted(path, path.strip_prefix(&self.root).unwrap_or(path)) {
                 continue;
             }
-            // What cannot be read, or is too large, is left out.
+            // Unreadable and large files are skipped.
             if let Ok(content) = workspace.read(path)
                 && !is_binary(&content)
             {
@@ -162,9 +160,9 @@ impl GrepSearch {
 
     fn search(&mut self, file: &str, content: &[u8]) {
         let content = content.strip_suffix(b"\n").unwrap_or(content);
-        // Lines that are given if a match follows.
+        // Lines that are printed if a match follows.
         let mut before = VecDeque::with_capacity(self.context);
-        // How many lines are given because a match was before.
+        // The number of lines that are still printed after a match.
         let mut after = 0;
         let mut last = None;
         for (number, line) in (1_usize..).zip(content.split(|byte| *byte == b'\n')) {

@@ -1,4 +1,4 @@
-//! What tools take: one type for what the model is told and for what is read.
+//! The input of tools: one type for the schema and for reading.
 
 use amplifier_core::Map;
 use schemars::generate::SchemaSettings;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ToolError;
 use crate::provider::ToolSpec;
 
-/// What a model is told about a tool that takes `I`. The comments on its fields are their descriptions.
+/// Returns the description of a tool with input `I`. The comments on the fields become their descriptions.
 pub(crate) fn spec<I: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -34,13 +34,12 @@ pub(crate) fn read<I: DeserializeOwned>(tool: &str, input: Map) -> Result<I, Too
     })
 }
 
-/// The input can be read, and is not what the tool takes all the same.
+/// The error for an input that is readable but invalid.
 pub(crate) fn invalid(tool: &str, problem: impl Into<String>) -> ToolError {
     ToolError::Input { tool: tool.to_owned(), problem: problem.into() }
 }
 
-/// Leaves out what providers do not take: formats of their own, and `null` beside a type. A field that need not be given is not required, and
-/// that says enough.
+/// Removes keywords that providers reject: custom formats, and `null` in types. An optional field is simply not required.
 fn remove_unsupported(schema: &mut Schema) {
     schema.remove("format");
     if let Some(Value::Array(types)) = schema.get_mut("type") {

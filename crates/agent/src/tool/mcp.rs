@@ -1,4 +1,4 @@
-//! Tools of MCP servers: programs that offer tools over their standard input and output.
+//! Tools of MCP servers, which are programs with a protocol on standard input and output.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -25,23 +25,23 @@ use super::mcp_definitions::{McpClient, McpDefinition, McpDefinitions, McpToolDe
 use super::{Tool, ToolError, ToolOutput};
 use crate::provider::ToolSpec;
 
-/// How long a server may take to start, to introduce itself and to list its tools.
+/// The time limit for starting, for the handshake and for listing tools.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a call may take.
+/// The default time limit of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// More text than this does not reach the model, in bytes.
+/// The longest text for the model, in bytes.
 const MAX_TEXT_BYTES: usize = 100 << 10;
 
-/// More than this of what a server writes to its standard error is not logged, in bytes.
+/// The largest amount of standard error that is logged, in bytes.
 const MAX_LOGGED_BYTES: usize = 1 << 20;
 
-/// A running MCP server. Dropping it ends its process, with all that process began, for good: its tools fail from then on.
+/// A running MCP server. Dropping it kills its process with all descendants; its tools fail from then on.
 #[derive(Debug)]
 pub struct McpServer {
     name: Arc<str>,
-    // Before the connection, so that a server is not left waiting for an end that it does not heed.
+    // Dropped before the connection, so that a server that ignores the end of input does not delay it.
     _process: ServerProcess,
     client: RunningService<RoleClient, McpClient>,
     definitions: McpDefinitions,
@@ -49,11 +49,11 @@ pub struct McpServer {
     call_limit: Duration,
 }
 
-/// Why a server cannot be used.
+/// The reason why a server cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// Its name cannot be part of the name of a tool.
+    /// The name is invalid.
     #[error(
         "`{server}` cannot be the name of an MCP server: use letters, digits, `-` and `_`, but no two `_` in a row"
     )]
@@ -61,36 +61,36 @@ pub enum McpError {
         /// The name.
         server: String,
     },
-    /// Its program could not be started.
+    /// The program could not be started.
     #[error("the MCP server `{server}` cannot be started: `{command}`: {error}")]
     Start {
         /// The server.
         server: String,
-        /// Its program.
+        /// The program.
         command: String,
-        /// What the system said.
+        /// The system error.
         error: io::Error,
     },
-    /// It did not introduce itself as a server should.
+    /// The handshake failed.
     #[error(
         "the MCP server `{server}` did not introduce itself: {problem}; what it wrote to its standard error is logged at level `debug`"
     )]
     Handshake {
         /// The server.
         server: String,
-        /// What went wrong.
+        /// The problem.
         problem: String,
     },
 }
 
 impl McpServer {
-    /// Starts a server, and asks it which tools it has. Beside `env` it sees only the harmless part of the environment.
+    /// Starts a server, and lists its tools. The server gets `env` and the basic environment.
     ///
     /// # Errors
-    /// If it cannot be started, or has not introduced itself after 30 seconds.
+    /// If the server cannot be started, or the handshake takes more than 30 seconds.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the process.
+    /// Dropping the future kills the process.
     pub async fn start(
         name: &str,
         command: &str,
@@ -100,7 +100,7 @@ impl McpServer {
         Self::start_in(&Sandbox::default(), name, command, args, env).await
     }
 
-    /// The same, in a sandbox.
+    /// Starts a server in a sandbox.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -119,7 +119,7 @@ impl McpServer {
         if !is_valid_name(name) {
             return Err(McpError::Name { server: server() });
         }
-        // A launcher can be started whatever it is to start, so a missing program is found here.
+        // The launcher always starts, so a missing program is detected here.
         if !sandbox.is_none() && !program_exists(command) {
             let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
             return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
@@ -163,24 +163,24 @@ impl McpServer {
         Ok(server)
     }
 
-    /// Gives up calls that take longer; 120 seconds if not set.
+    /// Sets the time limit of calls; 120 seconds by default.
     #[must_use]
     pub fn call_limit(mut self, limit: Duration) -> Self {
         self.call_limit = limit;
         self
     }
 
-    /// Calls a function whenever the server changes what it says about one of its tools. The tool goes on with its new definition.
+    /// Registers a function that is called when the server changes the definition of a tool. The tool continues with the new definition.
     pub fn on_definition_change(&self, tell: impl Fn(McpToolDefinition) + Send + Sync + 'static) {
         self.definitions.on_change(tell);
     }
 
-    /// What the server says about its tools now.
+    /// Returns the current definitions of the tools.
     pub fn definitions(&self) -> Vec<McpToolDefinition> {
         self.definitions.all()
     }
 
-    /// Its tools. Their names are `mcp__<server>__<tool>`.
+    /// Returns the tools, named `mcp__<server>__<tool>`.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let tool = |(tool, name): (&rmcp::model::Tool, String)| {
             Arc::new(McpTool {
@@ -188,7 +188,7 @@ impl McpServer {
                 tool: tool.name.to_string(),
                 name,
                 definitions: self.definitions.clone(),
-                // Not the server itself: whoever still has a tool does not keep its process alive.
+                // Not the server itself, so that a tool does not keep the process alive.
                 peer: self.client.peer().clone(),
                 limit: self.call_limit,
             }) as Arc<dyn Tool>
@@ -196,7 +196,7 @@ impl McpServer {
         self.listed_tools().into_iter().map(tool).collect()
     }
 
-    /// The tools that it listed at first, with their names for the model.
+    /// Returns the initially listed tools, with their names for the model.
     fn listed_tools(&self) -> Vec<(&rmcp::model::Tool, String)> {
         let mut names = HashSet::new();
         let mut tools = Vec::new();
@@ -212,7 +212,7 @@ impl McpServer {
     }
 }
 
-/// Whether there is a program of that name, or at that path.
+/// Returns `true` if a program of that name or path exists.
 fn program_exists(command: &str) -> bool {
     if command.contains('/') {
         return Path::new(command).is_file();
@@ -221,18 +221,18 @@ fn program_exists(command: &str) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(command).is_file())
 }
 
-/// Whether tools can have that server's name in theirs, and can be told from those of others.
+/// Returns `true` if the name keeps the names of tools unambiguous.
 fn is_valid_name(name: &str) -> bool {
     let has_ends = !name.is_empty() && !name.starts_with('_') && !name.ends_with('_');
     has_ends && sanitize_name(name) == name && !name.contains("__")
 }
 
-/// The name with the characters alone that models take in names.
+/// Replaces characters that models do not accept in names.
 fn sanitize_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// The process of a server, and the task that logs what it says.
+/// The process of a server, and the task that logs its standard error.
 #[derive(Debug)]
 struct ServerProcess {
     _running: RunningProcess,
@@ -247,7 +247,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Logs what a server writes to its standard error, and goes on reading when that is enough: else the server would be stuck.
+/// Logs standard error. Reading continues beyond the limit, because the server would block otherwise.
 async fn log(server: String, mut errors: Receiver) {
     let mut logged = 0;
     let mut buffer = [0; 4096];
@@ -265,12 +265,9 @@ async fn log(server: String, mut errors: Receiver) {
     }
 }
 
-/// A tool of a server.
 struct McpTool {
     server: Arc<str>,
-    /// What the server calls it.
     tool: String,
-    /// Its name for the model.
     name: String,
     definitions: McpDefinitions,
     peer: Peer<RoleClient>,
@@ -290,7 +287,7 @@ impl Tool for McpTool {
     }
 
     /// # Cancel safety
-    /// Dropping the future tells the server that nobody waits for the result any more; what it does then is its own affair.
+    /// Dropping the future cancels the call at the server, which may ignore that.
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let call = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
@@ -312,7 +309,7 @@ impl Tool for McpTool {
     }
 }
 
-/// What the tool gave back, as text for the model.
+/// Converts the result to text for the model.
 fn to_output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let mut blocks: Vec<String> = result.content.iter().map(block_text).collect();
     if let (true, Some(value)) = (blocks.is_empty(), &result.structured_content) {
@@ -325,7 +322,7 @@ fn to_output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::text(text))
 }
 
-/// A part of a result: text as it is, the rest by name.
+/// Returns a text block unchanged, and describes the others.
 fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -343,12 +340,12 @@ fn block_text(block: &ContentBlock) -> String {
     }
 }
 
-/// How many bytes the base64 text stands for.
+/// Returns the decoded length of base64 text.
 fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
-/// The text, cut where it is too long for a model.
+/// Truncates the text to the limit for the model.
 fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let end = text.floor_char_boundary(MAX_TEXT_BYTES);

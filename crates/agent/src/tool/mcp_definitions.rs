@@ -1,4 +1,4 @@
-//! What MCP servers say about their tools, while that may change.
+//! The definitions of MCP tools, which can change.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use tokio::time::timeout;
 use super::mcp::HANDSHAKE_TIMEOUT;
 use super::preview::version_of;
 
-/// What a server says about one of its tools.
+/// The definition of a tool by its server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpDefinition {
     /// The description that the model reads.
     pub description: String,
-    /// The schema of its input.
+    /// The schema of the input.
     pub input_schema: Value,
 }
 
@@ -28,33 +28,33 @@ impl McpDefinition {
         Self { description, input_schema: Value::Object((*tool.input_schema).clone()) }
     }
 
-    /// The digest of all of it. The order of keys in the schema does not matter.
+    /// Returns the digest of the definition. The order of keys in the schema does not matter.
     pub fn digest(&self) -> String {
         let Self { description, input_schema } = self;
         match (data! { "description": description, "input_schema": input_schema }).digest() {
             Ok(digest) => format!("sha256:{digest}"),
-            // Too deep for a digest of JSON.
+            // The schema is too deep for a JSON digest.
             Err(_) => version_of(format!("{description}\n{input_schema}").as_bytes()),
         }
     }
 }
 
-/// A tool of a server, with what the server says about it.
+/// A tool of a server with its definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpToolDefinition {
     /// The server.
     pub server: String,
-    /// What the server calls the tool.
+    /// The name at the server.
     pub tool: String,
-    /// The name of the tool for the model.
+    /// The name for the model.
     pub name: String,
-    /// What the server says about it now.
+    /// The current definition.
     pub definition: McpDefinition,
 }
 
 type OnChange = Arc<dyn Fn(McpToolDefinition) + Send + Sync>;
 
-/// The definitions of a server's tools. A handle: clones share them.
+/// The definitions of a server's tools. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub(super) struct McpDefinitions {
     // A std lock: nothing awaits while it is held.
@@ -63,11 +63,11 @@ pub(super) struct McpDefinitions {
 
 #[derive(Default)]
 struct State {
-    /// By what the server calls the tool.
+    /// By the name at the server.
     tools: BTreeMap<String, McpToolDefinition>,
-    /// How often the server said that its tools have changed.
+    /// The number of announced changes.
     announced: u64,
-    /// How many of these announcements the definitions here are newer than.
+    /// The number of announcements that the definitions include.
     listed: u64,
     on_change: Option<OnChange>,
 }
@@ -77,7 +77,6 @@ impl McpDefinitions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a tool when the session begins.
     pub(super) fn add(&self, tool: McpToolDefinition) {
         self.state().tools.insert(tool.tool.clone(), tool);
     }
@@ -90,8 +89,7 @@ impl McpDefinitions {
         self.state().tools.get(tool).map(|known| known.definition.clone())
     }
 
-    /// The digest of a tool's definition. While it is not known, because the server said that its tools have changed and has not listed them again, this
-    /// is one that nobody has accepted.
+    /// Returns the digest of a definition. While an announced change is not listed yet, returns a digest that no user has accepted.
     pub(super) fn digest(&self, tool: &str) -> String {
         let state = self.state();
         match state.tools.get(tool) {
@@ -110,7 +108,7 @@ impl McpDefinitions {
         state.announced
     }
 
-    /// Takes what the server lists after an announcement.
+    /// Applies the list that follows an announcement.
     fn update(&self, announced: u64, tools: &[rmcp::model::Tool]) {
         let mut state = self.state();
         if announced <= state.listed {
@@ -120,14 +118,14 @@ impl McpDefinitions {
         let mut changes = Vec::new();
         for tool in tools {
             let definition = McpDefinition::from_tool(tool);
-            // Tools that are new are not part of the session.
+            // New tools are not part of the session.
             if let Some(known) = state.tools.get_mut(&*tool.name).filter(|known| known.definition != definition) {
                 known.definition = definition;
                 changes.push(known.clone());
             }
         }
         let notify = state.on_change.clone();
-        // Whoever is told may ask for definitions.
+        // The callback may read definitions.
         drop(state);
         if let Some(notify) = notify {
             changes.into_iter().for_each(|change| notify(change));
@@ -141,7 +139,7 @@ impl std::fmt::Debug for McpDefinitions {
     }
 }
 
-/// This program, as a server sees it. It lists the tools again when the server says that they have changed.
+/// The MCP client. Lists the tools again when the server announces a change.
 #[derive(Debug)]
 pub(super) struct McpClient {
     pub(super) config: ClientConfig,
@@ -157,7 +155,7 @@ impl ClientHandler for McpClient {
         let announced = self.definitions.announce();
         match timeout(HANDSHAKE_TIMEOUT, context.peer.list_all_tools()).await {
             Ok(Ok(tools)) => self.definitions.update(announced, &tools),
-            // Nothing that was accepted before counts until it has listed them.
+            // Earlier approvals do not apply until the server has listed the tools.
             Ok(Err(error)) => tracing::warn!(%error, "tools that have changed cannot be listed"),
             Err(_) => tracing::warn!("tools that have changed were not listed within {HANDSHAKE_TIMEOUT:?}"),
         }

@@ -1,4 +1,4 @@
-//! Tools: what an agent can do.
+//! The tools of an agent.
 
 mod bash;
 mod blocking;
@@ -43,30 +43,30 @@ use serde_json::Value;
 
 use crate::provider::ToolSpec;
 
-/// Something an agent can do.
+/// A tool of an agent.
 pub trait Tool: Send + Sync + 'static {
-    /// What the model is told about it.
+    /// Returns the description for the model.
     fn spec(&self) -> ToolSpec;
 
-    /// Does it.
+    /// Runs the tool.
     ///
     /// # Cancel safety
-    /// Dropping the future stops it for good: processes and all they began are ended, and no file is left half-written.
+    /// Dropping the future stops the tool for good: processes are killed with their descendants, and no file is left half-written.
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
 
-    /// The digest of what somebody else says about it: its description and the schema of its input. Allows that were given in advance count for this
-    /// definition alone. `None` for a tool that is defined by this program.
+    /// Returns the digest of the description and the input schema, if a third party defines the tool. Approval rules apply only to this definition.
+    /// `None` for a tool of this program.
     fn definition(&self) -> Option<String> {
         None
     }
 
-    /// Describes its effect with this input, to show a person who is asked; `None` if the input says all. Called on a thread that may block.
+    /// Describes the effect for an approval request; `None` if the input is self-explanatory. Called on a thread that may block.
     fn preview(&self, input: &Map) -> Option<ActionPreview> {
         let _ = input;
         None
     }
 
-    /// Does it after a person has agreed to its [preview](Self::preview): only if the file is still the one that the person was shown.
+    /// Runs the tool after a user approved its [preview](Self::preview), if the file is still the version in the preview.
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).
@@ -76,37 +76,37 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// What a tool gave back.
+/// The output of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// The `tool_result` of `tool:post`. The model reads its `output`, or all of it if it has none.
+    /// The `tool_result` of `tool:post`. The model reads its `output`, or everything if there is none.
     pub result: Map,
-    /// What it read and wrote that outlives the session.
+    /// The files that were read and written.
     pub artifacts: Vec<Artifact>,
 }
 
-/// Something that outlives the session.
+/// A file that the tool read or wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Where it is, within the workspace.
+    /// The path within the workspace.
     pub path: String,
-    /// How large it is.
+    /// The size in bytes.
     pub bytes: u64,
-    /// What was done with it.
+    /// The kind of access.
     pub access: Access,
 }
 
-/// What was done with an artifact.
+/// The kind of access to an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It was read.
+    /// The file was read.
     Read,
-    /// It was written.
+    /// The file was written.
     Write,
 }
 
 impl ToolOutput {
-    /// A result that is text for the model.
+    /// An output with text for the model.
     pub fn text(output: impl Into<String>) -> Self {
         Self { result: Map::from_iter([("output".to_owned(), Value::String(output.into()))]), artifacts: Vec::new() }
     }
@@ -118,14 +118,14 @@ impl ToolOutput {
         self
     }
 
-    /// Adds what was read.
+    /// Adds a file that was read.
     #[must_use]
     pub fn reading(mut self, path: impl Into<String>, bytes: u64) -> Self {
         self.artifacts.push(Artifact { path: path.into(), bytes, access: Access::Read });
         self
     }
 
-    /// Adds what was written.
+    /// Adds a file that was written.
     #[must_use]
     pub fn writing(mut self, path: impl Into<String>, bytes: u64) -> Self {
         self.artifacts.push(Artifact { path: path.into(), bytes, access: Access::Write });
@@ -133,28 +133,28 @@ impl ToolOutput {
     }
 }
 
-/// Why a tool failed. The model reads it.
+/// The reason why a tool failed. The model reads it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The input is not what the tool takes.
+    /// The input is invalid.
     #[error("the input of `{tool}` cannot be read: {problem}")]
     Input {
         /// The tool.
         tool: String,
-        /// What is wrong, and what is expected.
+        /// The problem, and the expected input.
         problem: String,
     },
-    /// It wanted something outside the workspace.
+    /// The path is outside the workspace.
     #[error(transparent)]
     Outside(#[from] OutsideWorkspace),
-    /// It failed.
+    /// Another failure.
     #[error("{0}")]
     Failed(String),
 }
 
 impl ToolError {
-    /// The word for it in events.
+    /// Returns the kind for events.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Input { .. } => "input",
@@ -164,7 +164,7 @@ impl ToolError {
     }
 }
 
-/// The tools with the documented names, all but `Task`, confined to a workspace. A session adds `Task` itself.
+/// Returns the documented tools for a workspace, without `Task`, which the session adds.
 pub fn standard(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ReadTool::new(workspace.clone())),

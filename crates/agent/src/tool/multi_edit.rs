@@ -1,4 +1,4 @@
-//! `MultiEditTool`: changes several parts of a file at once.
+//! The `MultiEdit` tool: changes several parts of a file at once.
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
@@ -12,25 +12,24 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "MultiEdit";
 
-/// Changes several parts of a file of the workspace: all of them, or none.
+/// Changes several parts of a file of the workspace, atomically.
 #[derive(Clone, Debug)]
 pub struct MultiEditTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The file, absolute or relative to the workspace.
     file_path: String,
-    /// What to replace, one after the other: each sees what those before it have changed.
+    /// The replacements, applied in order to the result of those before.
     #[schemars(length(min = 1))]
     edits: Vec<Replacement>,
 }
 
 impl MultiEditTool {
-    /// Changes files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -63,7 +62,6 @@ impl MultiEditTool {
     }
 }
 
-/// Reads the input of `MultiEditTool`.
 pub(super) fn read(input: Map) -> Result<FileEdit, ToolError> {
     let Input { file_path, edits } = input::read(NAME, input)?;
     if edits.is_empty() {

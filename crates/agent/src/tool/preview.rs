@@ -1,7 +1,7 @@
-//! The effect of a tool call, described for people before they allow it.
+//! Previews: the effect of a tool call, for approval requests.
 //!
-//! Each preview is made by the functions that the tool runs: they read the same input, find the same file and make the same edit. A call that the tool
-//! would refuse is shown with the words of that refusal.
+//! Previews share the code of the tools: they read the same input, find the same file and make the same edit. A call that the tool would reject shows
+//! the error.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -18,15 +18,15 @@ use super::files::{MAX_FILE_BYTES, failed};
 use super::{ToolError, Workspace, bash, diff, edit, glob, grep, input, multi_edit, read, todo, write};
 use crate::task;
 
-/// The tools whose previews read files.
+/// The tools with previews that read files.
 const TOOLS_THAT_READ: [&str; 6] = [read::NAME, glob::NAME, grep::NAME, write::NAME, edit::NAME, multi_edit::NAME];
 
 const MISSING: &str = "missing";
 const UNREADABLE: &str = "unreadable";
 const OUTSIDE: &str = "outside";
 
-/// Describes the effect of a tool with this input in a workspace. Tools that are not among the [standard](super::standard) ones, and `Task`, are
-/// described by their input. Blocks while it reads a file.
+/// Returns the preview of a tool call in a workspace. Tools other than the [standard](super::standard) ones and `Task` show their input. Blocks while
+/// reading files.
 ///
 /// ```
 /// # use amplifier_agent::tool::{self, Workspace};
@@ -53,7 +53,7 @@ pub fn preview(tool: &str, input: &Map, workspace: &Workspace) -> ActionPreview 
     preview_or_error(tool, input, preview)
 }
 
-/// Describes calls of the standard tools, for programs that run them without a [`Session`](crate::Session).
+/// Previews of the standard tools, for programs without a [`Session`](crate::Session).
 impl PreviewSource for Workspace {
     async fn preview(&self, event: &EventName, data: &EventData) -> Result<Option<ActionPreview>, PortError> {
         let tool = data.text("tool_name").filter(|_| *event == TOOL_PRE.name());
@@ -61,7 +61,7 @@ impl PreviewSource for Workspace {
         else {
             return Ok(None);
         };
-        // Of two calls at once, the first is asked about first, unless a file has to be read.
+        // Without blocking work, requests keep their order.
         if !TOOLS_THAT_READ.contains(&tool.as_str()) {
             return Ok(Some(preview(&tool, &input, self)));
         }
@@ -70,7 +70,7 @@ impl PreviewSource for Workspace {
     }
 }
 
-/// Returns the preview, or the input with the words in which the tool refuses it.
+/// Returns the preview, or the input with the error of the tool.
 pub(crate) fn preview_or_error(tool: &str, input: &Map, preview: Result<ActionPreview, ToolError>) -> ActionPreview {
     preview.unwrap_or_else(|error| with_error(ActionPreview::new(tool).json(&Value::Object(input.clone())), &error))
 }
@@ -135,7 +135,7 @@ fn edit_preview(tool: &str, edit: &FileEdit, workspace: &Workspace) -> ActionPre
     });
     match planned {
         Ok(PlannedEdit { before, result, .. }) => diff::compare(preview, Some(&before), &result.text),
-        // What is in the file is not shown: it may be one that tools cannot change.
+        // The content is not shown: the file may be protected.
         Err(error) => with_error(preview, &error).rows(edit.replacements.iter().flat_map(|replacement| {
             let removed = diff::part(PreviewRowKind::Removed, &replacement.old_string);
             removed.chain(diff::part(PreviewRowKind::Added, &replacement.new_string))
@@ -150,7 +150,7 @@ fn with_version(preview: ActionPreview, path: &str, version: &str) -> ActionPrev
     }
 }
 
-/// Adds the fields of the input that are not shown otherwise.
+/// Adds the remaining fields of the input.
 fn with_other_fields(preview: ActionPreview, input: &Map, shown: &str) -> ActionPreview {
     let rest = input.iter().filter(|(name, _)| *name != shown);
     rest.fold(preview, |preview, (name, value)| preview.field(name.as_str(), value))
@@ -160,7 +160,7 @@ fn with_other_fields(preview: ActionPreview, input: &Map, shown: &str) -> Action
 enum FileBefore {
     Missing,
     Content(Vec<u8>),
-    /// More than tools read: the number of bytes.
+    /// The size in bytes of a file that is too large for tools.
     TooLarge(u64),
     Unreadable(String),
 }
@@ -175,18 +175,16 @@ impl Workspace {
         }
     }
 
-    /// Returns the version that a file has now.
     pub(super) fn version(&self, path: &Path) -> String {
         self.read_version(path).0
     }
 }
 
-/// Returns the version of this content.
 pub(super) fn version_of(content: &[u8]) -> String {
     named(&Sha256::digest(content))
 }
 
-/// Returns the version of a file that was read, or could not be.
+/// Returns the version of a read file, or of one that could not be read.
 pub(super) fn version_of_read(content: &io::Result<Vec<u8>>) -> String {
     match content {
         Ok(content) => version_of(content),
@@ -199,7 +197,7 @@ fn named(digest: &[u8]) -> String {
     digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Reads a file to its end, and keeps it if it is not larger than tools read.
+/// Hashes a file, and keeps the content unless too large for tools.
 fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
     let (mut hash, mut kept, mut length) = (Sha256::new(), Vec::new(), 0);
     let mut buffer = vec![0; 64 << 10];
@@ -220,7 +218,7 @@ fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
     Ok((named(&hash.finalize()), before))
 }
 
-/// The error for a file that is not what the person was shown.
+/// The error for a file that changed after the preview.
 pub(super) fn changed(name: &str) -> ToolError {
     ToolError::Failed(format!(
         "`{name}` changed after the approval was requested, so nothing was written; read it again"

@@ -1,4 +1,4 @@
-//! What tools may not change: the files that govern the agent itself.
+//! Paths that tools cannot change: files that govern the agent itself.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use amplifier_process::files::{FileId, FileStatus};
 
-/// Places that tools may not change, and files and folders that they may not even read.
+/// Paths that tools cannot change, and paths that they cannot even read.
 ///
-/// Paths were resolved when they were named. What is there is looked up at every use: a key may be made, or replaced, while a session runs.
+/// Paths were resolved when added. The files are looked up at every use: a key may be created or replaced while a session runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProtectedPaths {
     pub(super) paths: Vec<PathBuf>,
@@ -16,14 +16,14 @@ pub(super) struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// The protected place that a resolved path is, is in, or holds.
+    /// Returns the protected path that a resolved path equals, is in, or contains.
     pub(super) fn protecting_path(&self, path: &Path) -> Option<&Path> {
         let by_path =
             |protecting_path: &&PathBuf| path.starts_with(protecting_path) || protecting_path.starts_with(path);
         if let Some(protecting_path) = self.paths().find(by_path) {
             return Some(protecting_path);
         }
-        // The same folder may have other paths: other cases of letters, other mounts, `/proc/self/root`.
+        // A folder may have other paths: another case, another mount, `/proc/self/root`.
         let above: Vec<FileId> =
             path.ancestors().filter_map(|path| FileStatus::from_path(path).ok()).map(|status| status.id).collect();
         let is_above = |protecting_path: &&PathBuf| {
@@ -33,11 +33,11 @@ impl ProtectedPaths {
             return Some(protecting_path);
         }
         let target = FileStatus::from_path(path).ok().filter(|target| !target.is_folder && target.links > 1)?;
-        // A file with several names: one of them may be within a protected place.
+        // One name of a hard-linked file may be in a protected folder.
         self.paths().find(|protecting_path| contains(protecting_path, target.id)).map(PathBuf::as_path)
     }
 
-    /// Fails if a file is one that tools may not read.
+    /// Fails if tools cannot read the file.
     pub(super) fn check_readable(&self, file: &File) -> io::Result<()> {
         let file = FileStatus::from_file(file)?.id;
         let is_file = |hidden: &PathBuf| FileStatus::from_path(hidden).is_ok_and(|hidden| hidden.id == file);
@@ -47,7 +47,7 @@ impl ProtectedPaths {
         Ok(())
     }
 
-    /// Fails if a file may not be changed.
+    /// Fails if tools cannot change the file.
     pub(super) fn check_writable(&self, path: &Path) -> io::Result<()> {
         match self.protecting_path(path) {
             None => Ok(()),
@@ -64,7 +64,7 @@ impl ProtectedPaths {
     }
 }
 
-/// Whether a place is a file, or a folder that holds it.
+/// Returns `true` if the path is the file, or a folder that contains it.
 fn contains(protecting_path: &Path, file: FileId) -> bool {
     let Ok(found) = FileStatus::from_link(protecting_path) else { return false };
     if !found.is_folder {

@@ -1,4 +1,4 @@
-//! `ReadTool`: reads a file.
+//! The `Read` tool: reads a file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -27,7 +27,6 @@ pub struct ReadTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -35,12 +34,12 @@ pub(super) struct Input {
     pub(super) file_path: String,
     /// The number of the first line to read, from 1.
     offset: Option<NonZeroUsize>,
-    /// How many lines to read; 2,000 at most.
+    /// The largest number of lines; at most 2,000.
     limit: Option<NonZeroUsize>,
 }
 
 impl ReadTool {
-    /// Reads files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
@@ -68,14 +67,13 @@ impl Tool for ReadTool {
     }
 }
 
-/// A text file that is open.
 pub(super) struct OpenText {
     name: String,
     size: u64,
     file: BufReader<File>,
 }
 
-/// Opens the file, if it is text.
+/// Opens a text file.
 pub(super) fn open(workspace: &Workspace, file_path: &str) -> Result<OpenText, ToolError> {
     let path = workspace.resolve(file_path)?;
     let name = workspace.display(&path);
@@ -121,7 +119,7 @@ fn read(workspace: &Workspace, input: &Input, stop: &StopFlag) -> Result<ToolOut
     Ok(ToolOutput::text(output).with("file_path", name.as_str()).with("lines", lines).reading(name, size))
 }
 
-/// A line, of which only so much is kept as is shown: a file may be one line of many gigabytes.
+/// A line, of which only the shown part is kept: a file may be one line of many gigabytes.
 struct TextLine {
     start: Vec<u8>,
     length: usize,
@@ -139,7 +137,7 @@ impl TextLine {
             begun = true;
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let piece = &bytes[..end.unwrap_or(bytes.len())];
-            // One byte more than is shown, so that the `\r` of a line break is seen.
+            // One extra byte, to detect the `\r` of a line break.
             line.start.extend(piece.iter().take((MAX_LINE_BYTES + 1).saturating_sub(line.length)));
             line.length += piece.len();
             let taken = piece.len() + usize::from(end.is_some());

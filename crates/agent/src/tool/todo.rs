@@ -1,4 +1,4 @@
-//! `TodoTool`: what is to be done.
+//! The `Todo` tool: a list of tasks.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,13 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Todo";
 
-/// Keeps a list of what is to be done. Clones share the list.
+/// A list of tasks. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct TodoTool {
     // A std lock: nothing awaits while it is held.
     todos: Arc<Mutex<Vec<TodoItem>>>,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -30,13 +29,13 @@ struct Input {
     todos: Vec<TodoItem>,
 }
 
-/// Something to be done.
+/// A task.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TodoItem {
-    /// What is to be done.
+    /// The task.
     content: String,
-    /// How far it is. At most one is `in_progress`.
+    /// The status. At most one task is `in_progress`.
     status: TodoStatus,
 }
 
@@ -49,12 +48,12 @@ enum TodoStatus {
 }
 
 impl TodoTool {
-    /// An empty list.
+    /// A tool with an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The list as people read it, a line for each; empty if there is nothing in it.
+    /// Returns the list as text, one line per task.
     pub fn list(&self) -> String {
         let todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
         as_text(&todos)
@@ -69,7 +68,6 @@ impl TodoTool {
     }
 }
 
-/// Describes the list.
 pub(super) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
     Ok(ActionPreview::new(NAME).lines(&as_text(&read(input.clone())?)))
 }

@@ -1,4 +1,4 @@
-//! Walking through the files of a workspace, for `Glob` and `Grep`.
+//! File walks for `Glob` and `Grep`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::blocking::{StopFlag, blocking};
 use super::files::failed;
 use super::{ToolError, ToolOutput, Workspace, input};
 
-/// How long a search may take.
+/// The time limit of a search.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Searches on a thread that may block.
+/// Runs a search on a separate thread.
 ///
 /// # Cancel safety
 /// Dropping the future ends the search.
@@ -27,7 +27,7 @@ where
     })
 }
 
-/// Where to search: a path of the workspace, or all of it.
+/// Returns the path to search; the workspace if none is given.
 pub(super) fn search_root(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, ToolError> {
     let place = workspace.resolve(path.unwrap_or("."))?;
     match place.symlink_metadata() {
@@ -36,21 +36,21 @@ pub(super) fn search_root(workspace: &Workspace, path: Option<&str>) -> Result<P
     }
 }
 
-/// What is in a place, sorted by path, without what `.gitignore` leaves out and without what cannot be read. Links are not followed.
+/// Returns the entries below a path, sorted, without ignored and unreadable ones. Links are not followed.
 pub(super) fn entries(place: &Path) -> impl Iterator<Item = DirEntry> + use<> {
     WalkBuilder::new(place)
         // Files like `.github/workflows/test.yml` are part of a project.
         .hidden(false)
         .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
         .require_git(false)
-        // What one person ignores everywhere must not decide what an agent sees.
+        // A user's global ignores must not affect the agent.
         .git_global(false)
         .sort_by_file_name(Ord::cmp)
         .build()
         .filter_map(Result::ok)
 }
 
-/// Reads a glob, in which `*` stands for a part of one name and `**` for any number of folders.
+/// Compiles a glob: `*` matches within a name, `**` any number of folders.
 pub(super) fn glob(tool: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
     match GlobBuilder::new(pattern).literal_separator(true).build() {
         Ok(glob) => Ok(glob.compile_matcher()),

@@ -1,4 +1,4 @@
-//! The folder that tools are confined to.
+//! The workspace of tools.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use amplifier_process::sandbox::Sandbox;
 use super::edit_history::EditHistory;
 use super::protected_paths::ProtectedPaths;
 
-/// How many links a path may lead through; as many as Linux allows.
+/// The largest number of links in a path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The folder that tools are confined to. Clones are cheap and share it.
+/// The folder to which tools are confined. Cheap to clone; clones share state.
 ///
 /// ```
 /// # use amplifier_agent::tool::Workspace;
@@ -33,21 +33,21 @@ pub struct Workspace {
     sandbox: Sandbox,
 }
 
-/// A path leads out of the workspace.
+/// A path outside the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` is outside the workspace `{}`: only files within the workspace can be used", root.display())]
 pub struct OutsideWorkspace {
-    /// The path, as it was given.
+    /// The path as given.
     pub path: String,
     /// The root of the workspace.
     pub root: PathBuf,
 }
 
 impl Workspace {
-    /// The workspace in a folder.
+    /// A workspace in a folder.
     ///
     /// # Errors
-    /// If there is no such folder.
+    /// If the folder does not exist.
     pub fn new(folder: impl AsRef<Path>) -> io::Result<Self> {
         let root = folder.as_ref().canonicalize()?;
         if !root.is_dir() {
@@ -56,9 +56,9 @@ impl Workspace {
         Ok(Self { root: root.into(), edits: Arc::default(), protected: Arc::default(), sandbox: Sandbox::default() })
     }
 
-    /// Keeps tools from changing these files, and what is in these folders, by whatever path. They need not exist.
+    /// Protects files and folders from changes by tools, under any path. They need not exist.
     ///
-    /// Commands are kept from it by the [sandbox](Self::sandboxed), if it does that.
+    /// Commands are only restricted by the [sandbox](Self::sandboxed).
     ///
     /// ```
     /// # use amplifier_agent::tool::Workspace;
@@ -74,7 +74,7 @@ impl Workspace {
         self
     }
 
-    /// Keeps tools from reading these files, or what is in these folders, and from changing them. They need not exist.
+    /// Protects files and folders from tools that read or change them. They need not exist.
     #[must_use]
     pub fn hide(mut self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         let files: Vec<PathBuf> = files.into_iter().map(|file| self.resolve_or_join(file.as_ref())).collect();
@@ -82,34 +82,33 @@ impl Workspace {
         self
     }
 
-    /// Runs every command of `Bash` in a sandbox.
+    /// Sets the sandbox for commands of `Bash`.
     #[must_use]
     pub fn sandboxed(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// The protected place that a path leads to or into, or that is within what it leads to.
+    /// Returns the protected path that a path leads to, into or above.
     pub fn protects(&self, path: &str) -> Option<&Path> {
         let resolved = follow_links(&self.root, Path::new(path))?;
         self.protected.protecting_path(&resolved)
     }
 
-    /// The places and files that tools may not change.
+    /// Returns the paths that tools cannot change.
     pub fn protected(&self) -> impl Iterator<Item = &Path> {
         self.protected.paths.iter().chain(&self.protected.hidden).map(PathBuf::as_path)
     }
 
-    /// The folder, without links in its path.
+    /// Returns the folder as a path without links.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a path leads, be it absolute or relative to the root. The file need not exist. The path that is given back has neither `..` nor
-    /// links in it.
+    /// Resolves a path, absolute or relative to the root. The file need not exist. The result contains neither `..` nor links.
     ///
     /// # Errors
-    /// If it leads out of the workspace.
+    /// If the path is outside the workspace.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, OutsideWorkspace> {
         match follow_links(&self.root, Path::new(path)) {
             Some(resolved) if resolved.starts_with(&self.root) => Ok(resolved),
@@ -117,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// A resolved path as people and models read it: relative to the root.
+    /// Returns a resolved path for display, relative to the root.
     pub fn display(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root) {
             Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
@@ -126,29 +125,27 @@ impl Workspace {
         }
     }
 
-    /// What tools may not change.
     pub(super) fn protected_paths(&self) -> &ProtectedPaths {
         &self.protected
     }
 
-    /// The sandbox of commands.
     pub(super) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// Where a path that is named to be protected leads; as it is if that cannot be said.
+    /// Resolves a path to protect; unresolved if there are too many links.
     fn resolve_or_join(&self, path: &Path) -> PathBuf {
         follow_links(&self.root, path).unwrap_or_else(|| self.root.join(path))
     }
 
-    /// Keeps other tools from changing files between the moment that one reads a file and the moment that it replaces it.
+    /// Locks edits, so that no other tool changes a file between reading and replacing.
     pub(super) fn lock_edits(&self) -> MutexGuard<'_, EditHistory> {
         self.edits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Follows a path as the kernel would, but also past what does not exist: a link to a file that is still to be made must not lead out either.
-/// `None` if there are too many links.
+/// Resolves a path as the kernel would, even past missing files: a link to a file that does not exist yet must not lead out either. `None` if there
+/// are too many links.
 fn follow_links(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut resolved = root.to_path_buf();
     let mut ahead = VecDeque::new();

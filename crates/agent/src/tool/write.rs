@@ -1,4 +1,4 @@
-//! `WriteTool`: writes a file.
+//! The `Write` tool: writes a file.
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
@@ -12,24 +12,23 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Write";
 
-/// Writes a file of the workspace: as a whole, or not at all.
+/// Writes a file of the workspace, atomically.
 #[derive(Clone, Debug)]
 pub struct WriteTool {
     workspace: Workspace,
 }
 
-/// The input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The file, absolute or relative to the workspace. Folders that are missing are made.
+    /// The file, absolute or relative to the workspace. Missing folders are created.
     pub(super) file_path: String,
-    /// All that is to be in the file.
+    /// The complete content.
     pub(super) content: String,
 }
 
 impl WriteTool {
-    /// Writes files of this workspace.
+    /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }

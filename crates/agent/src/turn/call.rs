@@ -1,4 +1,4 @@
-//! One call to the model: put to hooks, made, tried again, and its answer put to hooks.
+//! One model call: hooks, request, retries, and hooks on the response.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,27 +19,26 @@ use crate::cancel::CancelLevel;
 use crate::provider::{Chunk, ModelRequest, ProviderError, StopReason, TokenUsage};
 use crate::session::{Core, Orchestrator, new_id};
 
-/// What the model is asked about.
+/// The subject of a model call.
 pub(crate) enum ModelCall {
     /// The conversation, with tools.
     Conversation,
-    /// Something else, without tools; nobody watches.
+    /// A side request, without tools and without observers.
     Side(Vec<Message>),
 }
 
-/// What the model answered, as far as hooks let it through.
+/// The response of the model, as hooks left it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelResponse {
     pub(crate) text: String,
     pub(crate) tool_calls: Vec<ToolCall>,
-    /// What hooks said about it. It stands behind the answer.
+    /// The injections of hooks, which follow the response.
     pub(crate) injected: Vec<InjectedMessage>,
     thinking: String,
     usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
 }
 
-/// Asks the model.
 pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelResponse, Stop> {
     let is_side = matches!(call, ModelCall::Side(_));
     let request = request(session, call).await?;
@@ -78,19 +77,19 @@ pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelR
     Ok(answer)
 }
 
-/// The record must not leave it open what became of a call.
+/// Records the failure of a call.
 async fn emit_failure(session: &Core, kind: &str, message: &str) {
     let failed = ErrorProvider::new(session.provider.name(), data! { "kind": kind, "message": message });
     session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
 }
 
-/// Whether a hook may change or withhold an answer: then nobody sees it before that hook has.
+/// Returns `true` if a hook can change or withhold responses. The user then sees a response only after that hook.
 fn is_reviewed(session: &Core) -> bool {
     let hooks = session.coordinator.hooks().list_handlers_of(PROVIDER_RESPONSE);
     hooks.iter().any(|hook| hook.role == HookRole::Gate)
 }
 
-/// Puts the request to the hooks, and makes of it what they say.
+/// Emits the request, and builds it from the data that the hooks left.
 async fn request(session: &Core, call: ModelCall) -> Result<ModelRequest, Stop> {
     let conversation = &session.context.conversation;
     let (is_conversation, messages, tools) = match call {
@@ -103,7 +102,7 @@ async fn request(session: &Core, call: ModelCall) -> Result<ModelRequest, Stop> 
         .with("model", session.provider.model())
         .with("messages", shown.clone())
         .with("parameters", parameters);
-    // Injections of this very event are part of the call. Those for this call only must not be part of another one.
+    // Injections of this event are part of the call. Those for a side request must not enter the conversation.
     session.context.capture_injections(PROVIDER_REQUEST.as_str(), !is_conversation);
     let allowed = session.gate(PROVIDER_REQUEST, data).await;
     let injected = session.context.take_injections();
@@ -144,7 +143,7 @@ enum CallFailure {
     Provider(ProviderError),
 }
 
-/// Makes the call, and makes it again where that may help.
+/// Makes the call, with retries after transient errors.
 async fn call_with_retries(session: &Core, request: ModelRequest, is_live: bool) -> Result<ModelResponse, CallFailure> {
     let mut attempt = 0;
     loop {
@@ -174,9 +173,9 @@ async fn call_with_retries(session: &Core, request: ModelRequest, is_live: bool)
     }
 }
 
-/// More than this is no answer.
+/// The largest response.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
-/// How many levels deep something in a conversation may be: more cannot be read again from where conversations are kept.
+/// The largest nesting depth of stored JSON: deeper values cannot be read back.
 pub const MAX_STORED_DEPTH: usize = 100;
 
 const MAX_DELAY: Duration = Duration::from_secs(60);
@@ -228,7 +227,7 @@ async fn attempt_once(session: &Core, request: ModelRequest, is_live: bool) -> R
     Ok(answer)
 }
 
-/// How much a piece takes up; a call is more than its text.
+/// Returns the size of a chunk in memory; a call takes more than its text.
 fn size(chunk: &Chunk) -> usize {
     const PER_CALL: usize = 16 << 10;
     match chunk {
@@ -238,7 +237,7 @@ fn size(chunk: &Chunk) -> usize {
     }
 }
 
-/// Whether a call can be kept; why not, if not.
+/// Fails if the input of a call is too deep to be stored.
 pub(super) fn check_depth(call: &ToolCall) -> Result<(), String> {
     if exceeds_depth(&call.input, MAX_STORED_DEPTH) {
         return Err(format!("the input of `{}` is nested deeper than {MAX_STORED_DEPTH} levels", call.name));
@@ -255,7 +254,7 @@ fn exceeds_depth(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Puts the answer to the hooks: they may change its text, or withhold it.
+/// Emits the response; hooks may change its text or withhold it.
 async fn review(session: &Core, answer: ModelResponse) -> Result<ModelResponse, Stop> {
     let stop = answer.stop.map_or("", StopReason::as_str);
     let response = ProviderResponse::new(session.provider.name())
@@ -284,7 +283,7 @@ async fn review(session: &Core, answer: ModelResponse) -> Result<ModelResponse, 
     }
 }
 
-/// Calls with ids of their own: a model may repeat one, or give none, and a result must not stand for two calls.
+/// Gives each call a unique id. A model may repeat or omit ids, and a result must belong to one call.
 fn with_unique_ids(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     if calls.is_empty() {
         return calls;
@@ -301,12 +300,12 @@ fn with_unique_ids(session: &Core, mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls
 }
 
-/// Tells about an answer while it comes.
+/// Emits the blocks of a response while it streams.
 struct BlockEvents<'a> {
     session: &'a Core,
     is_live: bool,
     index: u64,
-    /// The part that is being told: what it is, and what has come of it.
+    /// The kind and the text so far of the open block.
     open: Option<(&'static str, String)>,
 }
 

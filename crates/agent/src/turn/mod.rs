@@ -1,7 +1,7 @@
-//! The turn: from a prompt to an answer, with hooks around every step.
+//! Turns: from a prompt to the response, with hooks around every step.
 //!
-//! Both orchestrators run this machine. `loop-streaming` tells hooks and the person about an answer piece by piece, `loop-basic` when
-//! it is complete; nothing else differs.
+//! Both orchestrators run this code. `loop-streaming` delivers a response to hooks and the user as it arrives, `loop-basic` when it is complete;
+//! nothing else differs.
 
 mod call;
 mod tools;
@@ -29,29 +29,29 @@ use crate::compact;
 use crate::provider::StopReason;
 use crate::session::Core;
 
-/// How a turn ended.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// With an answer.
+    /// The final response.
     Answered(String),
-    /// A hook, or a person whom a hook asked, did not allow it to go on.
+    /// A denial by a hook, or by a user whose approval a hook requested.
     Denied(Denial),
-    /// A person stopped it.
+    /// The user interrupted the turn.
     Interrupted,
-    /// Something failed.
+    /// A failure, with its reason.
     Failed(String),
 }
 
-/// Who did not allow something, and why.
+/// The hook that denied an operation, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The hook.
     pub by: Arc<str>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A denial reads as the model reads it.
+/// The text that the model reads.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Denied by hook {}: {}", self.by, self.reason)
@@ -59,7 +59,7 @@ impl fmt::Display for Denial {
 }
 
 impl TurnEnd {
-    /// The word for it in events.
+    /// Returns the status for events.
     pub fn status(&self) -> &'static str {
         match self {
             Self::Answered(_) => "success",
@@ -68,7 +68,7 @@ impl TurnEnd {
         }
     }
 
-    /// What the person is told.
+    /// Returns the text for the user.
     pub fn text(&self) -> String {
         match self {
             Self::Answered(text) => text.clone(),
@@ -79,10 +79,10 @@ impl TurnEnd {
     }
 }
 
-/// What the model reads where something was stopped.
+/// The text that the model reads for an interrupted operation.
 pub(crate) const INTERRUPTED: &str = "Interrupted by the user.";
 
-/// Why a turn does not go on.
+/// The reason why a turn stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Denied(Denial),
@@ -90,7 +90,7 @@ pub(crate) enum Stop {
     Failed(String),
 }
 
-/// As the model reads it in the place of a result.
+/// The text that the model reads instead of a result.
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -161,7 +161,7 @@ pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd 
     end
 }
 
-/// Puts the prompt to the hooks, and then into the conversation.
+/// Emits the prompt, and adds it to the conversation.
 async fn submit(session: &Core, prompt: &str, metadata: Map) -> Result<String, Stop> {
     let submitted = PromptSubmit::new(prompt).with("metadata", metadata);
     let submitted = session.gate(PROMPT_SUBMIT, submitted).await?;
@@ -170,7 +170,7 @@ async fn submit(session: &Core, prompt: &str, metadata: Map) -> Result<String, S
     Ok(prompt)
 }
 
-/// Asks the model and uses the tools that it asks for, until it asks for none.
+/// Calls the model and runs the requested tools until a response requests none.
 async fn run_steps(session: &Core) -> Result<String, Stop> {
     loop {
         session.spend_step()?;
@@ -192,17 +192,17 @@ async fn run_steps(session: &Core) -> Result<String, Stop> {
     }
 }
 
-/// The history goes on with an answer, so that the next prompt follows one.
+/// Returns a message in place of the final response, so that the next prompt follows one.
 fn closing_message(end: &TurnEnd) -> Message {
     let metadata = Map::from_iter([("source".to_owned(), Value::from("kernel"))]);
     Message { metadata, ..Message::assistant(end.text()) }
 }
 
-/// Tells hooks that a person wants the turn to stop, as soon as they do. `reported` is what they know.
+/// Emits the cancel requests of the user as they arrive. `reported` is the last emitted level.
 async fn emit_cancel_requests(session: &Core, reported: &mut CancelLevel) -> Infallible {
     for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
         session.cancel.reached(level).await;
-        // A sub-agent stops with the one that delegates, which tells it.
+        // A sub-agent stops with its parent, which emits the request.
         if session.depth == 0 && *reported < level {
             *reported = session.cancel.level();
             let requested = CancelRequested::new(reported.as_str());
@@ -212,7 +212,7 @@ async fn emit_cancel_requests(session: &Core, reported: &mut CancelLevel) -> Inf
     std::future::pending().await
 }
 
-/// Tells hooks that the turn has stopped.
+/// Emits the end of a cancelled turn.
 async fn emit_cancelled(session: &Core, reported: CancelLevel) {
     let level = session.cancel.level();
     if session.depth > 0 {
@@ -225,7 +225,7 @@ async fn emit_cancelled(session: &Core, reported: CancelLevel) {
 }
 
 impl Core {
-    /// Puts an operation to the hooks: the data to run it with, unless it may not run or the person stops the turn meanwhile.
+    /// Emits an operation, and returns its data as the hooks left it. Fails if a hook denies it or the user interrupts.
     pub(crate) async fn gate<P: Payload>(
         &self,
         event: EventType<P>,
@@ -239,16 +239,16 @@ impl Core {
         verdict.into_data()
     }
 
-    /// Adds what hooks said to the conversation.
+    /// Adds injections to the conversation.
     pub(crate) async fn inject(&self, injected: Vec<InjectedMessage>) {
         for message in injected {
-            // A conversation in memory always takes a message.
+            // A conversation in memory accepts every message.
             let _ = self.context.add_message(message).await;
         }
         self.save();
     }
 
-    /// The same for what has happened already: it is heard to its end, so that the record has an outcome.
+    /// Emits a completed operation. An interruption does not stop this, so that the record has an outcome.
     pub(crate) async fn review<P: Payload>(
         &self,
         event: EventType<P>,
@@ -258,7 +258,7 @@ impl Core {
     }
 }
 
-/// A field of data that hooks may have changed. Data that cannot be read must not run.
+/// Reads a field of data that hooks may have changed. Unreadable data must not run.
 fn view<'a, P: Payload + 'a, T: ?Sized + ToOwned>(data: &'a EventData, field: fn(&P) -> &T) -> Result<T::Owned, Stop> {
     match data.view::<P>() {
         Ok(payload) => Ok(field(&payload).to_owned()),
@@ -266,7 +266,7 @@ fn view<'a, P: Payload + 'a, T: ?Sized + ToOwned>(data: &'a EventData, field: fn
     }
 }
 
-/// A hook changed the data into something that cannot be used.
+/// The denial for unusable data from a hook.
 pub(crate) fn invalid_data(problem: &str) -> Stop {
     let reason = format!("what hooks made of it cannot be used: {problem}");
     Stop::Denied(Denial { by: "kernel".into(), reason })
@@ -274,7 +274,7 @@ pub(crate) fn invalid_data(problem: &str) -> Stop {
 
 pub(crate) trait VerdictExt {
     fn into_data(self) -> Result<EventData, Stop>;
-    /// For events that are only observed.
+    /// Ignores the verdict, for events that cannot be denied.
     fn ignore(self);
 }
 
@@ -289,7 +289,7 @@ impl VerdictExt for Verdict {
     fn ignore(self) {}
 }
 
-/// What a model reads of a tool's result: its `output`, if it has one.
+/// Returns the text of a tool's result for the model: its `output`, if there is one.
 pub(crate) fn result_text(result: &Value) -> String {
     let text = |key| result.get(key).and_then(Value::as_str);
     match result {

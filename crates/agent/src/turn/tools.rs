@@ -1,4 +1,4 @@
-//! The tools of one answer: hooks one after another, tools side by side.
+//! The tool calls of one response: hooks run one after another, tools concurrently.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -23,20 +23,20 @@ use crate::session::Core;
 use crate::task;
 use crate::tool::{Access, Artifact, Tool, ToolError, ToolOutput};
 
-/// A tool call, as far as it got.
+/// A tool call after the hooks.
 enum Stage {
-    /// It does not run. The model reads this instead.
+    /// The call does not run. The model reads this text.
     Skipped(ToolCall, String),
-    /// It may run, with what the hooks made of it.
+    /// The call may run, with the data that the hooks left.
     Approved(ApprovedCall),
 }
 
 struct ApprovedCall {
     call: ToolCall,
     input: Map,
-    /// What the person was shown a change of, if one was asked.
+    /// The file version in the preview that the user approved.
     compared_with: Option<ComparedWith>,
-    /// Why it cannot run all the same. The record has an intent, so it gets an outcome, too.
+    /// The reason why the call cannot run. The record has an intent, so it needs an outcome.
     invalid: Option<String>,
 }
 
@@ -46,27 +46,27 @@ struct CompletedCall {
     milliseconds: u64,
 }
 
-/// What came of one call of a tool.
+/// The result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// Pairs the call with its result in the conversation.
+    /// The id that pairs the call with its result in the conversation.
     pub id: String,
-    /// Whether the tool ran and did what it was asked for.
+    /// `true` if the tool ran successfully.
     pub success: bool,
-    /// Its `tool_result`, as hooks left it; nothing if it did not run, or its result is withheld.
+    /// The `tool_result` as hooks left it; none if the tool did not run, or its result is withheld.
     pub result: Option<Value>,
-    /// What a model reads of it: the output, what went wrong, or who denied it and why.
+    /// The text for the model: the output, the error, or the denial.
     pub text: String,
 }
 
 impl ToolResult {
-    /// A call that is not put to hooks, and that the conversation does not have.
+    /// The result of a call that reached neither hooks nor the conversation.
     pub(crate) fn not_started(call: ToolCall, why: &str) -> Self {
         Self { id: call.id, success: false, result: None, text: format!("Error: {why}") }
     }
 }
 
-/// Uses one tool that nobody's answer asks for. The conversation has it as a call with its result, so that what hooks inject has its place.
+/// Runs one tool at the request of the caller. The conversation gets the call and its result, so that injections have a position.
 pub(crate) async fn run_single_call(session: &Core, call: ToolCall) -> ToolResult {
     if let Err(why) = check_depth(&call) {
         return ToolResult::not_started(call, &why);
@@ -82,14 +82,14 @@ pub(crate) async fn run_single_call(session: &Core, call: ToolCall) -> ToolResul
     }
 }
 
-/// The model reads why a call did not run.
+/// Adds the reason to the conversation as the result.
 fn skip(session: &Core, call: ToolCall, why: String) -> ToolResult {
     session.observer.tool_ended(&call, false, &why);
     session.push(Message::tool_result(call.id.as_str(), why.as_str()));
     ToolResult { id: call.id, success: false, result: None, text: why }
 }
 
-/// Uses all tools that an answer asks for. Afterwards every call has a result, whatever happened.
+/// Runs all tool calls of a response. Afterwards every call has a result.
 pub(super) async fn run_calls(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
     let mut stages = Vec::new();
     for call in calls {
@@ -110,7 +110,6 @@ pub(super) async fn run_calls(session: &Core, calls: Vec<ToolCall>) -> Result<()
     if session.cancel.level() == CancelLevel::No { Ok(()) } else { Err(Stop::Interrupted) }
 }
 
-/// Puts a call to the hooks.
 async fn prepare(session: &Core, call: ToolCall) -> Stage {
     match approve(session, &call).await {
         Ok(approved) => Stage::Approved(approved),
@@ -142,11 +141,11 @@ async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> 
         operation = operation.with(TOOL_DEFINITION, definition);
     }
     let operation = session.gate(TOOL_PRE, operation).await?;
-    // A person has agreed to what is in here, so it is what runs.
+    // The user approved this version, so only this version is changed.
     let compared_with = operation.get(COMPARED_WITH).map(ComparedWith::deserialize).transpose();
     let changed = operation.view::<ToolPre>().map_err(|error| error.to_string());
     let changed = changed.and_then(|changed| match changed.tool_input() {
-        // Gates that came before have agreed to this tool.
+        // Earlier gates have approved this tool.
         _ if changed.tool_name() != name => {
             Err(format!("the tool cannot become `{}` here, only at `decision:tool_resolution`", changed.tool_name()))
         }
@@ -171,7 +170,7 @@ async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> 
 
 async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
     let started = Instant::now();
-    // The person may have asked to stop while hooks were asked about another call of the answer.
+    // The user may have interrupted while hooks ran for another call of the response.
     let is_stopped = session.cancel.level() != CancelLevel::No;
     if let Some(why) = approved.invalid.clone().or_else(|| is_stopped.then(|| INTERRUPTED.to_owned())) {
         return CompletedCall { approved, result: Err(ToolError::Failed(why)), milliseconds: 0 };
@@ -187,7 +186,7 @@ async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
             async { Err(ToolError::Failed(why)) }.boxed()
         }
     };
-    // Another agent stops by itself, and says what became of its own tools.
+    // A sub-agent stops by itself, and records the outcomes of its own tools.
     let stopped = async {
         match approved.call.name.as_str() {
             task::NAME => std::future::pending().await,
@@ -219,7 +218,6 @@ fn run_tool(
     .boxed()
 }
 
-/// Previews of the tools of a session.
 pub(crate) struct ToolPreviews(pub(crate) BTreeMap<String, Arc<dyn Tool>>);
 
 impl PreviewSource for ToolPreviews {
@@ -230,13 +228,13 @@ impl PreviewSource for ToolPreviews {
         };
         Ok(match tokio::runtime::Handle::try_current() {
             Ok(runtime) => runtime.spawn_blocking(move || tool.preview(&input)).await?,
-            // In a process that was forked from the session's, no runtime runs.
+            // A process forked from the session has no runtime.
             Err(_) => tool.preview(&input),
         })
     }
 }
 
-/// Tells the hooks what came of it, and the model what they made of that.
+/// Emits the result, and adds it to the conversation as the hooks left it.
 async fn conclude(session: &Core, completed: CompletedCall) -> ToolResult {
     let CompletedCall { approved: ApprovedCall { call, input, .. }, result, milliseconds } = completed;
     let (result, failure) = match result {
@@ -259,7 +257,7 @@ async fn conclude(session: &Core, completed: CompletedCall) -> ToolResult {
         Err(stop) => (None, stop.to_string()),
     };
     if let Some(error) = &failure {
-        // In the words that hooks let through: they may have taken a secret out.
+        // The text as hooks left it: they may have removed a secret.
         emit_failure(session, &call.name, error, &text).await;
     }
     session.observer.tool_ended(&call, success, &text);

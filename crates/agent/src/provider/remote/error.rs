@@ -1,4 +1,4 @@
-//! From genai's errors to ours, without the key.
+//! Conversion of errors of genai, without the key.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::provider::ProviderError;
 
-/// What stands where the key stood.
+/// The replacement for the key in texts.
 pub(super) const KEY_PLACEHOLDER: &str = "[key]";
 
-/// How much of what a provider says about an error is kept, in characters.
+/// The longest error message of a provider, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Reads errors.
+/// Converts errors of a provider, and redacts its key.
 pub(super) struct ErrorMapper {
     key: Option<String>,
     idle_timeout: Duration,
@@ -29,14 +29,14 @@ impl ErrorMapper {
         Self { key: key.filter(|key| !key.is_empty()), idle_timeout }
     }
 
-    /// Text that can be shown: without the key, in one line, and not too long.
+    /// Returns the text without the key, in one line, and truncated.
     pub(super) fn redact(&self, text: &str) -> String {
-        // The key goes first: cut in two, it would not be found.
+        // Redacted before truncating, because half a key would not be found.
         let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.as_str(), KEY_PLACEHOLDER));
         truncate_chars(&visible_line(&text), MAX_MESSAGE_CHARS - 1).into_owned()
     }
 
-    /// What an error of genai means.
+    /// Converts an error of genai.
     pub(super) fn read(&self, error: genai::Error) -> ProviderError {
         match error {
             genai::Error::HttpError { status, body, headers, .. } => self.status(status, &headers, &body),
@@ -51,18 +51,18 @@ impl ErrorMapper {
         }
     }
 
-    /// A status other than success.
+    /// Converts an HTTP error status.
     fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
         let json = serde_json::from_str(body).unwrap_or(Value::Null);
         let detail = self.redact(message(&json).unwrap_or(body));
         let text =
             if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {}: {detail}", status.as_u16()) };
-        // Gemini calls a wrong key a bad request.
+        // Gemini reports an invalid key as a bad request.
         let code = if body.contains("API_KEY_INVALID") { 401 } else { status.as_u16() };
         from_status(code, text, retry_after(headers).or_else(|| retry_delay(&json)))
     }
 
-    /// An error that came in place of a piece of the answer.
+    /// Converts an error within a stream.
     fn response_error(&self, body: &Value) -> ProviderError {
         let Some(message) = message(body) else {
             return ProviderError::Malformed("a piece of the answer has nothing in it".to_owned());
@@ -71,11 +71,11 @@ impl ErrorMapper {
         let number = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
         let word =
             || ["type", "status", "code"].into_iter().find_map(|field| error[field].as_str().and_then(status_of_code));
-        // What it does not know the name of is taken for a fault of the service, which passes.
+        // Unknown errors count as temporary failures of the service.
         from_status(number.or_else(word).unwrap_or(500), self.redact(message), retry_delay(body))
     }
 
-    /// The connection, or what came through it, is broken.
+    /// Converts a failure of the connection or of its data.
     fn stream_error(&self, error: BoxError) -> ProviderError {
         let error = match error.downcast::<genai::Error>() {
             Ok(error) => return self.read(*error),
@@ -89,7 +89,7 @@ impl ErrorMapper {
         }
     }
 
-    /// An error with its causes: alone, `reqwest` says little more than that it failed.
+    /// Joins an error with its causes, because `reqwest` alone says little.
     fn chain(&self, error: &dyn Error) -> String {
         let mut texts = vec![error.to_string()];
         let mut cause = error.source();
@@ -111,7 +111,7 @@ fn from_status(status: u16, text: String, retry_after: Option<Duration>) -> Prov
     }
 }
 
-/// The status that stands for the name of an error.
+/// Returns the HTTP status for the name of an error.
 fn status_of_code(name: &str) -> Option<u16> {
     match name {
         "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" => Some(400),
@@ -124,7 +124,7 @@ fn status_of_code(name: &str) -> Option<u16> {
     }
 }
 
-/// The object that describes an error: `{"error": {…}}`, `[{"error": {…}}]`, or the whole.
+/// Returns the object that describes an error: `{"error": {…}}`, `[{"error": {…}}]`, or the whole body.
 fn details(body: &Value) -> &Value {
     let body = body.get(0).unwrap_or(body);
     body.get("error").filter(|error| error.is_object()).unwrap_or(body)
@@ -135,7 +135,7 @@ fn message(body: &Value) -> Option<&str> {
     ["message", "error", "detail"].into_iter().find_map(|field| error[field].as_str())
 }
 
-/// How long a provider asks to wait, in its headers.
+/// Returns the requested delay from the headers.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(milliseconds) = header("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -149,7 +149,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::try_from(date.duration_since(Timestamp::now())).unwrap_or_default())
 }
 
-/// How long Gemini asks to wait, which it says in the body: `"retryDelay": "34s"`.
+/// Returns the requested delay from the body, where Gemini puts it: `"retryDelay": "34s"`.
 fn retry_delay(body: &Value) -> Option<Duration> {
     let seconds = details(body)["details"].as_array()?.iter().find_map(|detail| detail["retryDelay"].as_str())?;
     Duration::try_from_secs_f64(seconds.trim_end_matches('s').parse().ok()?).ok()

@@ -1,4 +1,4 @@
-//! The services that can be asked.
+//! The supported services.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use amplifier_core::words;
 use reqwest::Url;
 
 words! {
-    /// A service, named for the wire format that it speaks.
+    /// A service, named after its wire format.
     pub enum Kind("provider") {
         /// Anthropic Messages.
         Anthropic = "anthropic",
@@ -18,7 +18,7 @@ words! {
 }
 
 impl Kind {
-    /// The environment variable that holds its key.
+    /// Returns the environment variable with the key.
     pub fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
@@ -27,18 +27,18 @@ impl Kind {
         }
     }
 
-    /// How many tokens a model of it can read at once, as far as is known without being told.
+    /// Returns the default size of the context window.
     pub(super) fn context_limit(self, base_url: Option<&str>) -> usize {
         match self {
             Self::Anthropic => 200_000,
-            // What answers at another address is mostly a model on somebody's own machine.
+            // Another address is usually a model on a local machine.
             Self::OpenAi if base_url.is_some() => 32_768,
             Self::OpenAi => 128_000,
             Self::Gemini => 1_048_576,
         }
     }
 
-    /// Where an answer is asked for.
+    /// Returns the URL for requests.
     pub(super) fn url(self, model: &str, base_url: Option<&str>) -> Result<Url, String> {
         let base_url = base_url.unwrap_or(match self {
             Self::Anthropic => "https://api.anthropic.com",
@@ -67,7 +67,7 @@ impl Kind {
         Ok(url)
     }
 
-    /// The headers that a request needs, its key among them.
+    /// Returns the headers of a request, with the key.
     pub(super) fn headers(self, key: Option<&str>) -> Vec<(&'static str, String)> {
         let key = key.map(|key| match self {
             Self::Anthropic => ("x-api-key", key.to_owned()),
@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// Whether an address is of this machine.
+/// Returns `true` if an address is on this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();

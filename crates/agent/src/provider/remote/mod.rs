@@ -1,7 +1,7 @@
-//! Models behind a network: Anthropic, OpenAI and whatever speaks like it, Gemini.
+//! Remote models: Anthropic, OpenAI and compatible services, Gemini.
 //!
-//! genai knows the wire formats. What it leaves open is settled here: where messages stand, when an answer is complete,
-//! what an error means, and that nobody reads the key.
+//! The crate genai implements the wire formats. This module adds the order of messages, the detection of complete responses, the classification of
+//! errors, and the protection of keys.
 
 mod error;
 mod kind;
@@ -24,28 +24,27 @@ use reqwest::redirect::Policy;
 use super::{Chunk, ContextTag, ModelRequest, Provider, ProviderError};
 use error::ErrorMapper;
 
-/// How to reach a model.
+/// The address of a model, and limits of the connection.
 #[derive(Clone)]
 pub struct RemoteOptions {
     /// The service.
     pub kind: Kind,
-    /// The model, as the service calls it.
+    /// The name of the model at the service.
     pub model: String,
-    /// The key. Only another address than the service's own works without one.
+    /// The key; optional only with a `base_url`.
     pub key: Option<String>,
-    /// Another address than the service's own, up to the version: `http://localhost:11434/v1`. Without a path, the
-    /// usual version is added.
+    /// Another address than that of the service, up to the version: `http://localhost:11434/v1`. Without a path, the usual version is added.
     pub base_url: Option<String>,
-    /// How many tokens the model can read at once, if that is known better than by its kind.
+    /// The size of the context window in tokens, if it differs from the default of the service.
     pub context_limit: Option<usize>,
-    /// How long connecting may take.
+    /// The time limit for connecting.
     pub connect_timeout: Duration,
-    /// The longest silence, before and during an answer.
+    /// The longest pause before and within a response.
     pub idle_timeout: Duration,
 }
 
 impl RemoteOptions {
-    /// A model of a service, at its usual address, without a key.
+    /// Options for a model at the usual address, without a key.
     pub fn new(kind: Kind, model: impl Into<String>) -> Self {
         Self {
             kind,
@@ -54,13 +53,13 @@ impl RemoteOptions {
             base_url: None,
             context_limit: None,
             connect_timeout: Duration::from_secs(15),
-            // Models that think before they speak are silent for minutes.
+            // Models can think for minutes before they respond.
             idle_timeout: Duration::from_secs(300),
         }
     }
 }
 
-/// Says everything but the key.
+/// Omits the key.
 impl fmt::Debug for RemoteOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let errors = ErrorMapper::new(self.key.clone(), self.idle_timeout);
@@ -77,7 +76,7 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// A model behind a network.
+/// A remote model.
 ///
 /// ```
 /// # use amplifier_agent::provider::{Kind, Provider, ProviderError, RemoteProvider, RemoteOptions};
@@ -93,20 +92,20 @@ pub struct RemoteProvider {
     context_limit: usize,
     client: genai::Client,
     target: ServiceTarget,
-    /// For requests that bring none.
+    /// The tag for requests without one.
     tag: ContextTag,
     errors: Arc<ErrorMapper>,
 }
 
 impl RemoteProvider {
-    /// Prepares to reach a model. Nothing is sent yet.
+    /// Prepares a client. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ProviderError::Unauthorized`] if a key is needed and missing, or cannot be sent; [`ProviderError::Rejected`] if
-    /// the address is none; [`ProviderError::Connection`] if this machine cannot make secure connections.
+    /// [`ProviderError::Unauthorized`] if a required key is missing or unprintable; [`ProviderError::Rejected`] if the address is invalid;
+    /// [`ProviderError::Connection`] if this machine cannot make secure connections.
     pub fn new(options: RemoteOptions) -> Result<Self, ProviderError> {
         let RemoteOptions { kind, model, key, base_url, context_limit, connect_timeout, idle_timeout } = options;
-        // Keys come from files and variables, with line ends.
+        // Keys from files and variables may have line ends.
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         let variable = kind.key_variable();
         if key.is_none() && base_url.is_none() {
@@ -136,7 +135,7 @@ impl RemoteProvider {
         };
         let target = ServiceTarget {
             endpoint: Endpoint::from_owned(url.as_str()),
-            // genai insists on a key; what it is told to send instead may have none.
+            // genai requires a key, but the override may send none.
             auth: AuthData::RequestOverride { url: url.into(), headers: Headers::from(kind.headers(key.as_deref())) },
             model: ModelIden::new(adapter, model.clone()),
         };
@@ -146,16 +145,16 @@ impl RemoteProvider {
 }
 
 fn web_client(connect: Duration, idle: Duration, is_local: bool) -> Result<reqwest::Client, reqwest::Error> {
-    // It fails if one is installed already, which is as good.
+    // Fails if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect)
         .read_timeout(idle)
         .tcp_nodelay(true)
-        // A redirection would carry the key to whoever it names.
+        // A redirect would send the key to another host.
         .redirect(Policy::none());
-    // A proxy does not know this machine as `localhost`.
+    // A proxy cannot reach `localhost` of this machine.
     if is_local { builder.no_proxy() } else { builder }.build()
 }
 

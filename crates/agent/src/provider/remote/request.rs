@@ -1,4 +1,4 @@
-//! From our request to genai's.
+//! Conversion of requests for genai.
 
 use std::mem;
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::Kind;
 use crate::provider::{ModelRequest, ProviderError, ToolSpec};
 
-/// What Anthropic may write if nobody says how much; it wants to be told.
+/// The default for Anthropic, which requires a limit.
 const ANTHROPIC_MAX_TOKENS: u32 = 8192;
 
-/// Puts a request into genai's words.
+/// Converts a request.
 pub(super) fn prepare(
     kind: Kind,
     model: &str,
@@ -27,8 +27,8 @@ pub(super) fn prepare(
         options.max_tokens.get_or_insert(ANTHROPIC_MAX_TOKENS);
     }
     if kind == Kind::OpenAi {
-        // Else genai reads the end of a name such as `mistral-medium` as a reasoning effort. A budget is nothing that
-        // this wire format can say, so it is left out.
+        // Otherwise genai takes the end of a name such as `mistral-medium` for a reasoning effort. This wire format cannot express a budget, so genai
+        // omits the budget.
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
     options.extra_body = Some(Value::Object(extra_body(kind, model, request.tools)));
@@ -56,10 +56,9 @@ fn parameter<T: DeserializeOwned>(name: &str, value: Value, wanted: &str) -> Res
     serde_json::from_value(value).map_err(|_| ProviderError::Rejected(format!("parameter `{name}` must be {wanted}")))
 }
 
-/// What stands in the request word for word.
+/// Returns the fields that are sent unchanged.
 ///
-/// genai takes names for more than names: `web_search` for a tool that runs at the provider, past every hook, and `a::b`
-/// for model `b`.
+/// genai gives some names a meaning: the tool `web_search` would run at the provider, past every hook, and `a::b` would select model `b`.
 fn extra_body(kind: Kind, model: &str, tools: Vec<ToolSpec>) -> Map {
     let mut body = Map::new();
     if kind != Kind::Gemini {
@@ -100,12 +99,12 @@ fn conversation(kind: Kind, messages: Vec<Message>, about_tag: String) -> ChatRe
     ChatRequest { system: Some(system.join("\n\n")), ..ChatRequest::new(turns.turns) }
 }
 
-/// The conversation as the wire format wants it: results directly after the calls, and, where it has no system messages
-/// but the first, one turn for the model, one for everybody else.
+/// The conversation in the order of the wire format: results directly after the calls, and, for formats with a single leading system message,
+/// alternating turns of model and user.
 struct ChatTurns {
     kind: Kind,
     turns: Vec<ChatMessage>,
-    // INVARIANT: what was said since the model last spoke.
+    // INVARIANT: the messages since the last turn of the model.
     results: Vec<ContentPart>,
     user_texts: Vec<(ChatRole, String)>,
 }
@@ -113,7 +112,7 @@ struct ChatTurns {
 impl ChatTurns {
     fn add(&mut self, message: Message) {
         let Message { role, content, tool_calls, tool_call_id, .. } = message;
-        // Anthropic refuses text without any letter, and there is nothing in it for the others.
+        // Anthropic rejects blank text, and the others do not need it.
         let is_blank = content.trim().is_empty();
         match role {
             Speaker::Tool => {
@@ -150,7 +149,7 @@ impl ChatTurns {
         }
     }
 
-    /// Ends the turn of everybody else.
+    /// Ends the turn of the user and of the tools.
     fn end_user_turn(&mut self) {
         let mut results = mem::take(&mut self.results);
         let user_texts = mem::take(&mut self.user_texts);
@@ -173,7 +172,7 @@ impl ChatTurns {
         }
     }
 
-    /// Anthropic refuses ids that other services give, and a conversation may go from one to another.
+    /// Replaces characters that Anthropic rejects: a conversation may contain ids of another service.
     fn id(&self, id: String) -> String {
         let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         if self.kind == Kind::Anthropic { id.replace(|letter| !is_allowed(letter), "_") } else { id }

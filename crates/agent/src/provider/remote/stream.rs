@@ -1,4 +1,4 @@
-//! From genai's events to our chunks.
+//! Conversion of the events of genai to chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::error::ErrorMapper;
 use crate::provider::{Chunk, ProviderError, StopReason, TokenUsage};
 
-/// How ids begin that genai makes up for Gemini, and does not send back: Gemini would not know them.
+/// The prefix of ids that genai generates for Gemini and does not send back.
 const GENERATED_ID: &str = "call#";
 
-/// Asks, and gives the pieces of the answer. Nothing is sent until the first piece is asked for.
+/// Sends a request, and streams the response. Nothing is sent before the first poll.
 pub(super) async fn open(
     client: genai::Client,
     target: ServiceTarget,
@@ -25,7 +25,7 @@ pub(super) async fn open(
     options: ChatOptions,
     errors: Arc<ErrorMapper>,
 ) -> Result<impl Stream<Item = Result<Chunk, ProviderError>>, ProviderError> {
-    // Gemini says that it refuses a prompt in a field that genai does not pass on.
+    // Gemini reports a blocked prompt in a field that genai does not pass on.
     let is_blocked = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_blocked);
     let options = options.with_raw_frame_fn(move |_, frame| {
@@ -39,7 +39,7 @@ pub(super) async fn open(
     Ok(stream::unfold(Some(response), |response| async move {
         let mut response = response?;
         let chunk = response.next().await;
-        // Nothing follows the end, nor an error.
+        // Nothing follows the end or an error.
         let is_last = matches!(chunk, Err(_) | Ok(Chunk::End { .. }));
         Some((chunk, (!is_last).then_some(response)))
     }))
@@ -49,7 +49,7 @@ struct ResponseStream {
     events: ChatStream,
     errors: Arc<ErrorMapper>,
     is_blocked: Arc<AtomicBool>,
-    /// The tool calls and the end, once they are complete.
+    /// The tool calls and the end, once complete.
     pending: VecDeque<Chunk>,
 }
 
@@ -68,7 +68,7 @@ impl ResponseStream {
                     return Ok(Chunk::Thinking(text.content));
                 }
                 Some(Ok(ChatStreamEvent::End(end))) => self.pending = complete_response(end)?.into(),
-                // Pieces of a tool call hold all that came before them; the end has them whole.
+                // Each part of a tool call repeats the parts before; the end has the complete calls.
                 Some(Ok(_)) => {}
                 Some(Err(genai::Error::ChatResponse { .. })) if self.is_blocked.load(Ordering::Relaxed) => {
                     return Ok(Chunk::End { stop: StopReason::Refusal, usage: TokenUsage::default() });
@@ -81,11 +81,11 @@ impl ResponseStream {
 
 fn complete_response(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
     let usage = end.captured_usage.as_ref().map(usage).unwrap_or_default();
-    // genai ends a stream of Gemini's that just stopped, too; and a `[DONE]` alone says nothing about the answer.
+    // genai also ends a Gemini stream that broke off; and `[DONE]` alone does not prove a complete response.
     let stop = stop(end.captured_stop_reason.as_ref().ok_or(ProviderError::Truncated)?)?;
     let calls = end.captured_into_tool_calls().unwrap_or_default();
     if stop == StopReason::Refusal {
-        // Calls that the service would not let the model finish are not made.
+        // A refused response has no valid calls.
         return Ok(vec![Chunk::End { stop, usage }]);
     }
 
@@ -95,7 +95,7 @@ fn complete_response(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
             Ok(input) => {
                 complete.push(ToolCall { id: identify(call.call_id, &call.fn_name), name: call.fn_name, input })
             }
-            // Trying again would only be cut off again; whoever asked hears that the answer is too long.
+            // A retry would be cut off again; the caller reports that the response is too long.
             Err(_) if stop == StopReason::MaxTokens => {}
             Err(error) => return Err(error),
         }
@@ -108,7 +108,7 @@ fn complete_response(end: StreamEnd) -> Result<Vec<Chunk>, ProviderError> {
     Ok(complete.into_iter().map(Chunk::ToolCall).chain([Chunk::End { stop, usage }]).collect())
 }
 
-/// A server that does not count calls from zero makes genai invent twins of the first, with half its arguments.
+/// Removes duplicates with partial arguments, which genai creates if a server does not number calls from zero.
 fn without_duplicates(mut calls: Vec<chat::ToolCall>) -> Vec<chat::ToolCall> {
     while let [first, second, ..] = calls.as_slice()
         && first.call_id == second.call_id
@@ -123,15 +123,14 @@ fn without_duplicates(mut calls: Vec<chat::ToolCall>) -> Vec<chat::ToolCall> {
 fn arguments(tool: &str, arguments: Value, stop: StopReason) -> Result<Value, ProviderError> {
     match arguments {
         Value::Object(_) => Ok(arguments),
-        // A tool without parameters, unless the answer was cut off before them.
+        // A tool without parameters, unless the response was cut off.
         Value::Null => Ok(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() && stop != StopReason::MaxTokens => Ok(Value::Object(Map::new())),
         _ => Err(ProviderError::Malformed(format!("the arguments for tool `{tool}` are no JSON object"))),
     }
 }
 
-/// Ids pair calls with results throughout a conversation. Those that genai makes up for services that give none are
-/// the same in every answer.
+/// Returns a unique id, because genai generates the same ids in every response for services without ids.
 fn identify(id: String, tool: &str) -> String {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if id.starts_with(GENERATED_ID) {
@@ -165,6 +164,6 @@ fn stop(reason: &chat::StopReason) -> Result<StopReason, ProviderError> {
 fn usage(usage: &chat::Usage) -> TokenUsage {
     let thinking = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
-    // Gemini counts thinking apart, and genai adds it only if there was an answer.
+    // Gemini counts thinking separately, and genai adds that only to a non-empty response.
     TokenUsage { input_tokens: count(usage.prompt_tokens), output_tokens: count(usage.completion_tokens.or(thinking)) }
 }
