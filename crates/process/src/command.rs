@@ -1,4 +1,4 @@
-//! A program to start, and its surroundings.
+//! Programs to start.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::system::pipes::Pipes;
 use crate::system::process::set_group;
 use crate::{Environment, Process, ProcessGroup};
 
-/// A program to start: its arguments, environment, folder and sandbox.
+/// A program to start, with its arguments, environment, folder and sandbox.
 ///
 /// ```
 /// use amplifier_process::{Command, Environment};
@@ -38,7 +38,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program with this environment, in the folder of this process, without a sandbox.
+    /// A program with this environment, in the current folder, without a sandbox.
     pub fn new(program: impl Into<OsString>, environment: Environment) -> Self {
         Self {
             program: program.into(),
@@ -61,63 +61,63 @@ impl Command {
         self
     }
 
-    /// Runs in another folder.
+    /// Sets the folder to run in.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.push((name.into(), value.into()));
         self
     }
 
-    /// Has nothing to read.
+    /// Gives the program an empty standard input.
     #[must_use]
     pub fn without_input(mut self) -> Self {
         self.has_input = false;
         self
     }
 
-    /// Writes errors to its output, so that what it writes stays in order.
+    /// Merges standard error into standard output, in the order of writing.
     #[must_use]
     pub fn with_errors_in_output(mut self) -> Self {
         self.is_merged = true;
         self
     }
 
-    /// Reads and forgets what it writes beyond the limits of a [run](Self::run), instead of ending it.
+    /// Discards output beyond the limit of a [run](Self::run), instead of ending the program.
     #[must_use]
     pub fn with_truncated_output(mut self) -> Self {
         self.is_truncated = true;
         self
     }
 
-    /// Ends its process group also if this process is killed. It takes a tiny shell, so it is for programs that are started seldom; in a sandbox, and on Windows, it does
-    /// nothing.
+    /// Kills the process group even if this process is killed. This starts a small shell, so it is for programs that are started seldom. No effect in
+    /// a sandbox or on Windows.
     #[must_use]
     pub fn kill_with_parent(mut self) -> Self {
         self.is_watched = true;
         self
     }
 
-    /// Runs in a sandbox.
+    /// Sets the sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: &Sandbox) -> Self {
         self.sandbox = sandbox.clone();
         self
     }
 
-    /// Starts it, in a process group of its own: in a sandbox, in a session of its own. Needs a tokio runtime.
+    /// Starts the program in its own process group; in a sandbox, in its own session. Needs a tokio runtime.
     ///
-    /// This process may be large, so it must not be forked. Nothing here keeps the standard library from `posix_spawn`: a process group and (since glibc 2.29) a
-    /// folder do not; only a `PATH` of its own for a program that is given without its path does.
+    /// This process may be large, so forking is avoided: the standard library uses `posix_spawn` unless the program has a `PATH` of its own and is
+    /// named without a path.
     ///
     /// # Errors
-    /// If it cannot be started. In a sandbox, a program that is missing ends with exit code 127 instead.
+    /// If the program cannot be started. In a sandbox, a missing program ends with exit code 127 instead.
     ///
     /// # Cancel safety
     /// Dropping the process kills it and all that descends from it.
@@ -130,7 +130,7 @@ impl Command {
         let mut command = tokio::process::Command::new(program);
         command.args(arguments);
         let watcher = (self.is_watched && self.sandbox.is_none()).then(GroupWatcher::start).transpose()?;
-        // A process that leads a group cannot start a session.
+        // A group leader cannot start a session.
         if self.sandbox.is_none() {
             set_group(&mut command, watcher.as_ref());
         }
@@ -150,19 +150,19 @@ impl Command {
         let [stdin, stdout, stderr] = pipes.child_ends;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         let child = command.kill_on_drop(true).spawn()?;
-        // The ends that the program has are closed here.
+        // Closes the ends of the program.
         drop(command);
         let group = child.id().and_then(ProcessGroup::from_leader).ok_or(ErrorKind::NotFound)?.with_watcher(watcher);
         Ok(Process::new(group, child, None, pipes.stdin, pipes.stdout, pipes.stderr, self.sandbox.clone()))
     }
 
-    /// All variables that the program gets.
+    /// Returns all environment variables of the program.
     pub(crate) fn all_variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         let is_set = |name: &OsStr| self.variables.iter().any(|(set, _)| set == name);
         self.environment.inherited().filter(move |(name, _)| !is_set(name)).chain(self.variables.iter().cloned())
     }
 
-    /// The words of the sandbox, the command, and between them what sets the variables that a launcher must not see.
+    /// Returns the launcher, the command, and between them `env` with the variables that a launcher must not see.
     fn words(&self) -> Vec<OsString> {
         let mut words = self.sandbox.words().to_vec();
         let loader_variables = self.variables.iter().filter(|variable| self.is_loader_variable(variable));
@@ -177,13 +177,13 @@ impl Command {
         words
     }
 
-    /// `true` if a variable would make the loader put other code into a launcher, before that enters the sandbox.
+    /// Returns `true` if the variable would make the loader run other code in a launcher, before it enters the sandbox.
     fn is_loader_variable(&self, (name, _): &(OsString, OsString)) -> bool {
         !self.sandbox.is_none() && is_for_loader(name)
     }
 }
 
-/// The values of variables may be secrets.
+/// Omits the values of variables, which may be secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&OsString> = self.variables.iter().map(|(name, _)| name).collect();

@@ -1,12 +1,11 @@
-//! Memory that other processes of the same user cannot read.
+//! Protection of memory from other processes of the same user.
 
 use std::io;
 
-/// Keeps this process from writing core dumps, and on Linux other processes of the same user from reading its memory, tracing it and opening its
-/// `/proc/PID` files. Windows writes dumps only where the administrator asks for them.
+/// Disables core dumps. On Linux, other processes of the same user can no longer read or trace this one, or open its `/proc/PID` files. Windows
+/// writes dumps only if the administrator asks for them.
 ///
-/// Call it before the first key is in memory. Programs that this process starts write no core dumps either; the rest ends for them when they
-/// are started, as `execve` resets it.
+/// Call this before the first key is in memory. Programs that this process starts write no core dumps either; `execve` resets the rest.
 ///
 /// # Errors
 /// If the system refuses.

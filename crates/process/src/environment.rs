@@ -1,16 +1,16 @@
-//! Which variables programs inherit: the one list that everything which starts a program uses.
+//! The environment variables that programs inherit.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::system::programs::BASIC_VARIABLES;
 
-/// Parts of names that are taken for secrets.
+/// Parts of names that indicate a secret.
 const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "PRIVATE"];
 
-/// Variables that make the loader, a shell or Node run code before the program that was asked for. A launcher would run it before it confines itself,
+/// Variables that make the loader, a shell or Node run code before the requested program. A launcher would run that code before it confines itself,
 /// and a shell would run another command than the one that was analysed and shown.
 ///
-/// A name that ends with `*` stands for all that begin with it.
+/// A trailing `*` matches any suffix.
 const NEVER_INHERITED: [&str; 12] = [
     "LD_*",
     "DYLD_*",
@@ -26,8 +26,8 @@ const NEVER_INHERITED: [&str; 12] = [
     "NODE_OPTIONS",
 ];
 
-/// Variables that make interpreters and git run or import other code. Commands of the agent keep them, because a project may need its `PYTHONPATH`, and
-/// a command could set them itself. A hook decides about commands, so what it runs must not depend on files that commands can write.
+/// Variables that make interpreters and git run or import other code. Commands keep them: a project may need its `PYTHONPATH`, and a command could
+/// set them itself. Hooks decide about commands, so they must not run files that commands can write.
 const NOT_INHERITED_BY_HOOKS: [&str; 23] = [
     "PYTHONSTARTUP",
     "PYTHONPATH",
@@ -54,7 +54,7 @@ const NOT_INHERITED_BY_HOOKS: [&str; 23] = [
     "GIT_*",
 ];
 
-/// Which variables of this process a program inherits.
+/// The variables of this process that a program inherits.
 ///
 /// ```
 /// use amplifier_process::Environment;
@@ -65,19 +65,19 @@ const NOT_INHERITED_BY_HOOKS: [&str; 23] = [
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// For commands of the agent: no variable that looks like a secret, or that makes another program run first.
+    /// For commands of the agent: no secrets, and no variable that makes another program run first.
     Commands,
-    /// For hooks and for programs that decide: as commands, and no variable that makes an interpreter run or import other code.
+    /// For hooks and other programs that decide: as for commands, and no variable that makes an interpreter run or import other code.
     Hooks,
-    /// For programs of others, which keys of other services are no business of: only what a program needs to run, such as `HOME` and `PATH`.
+    /// For third-party programs: only the basic variables, such as `HOME` and `PATH`.
     Basic,
 }
 
 impl Environment {
-    /// `true` if a program inherits a variable of that name.
+    /// Returns `true` if a program inherits a variable of that name.
     pub fn inherits(self, name: &OsStr) -> bool {
         let name = name.to_string_lossy();
-        // Windows has one variable, whatever the case of its letters. The lists are in capitals.
+        // Names are not case-sensitive on Windows. The lists are in capitals.
         let name = if cfg!(windows) { name.to_uppercase().into() } else { name };
         let is_harmless = || {
             let upper = name.to_ascii_uppercase();
@@ -90,18 +90,18 @@ impl Environment {
         }
     }
 
-    /// The variables that a program inherits.
+    /// Returns the inherited variables.
     pub(crate) fn inherited(self) -> impl Iterator<Item = (OsString, OsString)> {
         std::env::vars_os().filter(move |(name, _)| self.inherits(name))
     }
 
-    /// The names of the variables that it does not inherit.
+    /// Returns the names of the variables that are not inherited.
     pub(crate) fn removed(self) -> impl Iterator<Item = OsString> {
         std::env::vars_os().map(|(name, _)| name).filter(move |name| !self.inherits(name))
     }
 }
 
-/// `true` if the loader obeys a variable of that name, so that a launcher must not see it.
+/// Returns `true` if the loader obeys the variable, so that a launcher must not see it.
 pub(crate) fn is_for_loader(name: &OsStr) -> bool {
     is_listed(&name.to_string_lossy(), &NEVER_INHERITED[..4])
 }

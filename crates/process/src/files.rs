@@ -1,6 +1,6 @@
-//! Files as every system has them: new ones for their owner alone, links that are not followed, the identity of a file.
+//! Files on every system: private files, links that are not followed, file identity.
 //!
-//! What a system cannot do is said here, at the function that needs it.
+//! Each function states its limits on a system.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -13,34 +13,34 @@ use tempfile::NamedTempFile;
 use crate::system::files as system;
 pub use crate::system::files::Directory;
 
-/// Ways to open a file that differ from system to system.
+/// Options for opening files that differ between systems.
 pub trait OpenOptionsExt {
-    /// Makes a new file readable and writable by its owner alone. On Windows it gets the rights that its folder passes on.
+    /// Creates new files for their owner alone. On Windows they inherit the rights of the folder.
     fn owner_only(&mut self) -> &mut Self {
         self.new_mode(0o600)
     }
 
-    /// Sets the permissions of a new file, in the form of `chmod`. Windows has none of them.
+    /// Sets the mode of new files. No effect on Windows.
     fn new_mode(&mut self, mode: u32) -> &mut Self;
 
-    /// Refuses a path that ends with a link, or (on Windows) opens the link itself, which is no regular file.
+    /// Rejects a link at the end of the path; on Windows, opens the link itself, which is not a regular file.
     fn no_follow(&mut self) -> &mut Self;
 
-    /// Opens a pipe without waiting for whoever has its other end, and a terminal without making it this process's own.
+    /// Opens a pipe without waiting for its other end, and a terminal without making it the controlling terminal.
     fn no_wait(&mut self) -> &mut Self;
 }
 
-/// Makes a folder that only its owner can enter, and those above it that are missing. On Windows they get the rights that the folder above them passes on.
+/// Creates a folder for its owner alone, with missing parents. On Windows they inherit the rights of the folder above.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     system::set_new_folder_mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
 }
 
-/// Takes all permissions from everybody but the owner of a file or folder. Does nothing on Windows.
+/// Removes all permissions of group and others from a file or folder. No effect on Windows.
 ///
 /// # Errors
 /// If the permissions cannot be changed.
@@ -48,44 +48,44 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     system::make_private(path)
 }
 
-/// The permissions of a file in the form of `chmod`. On Windows, those that say as much: 444 for a file that is only for reading, 666 for any other.
+/// Returns the mode of a file. On Windows, 444 for a read-only file and 666 for any other.
 pub fn mode(metadata: &Metadata) -> u32 {
     system::mode(metadata)
 }
 
-/// The permissions of a file that others than its owner have some of; none on Windows, where this cannot be told.
+/// Returns the mode if group or others have permissions; none on Windows, where this is unknown.
 pub fn exposed_mode(metadata: &Metadata) -> Option<u32> {
     Some(mode(metadata)).filter(|mode| cfg!(unix) && mode & 0o077 != 0)
 }
 
-/// `true` if somebody may run the file. On Windows, the name of a file decides that, not its permissions.
+/// Returns `true` if the file has an execute permission. On Windows, which decides by name, always `true` for a regular file.
 pub fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file() && (cfg!(windows) || mode(metadata) & 0o111 != 0)
 }
 
-/// Permissions in the form of `chmod`, for whoever makes a file with them.
+/// Converts a mode to permissions, where the system has modes.
 pub fn permissions(mode: u32) -> Option<std::fs::Permissions> {
     system::permissions(mode)
 }
 
-/// Makes the names in a folder survive a loss of power. Windows has no such call; its file systems log changes of names.
+/// Syncs the names in a folder to disk. Windows has no such call; its file systems log changes of names.
 ///
 /// # Errors
-/// If that cannot be promised.
+/// If the folder cannot be synced.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     system::sync_folder(folder)
 }
 
-/// What a file that was just written survives.
+/// The durability of a newly written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A loss of power, too. The caller waits for the disk.
+    /// Survives a loss of power. The caller waits for the disk.
     Synced,
-    /// The end of the program. After a loss of power, the file may be the old one, or empty.
+    /// Survives the end of the program. After a loss of power, the file may be old or empty.
     Cached,
 }
 
-/// A new file that nobody sees before it is complete. Dropping it leaves nothing.
+/// A file that becomes visible only when complete. Dropping it leaves nothing.
 ///
 /// ```
 /// use std::io::Write;
@@ -104,24 +104,24 @@ pub enum Durability {
 /// ```
 #[derive(Debug)]
 pub struct AtomicFile {
-    // In the same folder: only within a file system can it get its name at once.
+    // In the same folder, because a rename is atomic only within a file system.
     file: BufWriter<NamedTempFile>,
     path: PathBuf,
 }
 
 impl AtomicFile {
-    /// Begins a file that only its owner can read.
+    /// Creates a file for its owner alone.
     ///
     /// # Errors
-    /// If its folder cannot be written to.
+    /// If the folder is not writable.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::create_with_mode(path, 0o600)
     }
 
-    /// Begins a file with permissions in the form of `chmod`, as far as the process may give them. Windows has none of them.
+    /// Creates a file with a mode, as far as the process may set it. Windows has no modes.
     ///
     /// # Errors
-    /// If its folder cannot be written to.
+    /// If the folder is not writable.
     pub fn create_with_mode(path: &Path, mode: u32) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         if let Some(permissions) = system::permissions(mode) {
@@ -130,18 +130,18 @@ impl AtomicFile {
         Ok(Self { file: BufWriter::new(builder.tempfile_in(folder_of(path))?), path: path.to_owned() })
     }
 
-    /// Gives the file its name, and takes it from the file or link that has it.
+    /// Gives the file its name, and replaces an existing file or link.
     ///
     /// # Errors
-    /// If it cannot be written. Only if the folder cannot be synced is the new content there all the same.
+    /// If the file cannot be written. If only the sync of the folder fails, the new content is in place.
     pub fn replace(self, durability: Durability) -> io::Result<()> {
         self.finish(durability, |file, path| file.persist(path))
     }
 
-    /// Gives the file its name if nothing has it.
+    /// Gives the file its name, unless the name exists.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace), and if there is something of that name, also a link that leads nowhere.
+    /// As [`replace`](Self::replace), and if the name exists, even as a dangling link.
     pub fn create_new(self, durability: Durability) -> io::Result<()> {
         self.finish(durability, |file, path| file.persist_noclobber(path))
     }
@@ -172,7 +172,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// Writes a file that only its owner can read: whoever reads it sees the old content or the new, never a part.
+/// Writes a file for its owner alone, atomically: readers see the old content or the new.
 ///
 /// # Errors
 /// As [`AtomicFile::replace`].
@@ -186,18 +186,18 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Reads some bytes of a file from that place on, and says how many.
+/// Reads some bytes of a file from an offset, and returns their number.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     system::read_at(file, bytes, offset)
 }
 
-/// Reads so many bytes of a file from that place on.
+/// Fills the buffer from an offset of a file.
 ///
 /// # Errors
-/// If it cannot be read, or ends before.
+/// If the file cannot be read, or is too short.
 pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match read_at(file, bytes, offset) {
@@ -213,12 +213,12 @@ pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::
     Ok(())
 }
 
-/// Opens a regular file to read it. Anything else is refused, and nobody waits for it.
+/// Opens a regular file for reading, and never blocks. Other kinds of files are rejected.
 ///
 /// # Errors
-/// If it cannot be opened, or is no regular file.
+/// If the file cannot be opened, or is not regular.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    // Before it is opened, because opening some devices has an effect; and afterwards, because it may be another file by then.
+    // Checked before opening, because opening some devices has an effect; and afterwards, because the file may have been replaced.
     check_regular(&std::fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).no_wait().open(path)?;
     let metadata = file.metadata()?;
@@ -226,10 +226,10 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Reads a regular file of at most that many bytes.
+/// Reads a regular file of at most `largest` bytes.
 ///
 /// # Errors
-/// If it cannot be read, is no regular file, or is larger.
+/// If the file cannot be read, is not regular, or is larger.
 pub fn read_regular(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.0.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -243,37 +243,38 @@ pub fn read_regular(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file as text.
 ///
 /// # Errors
-/// As [`read_regular`], and if it is no UTF-8 text.
+/// As [`read_regular`], and if the content is not UTF-8.
 pub fn read_regular_text(path: &Path, largest: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text");
     String::from_utf8(read_regular(path, largest)?).map_err(not_text)
 }
 
-/// Fails for a folder, a pipe, a device: what they give may have no end.
+/// Fails for anything but a regular file: reading folders, pipes and devices may never end.
 ///
 /// # Errors
-/// If it is not a regular file.
+/// If the file is not regular.
 pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
     let is_file = metadata.is_file();
     is_file.then_some(()).ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
-/// `true` if a program of this user can write to a file or folder, or could give itself the permission.
+/// Returns `true` if a program of this user can write to a file or folder, or could give itself the permission.
 pub fn can_write(path: &Path) -> bool {
     system::can_write(path)
 }
 
-/// `true` if a file belongs to this user or to the administrator, and nobody else may write to it. On Windows, where this cannot be told, always.
+/// Returns `true` if the file belongs to this user or to the administrator, and is not writable for others. Always `true` on Windows, where this is
+/// unknown.
 pub fn is_writable_by_owner_only(metadata: &Metadata) -> bool {
     system::is_writable_by_owner_only(metadata)
 }
 
-/// The number of this user; none on Windows.
+/// Returns the id of this user; none on Windows.
 pub fn user() -> Option<u32> {
     system::user()
 }
 
-/// Kinds of special files that programs talk over.
+/// The kinds of special files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialFile {
     /// A socket.
@@ -284,20 +285,20 @@ pub enum SpecialFile {
     Other,
 }
 
-/// The kind of a file that is neither regular, nor a folder, nor a link.
+/// Returns the kind of a special file; none for regular files, folders and links.
 pub fn special_file(kind: std::fs::FileType) -> Option<SpecialFile> {
     let is_ordinary = kind.is_file() || kind.is_dir() || kind.is_symlink();
     (!is_ordinary).then(|| system::special_file(kind))
 }
 
-/// A file, whatever its path: no other file of the machine has the same while it exists.
+/// The identity of a file, independent of its path. Unique on the machine while the file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(crate) device: u64,
     pub(crate) file: u64,
 }
 
-/// What the system tells of a file without reading it.
+/// The metadata of a file.
 ///
 /// ```
 /// use amplifier_process::files::FileStatus;
@@ -312,56 +313,55 @@ pub struct FileId {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStatus {
-    /// The file.
+    /// The identity.
     pub id: FileId,
-    /// `true` if it is a folder.
+    /// `true` for a folder.
     pub is_folder: bool,
-    /// The number of its names.
+    /// The number of hard links.
     pub links: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its [permissions](mode).
+    /// The [mode](mode).
     pub mode: u32,
-    /// When it was last written, in seconds and nanoseconds since 1970. Whoever may write to it can set this.
+    /// The time of the last write, in seconds and nanoseconds since 1970. A process that may write to the file can set it.
     pub modified: (i64, i64),
-    /// When anything about it was last changed, which nobody can set at will; none where the system does not tell. A file with the same status and such a time has
-    /// the same content.
+    /// The time of the last change of any kind, which no process can set; none where unknown. Two equal statuses with this time mean equal content.
     pub changed: Option<(i64, i64)>,
 }
 
 impl FileStatus {
-    /// Of an open file.
+    /// Returns the status of an open file.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn from_file(file: &File) -> io::Result<Self> {
         system::status_of(file)
     }
 
-    /// Of the file at a path; if that is a link, of the file that it leads to.
+    /// Returns the status of the file at a path, following links.
     ///
     /// # Errors
-    /// If there is none, or the system does not tell.
+    /// If the file is missing, or the system call fails.
     pub fn from_path(path: &Path) -> io::Result<Self> {
         system::status_at(path)
     }
 
-    /// Of the file at a path, also if that is a link.
+    /// Returns the status of the file or link at a path.
     ///
     /// # Errors
-    /// If there is none, or the system does not tell.
+    /// If the file is missing, or the system call fails.
     pub fn from_link(path: &Path) -> io::Result<Self> {
         system::status_at_link(path)
     }
 
-    /// `true` if a change from now on would show: clocks of file systems tick slowly.
+    /// Returns `true` if a later change would alter the status: clocks of file systems tick slowly.
     pub fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.changed.is_some_and(|(changed, _)| i64::try_from(now).is_ok_and(|now| now - changed >= 2))
     }
 }
 
-/// A name within a folder: neither a path, nor the folder itself, nor the one above.
+/// Fails for anything but a plain name within a folder.
 pub(crate) fn check_name(name: &OsStr) -> io::Result<&OsStr> {
     let is_name = Path::new(name).file_name() == Some(name);
     is_name.then_some(name).ok_or_else(|| ErrorKind::InvalidInput.into())

@@ -1,6 +1,6 @@
-//! The operating system: programs, with their environment, output, end and sandbox; [files] and [locks], [sockets], [signals] and the [terminal].
+//! The operating system: programs with their environment, output, exit and sandbox; [files], [locks], [sockets], [signals] and the [terminal].
 //!
-//! All that differs from system to system is here, so that no other crate asks which one it runs on.
+//! This crate holds all differences between operating systems; no other crate depends on the system.
 
 mod command;
 mod dumps;

@@ -1,6 +1,6 @@
-//! Locks between processes: files that one of them, or several who only look, have locked.
+//! Locks between processes, on files: exclusive or shared.
 //!
-//! A lock is free again when it is dropped, or when its process ends. The file stays: one that is removed while it is locked would lock nothing.
+//! A lock is released when it is dropped, or when its process ends. The file stays: another process could not see a lock on a removed file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use crate::files::OpenOptionsExt;
 
-/// How soon a lock that another process has is looked at again.
+/// The pause between attempts to take a lock.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A lock, which is free again when this is dropped.
+/// A lock, released on drop.
 #[derive(Debug)]
 #[must_use]
 pub struct FileLock(#[allow(dead_code, reason = "what matters is that it is dropped")] File);
 
 impl FileLock {
-    /// Waits until the lock is free, and takes it. The file is made if there is none, for its owner alone.
+    /// Waits until the lock is free, and takes it. A missing file is created for its owner alone.
     ///
     /// # Errors
     /// If the file cannot be opened or locked.
@@ -29,10 +29,10 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Takes the lock if it is free within that time.
+    /// Takes the lock if it is free within the time limit.
     ///
     /// # Errors
-    /// If it is not, or the file cannot be opened or locked.
+    /// If the file cannot be opened or locked.
     pub fn wait_for(file: &Path, limit: Duration) -> io::Result<Option<Self>> {
         let (file, started) = (open(file)?, Instant::now());
         loop {
@@ -53,7 +53,7 @@ impl FileLock {
         Ok(none_if_locked(file.try_lock())?.map(|()| Self(file)))
     }
 
-    /// Takes the lock if nobody has it, or only others who share it.
+    /// Takes a shared lock if no process has an exclusive one.
     ///
     /// # Errors
     /// If the file cannot be opened or locked.
@@ -62,11 +62,11 @@ impl FileLock {
         Ok(none_if_locked(file.try_lock_shared())?.map(|()| Self(file)))
     }
 
-    /// Waits until a folder is free, and locks it. On Unix this locks the folder itself, because a file in it could be removed while it is locked, and the next
-    /// process would lock another one; on Windows a file in it, which cannot be removed meanwhile.
+    /// Waits until a folder is free, and locks it. On Unix this locks the folder itself, because a lock file in it could be removed while locked; on
+    /// Windows it locks a file in the folder, which cannot be removed meanwhile.
     ///
     /// # Errors
-    /// If there is no such folder, or it cannot be locked.
+    /// If the folder is missing, or cannot be locked.
     pub fn wait_for_folder(folder: &Path) -> io::Result<Self> {
         let file = crate::system::files::open_to_lock(folder)?;
         file.lock()?;
@@ -74,10 +74,10 @@ impl FileLock {
     }
 }
 
-/// The result of a try, none if another process has the lock.
+/// Converts the result of an attempt: none if another process has the lock.
 ///
 /// # Errors
-/// If it cannot be locked.
+/// If the file cannot be locked.
 pub fn none_if_locked(result: Result<(), TryLockError>) -> io::Result<Option<()>> {
     match result {
         Ok(()) => Ok(Some(())),

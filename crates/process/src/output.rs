@@ -1,4 +1,4 @@
-//! What a program writes, up to a limit.
+//! Output of programs, up to a limit.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,10 @@ use crate::Receiver;
 use crate::system;
 use crate::system::pipes::read_now;
 
-/// How much is read of what is still in a pipe at the end: as much as fits into the largest.
+/// The largest amount that is read from a pipe after the end: the size of the largest pipe.
 const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
-/// What a process wrote to one of its outputs.
+/// The output of a process.
 #[derive(Debug)]
 pub struct OutputBuffer {
     /// The bytes.
@@ -22,30 +22,30 @@ pub struct OutputBuffer {
 }
 
 impl OutputBuffer {
-    /// For so many bytes.
+    /// A buffer with a limit in bytes.
     pub fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, is_truncated: false, is_open: true }
     }
 
-    /// Forgets what goes beyond the limit.
+    /// Sets whether output beyond the limit is discarded.
     #[must_use]
     pub(crate) fn truncated(mut self, is_truncated: bool) -> Self {
         self.is_truncated = is_truncated;
         self
     }
 
-    /// Takes in the result of a read: nothing read is the end.
+    /// Records the result of a read; zero bytes are the end.
     pub fn record_read(&mut self, read: io::Result<usize>) {
         self.is_open = matches!(read, Ok(1..));
         self.truncate();
     }
 
-    /// `true` if there was more than the limit.
+    /// Returns `true` if the output exceeds the limit.
     pub fn exceeds_limit(&self) -> bool {
         self.bytes.len() > self.limit
     }
 
-    /// Takes what is in the pipe.
+    /// Reads what is left in the pipe.
     pub fn drain(&mut self, pipe: &Receiver) {
         let Self { bytes, limit, .. } = self;
         drain(pipe, |more| {
@@ -62,12 +62,12 @@ impl OutputBuffer {
     }
 }
 
-/// Bytes that a program wrote or a file holds, as a word for the system. None on Windows if they are not UTF-8.
+/// Converts bytes from a program or file to a system string; none on Windows if they are not UTF-8.
 pub fn os_string(bytes: &[u8]) -> Option<OsString> {
     system::process::os_string(bytes)
 }
 
-/// Gives what is in a pipe to a function that says whether it wants more, and does not wait: a process that left the group may hold the pipe open for ever.
+/// Passes the content of a pipe to `push` until it returns `false`. Does not wait: a process that left the group may hold the pipe open forever.
 pub fn drain(pipe: &Receiver, mut push: impl FnMut(&[u8]) -> bool) {
     let mut bytes = [0; 16 * 1024];
     let mut left = MAX_PIPE_BYTES;

@@ -1,4 +1,4 @@
-//! A process with all that descends from it.
+//! Processes with their descendants.
 
 use std::io;
 use std::process::ExitStatus;
@@ -13,51 +13,51 @@ use crate::sandbox::{ReportedExit, Sandbox};
 use crate::system::process::signal;
 use crate::{ProcessGroup, Receiver, Sender};
 
-/// How long a process that was killed may take to be gone.
+/// The time that a killed process has to disappear.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A process in a process group of its own, which ends when this is dropped, with all that descends from it.
+/// A process in its own process group. Dropping it kills the process and its descendants.
 #[derive(Debug)]
 pub struct Process {
     running: RunningProcess,
-    /// What it reads, if anything.
+    /// The pipe to standard input, if there is one.
     pub stdin: Option<Sender>,
-    /// What it writes.
+    /// The pipe from standard output.
     pub stdout: Receiver,
-    /// What it writes to standard error; none if that is part of its output.
+    /// The pipe from standard error; none if merged into standard output.
     pub stderr: Option<Receiver>,
     sandbox: Sandbox,
 }
 
-/// A process without its pipes. It ends when this is dropped, with all that descends from it.
+/// A process without its pipes. Dropping it kills the process and its descendants.
 #[derive(Debug)]
 pub struct RunningProcess {
-    // INVARIANT: dropped before `child`. Until the child is waited for, its id, which is that of the group, cannot become another's.
+    // INVARIANT: dropped before `child`. Until the child is waited for, its id, which is also that of the group, is not reused.
     group: ProcessGroup,
     child: Child,
-    /// What a sandbox that was made in advance says of its end.
+    /// The exit that a prepared sandbox reports.
     reported: Option<Arc<ReportedExit>>,
 }
 
-/// What is left of a process.
+/// The exit of a process.
 #[derive(Debug)]
 pub struct ProcessExit {
-    /// How it ended, if that is known.
+    /// The exit status, if known.
     pub status: Option<ExitStatus>,
-    /// The process, if it was killed and is still there.
+    /// The process, if it is still there after it was killed.
     pub lingering: Option<LingeringProcess>,
-    /// The pipe that it wrote to.
+    /// The pipe from standard output.
     pub stdout: Receiver,
-    /// The pipe that it wrote errors to.
+    /// The pipe from standard error.
     pub stderr: Option<Receiver>,
 }
 
-/// A process that was killed and is still there: perhaps it waits for a disk, or runs as another user.
+/// A killed process that is still there: it may wait for a disk, or run as another user.
 #[derive(Debug)]
 pub struct LingeringProcess(Child);
 
 impl LingeringProcess {
-    /// `true` if it has ended by now.
+    /// Returns `true` if the process has ended by now.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
@@ -86,29 +86,29 @@ impl Process {
                 None => false,
             };
             if !is_reported {
-                // A thread waits, because the runtime cannot wait for a process and leave it there.
+                // A thread waits, because the runtime cannot wait without reaping the process.
                 let _ = tokio::task::spawn_blocking(wait).await;
             }
         }
     }
 
-    /// The process and its pipes, for one who hands them on: standard input, output and error.
+    /// Returns the process and its pipes: standard input, output and error.
     pub fn into_parts(self) -> (RunningProcess, Option<Sender>, Receiver, Option<Receiver>) {
         (self.running, self.stdin, self.stdout, self.stderr)
     }
 
-    /// Ends the process, if it still runs, and all that descends from it.
+    /// Kills the process, if it still runs, and its descendants.
     pub async fn end(self) -> ProcessExit {
         let Self { running: RunningProcess { group, mut child, reported }, stdin, stdout, stderr, sandbox } = self;
         let (status, lingering) = match reported.and_then(|reported| reported.status()) {
-            // The sandbox has ended all others, and ends itself.
+            // The sandbox has killed all others, and ends itself.
             Some(status) => {
                 group.kill();
                 (Some(status), None)
             }
             None => {
                 drop(group);
-                // Only now, so that the end of its input is not what ended it.
+                // Only now, so that the process is not ended by a closed input.
                 drop(stdin);
                 match timeout(KILL_TIMEOUT, child.wait()).await {
                     Ok(waited) => (waited.ok(), None),
@@ -121,7 +121,7 @@ impl Process {
     }
 }
 
-/// Writes some of the bytes; waits for ever if there is nowhere to write to.
+/// Writes some of the bytes. Never returns if there is no pipe.
 pub async fn write(stdin: &mut Option<Sender>, bytes: &[u8]) -> io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
@@ -129,7 +129,7 @@ pub async fn write(stdin: &mut Option<Sender>, bytes: &[u8]) -> io::Result<usize
     }
 }
 
-/// Reads some bytes; waits for ever if there is nothing to read from.
+/// Reads some bytes. Never returns if there is no pipe.
 pub async fn read(pipe: &mut Option<Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read_buf(bytes).await,
@@ -137,12 +137,12 @@ pub async fn read(pipe: &mut Option<Receiver>, bytes: &mut Vec<u8>) -> io::Resul
     }
 }
 
-/// The signal that ended a process; none if it ended by itself, and on Windows.
+/// Returns the signal that ended the process; none if it exited, and on Windows.
 pub fn ending_signal(status: ExitStatus) -> Option<i32> {
     signal(status)
 }
 
-/// How a process ended, in words.
+/// Describes the exit of a process for users.
 pub fn describe(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), signal(status))) {
         Some((Some(code), _)) => format!("ended with exit code {code}"),

@@ -1,4 +1,4 @@
-//! One run of a program, from its start to its end.
+//! Runs of a program, from start to end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -11,29 +11,29 @@ use tokio::time::timeout;
 use crate::process::{read, write};
 use crate::{Command, LingeringProcess, OutputBuffer, Process};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct CompletedProcess {
-    /// How it ended, if that is known.
+    /// The exit status, if known.
     pub status: Option<ExitStatus>,
-    /// The process, if it was killed and is still there.
+    /// The process, if it is still there after it was killed.
     pub lingering: Option<LingeringProcess>,
-    /// What it wrote.
+    /// The standard output.
     pub stdout: OutputBuffer,
-    /// What it wrote to standard error.
+    /// The standard error.
     pub stderr: OutputBuffer,
-    /// `true` if it ended by itself, or wrote too much, before its time was up.
+    /// `true` if the program ended, or exceeded an output limit, within the time limit.
     pub in_time: bool,
 }
 
 impl Command {
-    /// Runs the program with this input, for at most so long; it may write so many bytes to each of its outputs.
+    /// Runs the program with this input, a time limit, and a limit in bytes for each output.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     ///
     /// # Cancel safety
-    /// Dropping the future kills the program and all that descends from it.
+    /// Dropping the future kills the program and its descendants.
     pub async fn run(&self, input: &[u8], limit: Duration, max_bytes: usize) -> io::Result<CompletedProcess> {
         let output = || OutputBuffer::new(max_bytes).truncated(self.is_truncated);
         let mut run = RunningCommand { process: self.start()?, stdout: output(), stderr: output() };
@@ -47,19 +47,19 @@ impl Command {
         Ok(CompletedProcess { status: ended.status, lingering: ended.lingering, stdout, stderr, in_time })
     }
 
-    /// Runs the program as [`run`](Self::run) does, and waits for it on this thread: for whoever has no runtime.
+    /// Runs the program as [`run`](Self::run) does, and blocks this thread. For callers without a runtime.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     pub fn run_blocking(&self, input: &[u8], limit: Duration, max_bytes: usize) -> io::Result<CompletedProcess> {
         let run = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let completed = runtime.block_on(self.run(input, limit, max_bytes));
-            // A process that cannot be killed must not hold this up.
+            // A process that cannot be killed must not block this thread.
             runtime.shutdown_background();
             completed
         };
-        // A thread of its own, because a runtime cannot run within another.
+        // A separate thread, because a runtime cannot run within another.
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("program".to_owned()).spawn_scoped(scope, run)?;
             thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that runs the program has panicked")))
@@ -74,7 +74,7 @@ struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Writes the input and takes in what is written, all at once, until the program has ended or written too much.
+    /// Writes the input and reads the outputs concurrently, until the program ends or exceeds a limit.
     async fn exchange(&mut self, mut input: &[u8]) {
         let Self { process, stdout, stderr } = self;
         let mut ended = std::pin::pin!(process.wait());
@@ -82,7 +82,7 @@ impl RunningCommand {
             tokio::select! {
                 () = &mut ended => return,
                 written = write(&mut process.stdin, input) => {
-                    // A program need not read its input: if it does not, there is no more to write.
+                    // The program may close its input early; the rest of the input is dropped.
                     input = &input[written.unwrap_or(input.len())..];
                     if input.is_empty() {
                         process.stdin = None;

@@ -1,3 +1,3 @@
-//! The ways in which a person or the system tells this process to stop.
+//! Requests of the user or the system to stop this process.
 
 pub use crate::system::signals::{Interrupts, Termination};

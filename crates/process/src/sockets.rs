@@ -1,8 +1,8 @@
 //! Sockets between processes of one user on one machine.
 //!
-//! On Unix they are Unix sockets; the system tells whose process is at the other end. Windows has named pipes, whose names everybody can list: the file at the path of
-//! the socket has the name in it, which is a new random one for each listener, and it is gone when the listener's process is. The pipe can be written to by this user
-//! and by administrators; whose process is at the other end is not looked up there.
+//! On Unix they are Unix sockets, and the system identifies the peer. Windows has named pipes, whose names are public: the file at the path of the
+//! socket contains the random name of the pipe, and disappears with the listening process. Only this user and administrators can write to the pipe;
+//! the peer is not identified there.
 
 use std::io;
 use std::path::Path;
@@ -11,23 +11,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::system::sockets as system;
 
-/// Lets processes of the same user connect.
+/// A listener for processes of the same user.
 #[derive(Debug)]
 pub struct Listener(system::Listener);
 
 impl Listener {
-    /// Listens at that path, at which there must be nothing. Needs a tokio runtime.
+    /// Listens at a path, which must not exist. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If it cannot, or there is something.
+    /// If the path exists, or the system call fails.
     pub fn bind(path: &Path) -> io::Result<Self> {
         system::Listener::bind(path).map(Self)
     }
 
-    /// Waits for the next connection.
+    /// Accepts the next connection.
     ///
     /// # Errors
-    /// If it cannot be taken; others may be.
+    /// If this connection fails; the listener stays usable.
     ///
     /// # Cancel safety
     /// Dropping the future loses no connection.
@@ -36,15 +36,15 @@ impl Listener {
     }
 }
 
-/// A connection that somebody has opened.
+/// An accepted connection.
 #[derive(Debug)]
 pub struct Connection(system::AcceptedStream);
 
 impl Connection {
-    /// Both directions, and the id of the process at the other end where the system tells.
+    /// Returns both directions, and the process id of the peer where known.
     ///
     /// # Errors
-    /// If that process is another user's.
+    /// If the peer belongs to another user.
     pub fn into_parts(
         self,
     ) -> io::Result<(impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static, Option<i32>)>
@@ -55,17 +55,17 @@ impl Connection {
     }
 }
 
-/// Connects to the listener at that path, and gives both directions.
+/// Connects to the listener at a path, and returns both directions.
 ///
 /// # Errors
-/// If nobody listens there.
+/// If no process listens there.
 pub async fn connect(
     path: &Path,
 ) -> io::Result<(impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static)> {
     system::connect(path).await
 }
 
-/// `true` if somebody listens at that path.
+/// Returns `true` if a process listens at the path.
 pub fn is_open(path: &Path) -> bool {
     system::is_open(path)
 }

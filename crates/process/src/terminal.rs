@@ -1,4 +1,4 @@
-//! The terminal of this process: the keys that arrive, and what goes past standard output.
+//! The terminal of this process: keyboard input, and output that bypasses standard output.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use crate::system::terminal as system;
 
-/// Waits for input from the keyboard, at most for that long; `true` if there is some.
+/// Waits for keyboard input up to a time limit. Returns `true` if there is input.
 ///
 /// # Errors
-/// If the terminal is gone.
+/// If the terminal is closed.
 pub fn wait_for_input(limit: Duration) -> io::Result<bool> {
     system::wait_for_input(limit)
 }
 
-/// Reads the input that has arrived, as the bytes that a terminal sends for it, and returns their number. The terminal has to be in raw mode.
+/// Reads the available input as terminal bytes, and returns their number. The terminal must be in raw mode.
 ///
 /// # Errors
-/// If the terminal is gone.
+/// If the terminal is closed.
 pub fn read_input(bytes: &mut [u8]) -> io::Result<usize> {
     system::read_input(bytes)
 }
 
-/// Opens the terminal of this process to write to it, wherever standard output leads.
+/// Opens the terminal of this process for writing, even if standard output is redirected.
 ///
 /// # Errors
-/// If there is none.
+/// If this process has no terminal.
 pub fn open() -> io::Result<File> {
     OpenOptions::new().write(true).open(system::PATH)
 }

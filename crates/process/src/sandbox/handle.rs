@@ -1,4 +1,4 @@
-//! A sandbox as those see it who start programs.
+//! The handle of a sandbox, for code that starts programs.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,40 +9,39 @@ use super::system::SandboxPool;
 use super::{PinnedFile, SandboxPolicy};
 use crate::{Command, Process};
 
-/// The sandbox that programs are started in, or none.
+/// The sandbox in which programs are started, or none.
 #[derive(Clone, Default)]
 pub struct Sandbox {
-    /// The launcher: the words to put before a command.
+    /// The words of the launcher, which precede a command.
     words: Arc<[OsString]>,
-    /// Where the policy begins in the words.
+    /// The index at which the policy begins in the words.
     policy_start: usize,
-    /// Those that are made before they are needed; none for a launcher of the caller's own.
+    /// Sandboxes prepared in advance; none for a custom launcher.
     pool: Option<Arc<SandboxPool>>,
 }
 
 impl Sandbox {
-    /// A launcher of the caller's own: the words to put before a command. It has to start a session (`setsid`) and then to run the command or to become it. No words mean
-    /// no sandbox.
+    /// A custom launcher: the words that precede a command. It must start a session (`setsid`) and then run the command. No words mean no sandbox.
     pub fn through(words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self { words: words.into_iter().map(Into::into).collect(), policy_start: 0, pool: None }
     }
 
-    /// A launcher of this program: the words that start it, and then those of a policy.
+    /// A launcher of this program: the words that start it, followed by those of a policy.
     pub(super) fn from_launcher(words: Vec<OsString>, policy_start: usize) -> Self {
         Self { words: words.into(), policy_start, pool: Some(Arc::default()) }
     }
 
-    /// The words to put before a command.
+    /// Returns the words that precede a command.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// `true` if programs are started without a sandbox.
+    /// Returns `true` if there is no sandbox.
     pub fn is_none(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The same sandbox with more pinned files: for programs that differ in nothing else.
+    /// Returns the same sandbox with more pinned files.
     #[must_use]
     pub fn pinning(&self, files: &[PinnedFile]) -> Self {
         let mut words = self.words.to_vec();
@@ -54,7 +53,7 @@ impl Sandbox {
         Self { words: words.into(), policy_start: self.policy_start, pool: self.pool.clone() }
     }
 
-    /// Makes a sandbox for the next program, in the background. Without a tokio runtime, it does nothing.
+    /// Prepares a sandbox for the next program in the background. No effect without a tokio runtime.
     pub fn prepare(&self) {
         let (Some(pool), Ok(runtime)) = (self.pool.clone(), tokio::runtime::Handle::try_current()) else {
             return;
@@ -67,12 +66,12 @@ impl Sandbox {
         });
     }
 
-    /// `true` if a sandbox is ready for the next program.
+    /// Returns `true` if a prepared sandbox is ready.
     pub fn is_ready(&self) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.is_ready(&self.words))
     }
 
-    /// Starts a command in a sandbox that was made before, if there is one.
+    /// Starts a command in a prepared sandbox, if there is one.
     pub(crate) fn start_prepared(&self, command: &Command) -> Option<Process> {
         self.pool.as_ref()?.start(self, command)
     }

@@ -1,4 +1,4 @@
-//! How much a program is confined, and the launcher that does it.
+//! Levels of confinement, and the launchers for them.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 use super::policy::Method;
 use super::{ErrorContext, IMPOSSIBLE, POSSIBLE, Sandbox, SandboxError, SandboxPolicy};
 
-/// How programs are kept from what is protected.
+/// The level of confinement on this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfinementLevel {
-    /// By namespaces: all that a policy says holds, and other processes and terminals are out of reach.
+    /// Namespaces: the whole policy applies, and other processes and terminals are unreachable.
     Namespaces,
-    /// By Landlock: files are protected, and less holds beside that.
+    /// Landlock: files are protected, and little else.
     Landlock {
         /// The reason why there are no namespaces.
         no_namespaces: SandboxError,
     },
-    /// Not at all.
+    /// No confinement.
     None {
         /// The reason why there are no namespaces.
         no_namespaces: SandboxError,
@@ -25,27 +25,27 @@ pub enum ConfinementLevel {
     },
 }
 
-/// A sandbox, and how much it confines.
+/// A sandbox and its level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxChoice {
     /// The sandbox.
     pub sandbox: Sandbox,
-    /// How much it confines.
+    /// The level of the sandbox.
     pub level: ConfinementLevel,
 }
 
 impl SandboxPolicy {
-    /// The sandbox with this policy, in namespaces. `starter` are the words that start this program as a [launcher](super::launch).
+    /// Returns a sandbox with this policy that uses namespaces. `starter` are the words that start this program as a [launcher](super::launch).
     ///
     /// # Errors
-    /// If this system cannot do it, which is tried.
+    /// If a trial fails on this system.
     pub fn namespace_sandbox(&self, starter: &[OsString]) -> Result<Sandbox, SandboxError> {
         self.try_method(starter, Method::Namespaces)
     }
 
-    /// The strongest launcher that works here, which is tried. Whatever its level, it starts programs in a session of their own.
+    /// Returns the strongest sandbox that works in a trial. At every level, programs run in their own session.
     ///
-    /// There is no sandbox if nothing can be started through `starter`, as in a program that is not the launcher.
+    /// The sandbox is empty if `starter` cannot start anything, as in a program that is not the launcher.
     pub fn strongest_sandbox(&self, starter: &[OsString]) -> SandboxChoice {
         let no_namespaces = match self.try_method(starter, Method::Namespaces) {
             Ok(sandbox) => return SandboxChoice { sandbox, level: ConfinementLevel::Namespaces },
@@ -61,7 +61,7 @@ impl SandboxPolicy {
         }
     }
 
-    /// What gives a program a session of its own, and does not confine it; none if nothing can be started through `starter`.
+    /// Returns a launcher that only starts a session; an empty one if `starter` cannot start anything.
     pub fn session_sandbox(starter: &[OsString]) -> Sandbox {
         Self::default().try_method(starter, Method::Session).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl SandboxPolicy {
         starter.iter().cloned().chain(self.arguments(method)).collect()
     }
 
-    /// Starts the launcher without a program, which tries all but that.
+    /// Runs the launcher without a program, as a trial.
     fn try_method(&self, starter: &[OsString], method: Method) -> Result<Sandbox, SandboxError> {
         let words = self.words(starter, method);
         let [program, arguments @ ..] = words.as_slice() else {

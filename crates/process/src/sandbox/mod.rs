@@ -1,8 +1,8 @@
-//! Confinement of programs: what they may read, write and reach.
+//! Sandboxes: limits on the files, network and processes that a program can access.
 //!
-//! A program that hosts hooks starts others through itself, as a launcher. The launcher starts a session of its own, enters namespaces, makes read-only what the
-//! program may not write to, hides what it may not read, gives up every way to undo that, and starts the program. Where there are no namespaces, it uses Landlock.
-//! Tools and hooks know a [`Sandbox`], and nothing else.
+//! A program that hosts hooks starts others through itself, as a launcher. The launcher starts a session, enters namespaces, makes protected files
+//! read-only, hides secret ones, drops the rights to undo that, and starts the program. Without namespaces, it uses Landlock. Tools and hooks only
+//! see a [`Sandbox`].
 
 mod handle;
 mod level;
@@ -29,34 +29,34 @@ use std::process::Command;
 
 use self::policy::Arguments;
 
-/// The exit code when a program cannot be confined; shells use 126 and 127 for one that cannot be started.
+/// The exit code if the sandbox fails; shells use 126 and 127 for a program that cannot be started.
 const SANDBOX_FAILED: u8 = 125;
 
-/// The exit code of a launcher that found other bytes in a [pinned file](SandboxPolicy::pinned). Its standard error then begins with [`PIN_MISMATCH_TEXT`].
+/// The exit code of a launcher that found a changed [pinned file](SandboxPolicy::pinned). Its standard error then begins with [`PIN_MISMATCH_TEXT`].
 pub const PIN_MISMATCH: u8 = 123;
 
-/// What a launcher writes to standard error before it ends with [`PIN_MISMATCH`].
+/// The text that a launcher writes to standard error before it exits with [`PIN_MISMATCH`].
 pub const PIN_MISMATCH_TEXT: &str = "amplifier: a pinned file has changed: ";
 
-/// What a launcher says that was asked whether it can confine. An exit code would not do: whatever is started in its place may end well.
+/// The reply of a launcher that can confine. An exit code would not do: another program in its place may succeed.
 const POSSIBLE: &str = "it can be confined\n";
 
-/// What a launcher says if it cannot begins with this.
+/// The start of the reply of a launcher that cannot confine.
 const IMPOSSIBLE: &str = "amplifier: it cannot be confined: ";
 
-/// Why a program cannot be confined, in words.
+/// The reason why a program cannot be confined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SandboxError(String);
 
 impl SandboxError {
-    /// For this reason.
+    /// An error with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-/// Says what it was that failed.
+/// Adds the failed operation to an error.
 trait ErrorContext<T> {
     fn context(self, what: impl Display) -> Result<T, SandboxError>;
 }
@@ -67,12 +67,12 @@ impl<T, E: Display> ErrorContext<T> for Result<T, E> {
     }
 }
 
-/// Why a launcher did not start its program.
+/// The reason why a launcher did not start its program.
 enum LaunchError {
     Sandbox(SandboxError),
     PinMismatch(PathBuf),
     NotStarted(OsString, io::Error),
-    /// It waited for a program, and nobody is left who could send one.
+    /// The process that prepared the sandbox has ended.
     Unused,
 }
 
@@ -82,16 +82,16 @@ impl From<SandboxError> for LaunchError {
     }
 }
 
-/// Runs the launcher: starts the program that the arguments name, confined by the [`SandboxPolicy`] that they begin with, and returns the code to exit with. If that cannot
-/// be done, it says why on standard error.
+/// Runs the launcher: starts the program that the arguments name, confined by the leading [`SandboxPolicy`], and returns the exit code. On failure,
+/// writes the reason to standard error.
 ///
-/// It has to be called before there are threads: namespaces are entered by a process with one.
+/// Call this before starting threads: only a process with a single thread can enter namespaces.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run(arguments.into_iter()).unwrap_or_else(|error| error.report())
 }
 
 impl LaunchError {
-    /// Says on standard error what it is, and gives the code to exit with.
+    /// Writes the error to standard error, and returns the exit code.
     fn report(self) -> u8 {
         let (code, problem) = match self {
             Self::Sandbox(error) => (SANDBOX_FAILED, format!("{IMPOSSIBLE}{error}")),
@@ -115,7 +115,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     if waits {
         return system::wait(&policy, method);
     }
-    // Without one, it was asked whether all this is possible.
+    // Without a program, the caller only checks that the sandbox works.
     let program = command.next().map(|program| {
         let mut started = Command::new(program);
         started.args(command).envs(temporary(&policy));
@@ -124,12 +124,12 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     system::run(&policy, method, program)
 }
 
-/// The variable that names the temporary folder.
+/// Returns the variable that names the temporary folder.
 fn temporary(policy: &SandboxPolicy) -> Option<(&'static str, &PathBuf)> {
     policy.temporary.as_ref().map(|folder| ("TMPDIR", folder))
 }
 
-/// Becomes the program.
+/// Replaces this process by the program.
 fn replace(mut program: Command) -> Result<u8, LaunchError> {
     let error = crate::system::process::replace(&mut program);
     Err(LaunchError::NotStarted(program.get_program().to_owned(), error))

@@ -1,4 +1,4 @@
-//! Pinned files: their bytes are compared with a hash before a program starts.
+//! Pinned files, whose content is compared with a hash before a program starts.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{ErrorContext, LaunchError, PinnedFile, SandboxError};
 use crate::files::{self, OpenOptionsExt};
 
-/// The checked content of a pinned file.
+/// A pinned file with its checked content.
 pub(super) struct CheckedFile {
     /// The path as it was given.
     pub(super) name: PathBuf,
@@ -19,13 +19,13 @@ pub(super) struct CheckedFile {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads each file once, and compares it with its hash.
+/// Reads each file once, and compares its hash.
 pub(super) fn check(files: &[PinnedFile]) -> Result<Vec<CheckedFile>, LaunchError> {
     files.iter().map(check_file).collect()
 }
 
 fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
-    // A file that is missing now has changed as well.
+    // A missing file has changed as well.
     let (path, opened) = open(&file.path).map_err(|_| LaunchError::PinMismatch(file.path.clone()))?;
     let metadata = opened.metadata().context(format!("`{}`", path.display()))?;
     if !metadata.is_file() {
@@ -39,7 +39,7 @@ fn check_file(file: &PinnedFile) -> Result<CheckedFile, LaunchError> {
     Ok(CheckedFile { name: file.path.clone(), path, mode: files::mode(&metadata), bytes })
 }
 
-/// Without waiting for the other end of a pipe.
+/// Opens the file without blocking on a pipe.
 fn open(path: &Path) -> std::io::Result<(PathBuf, File)> {
     let path = path.canonicalize()?;
     let opened = OpenOptions::new().read(true).no_follow().open(&path)?;

@@ -1,39 +1,38 @@
-//! What a confined program may do, and how that is handed to the launcher.
+//! The policy of a sandbox, and its form as arguments of the launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::SandboxError;
 
-/// What a confined program may do.
+/// The limits on a confined program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// What it cannot change: files, and folders with all that is in them. They have to exist.
+    /// Files and folders that are read-only. They must exist.
     pub read_only: Vec<PathBuf>,
-    /// Files and folders that it cannot read either. They need not exist.
+    /// Files and folders that cannot even be read. They need not exist.
     pub hidden: Vec<PathBuf>,
-    /// If given, it can change nothing but what is in these folders.
+    /// If set, the only writable folders.
     pub writable: Option<Vec<PathBuf>>,
-    /// A folder that is empty for it, which it can write to, and which is gone when it has ended; others see what was there. It is told of
-    /// it as `TMPDIR`.
+    /// A private empty folder that is discarded at the end; other processes see the original. The program gets it as `TMPDIR`.
     pub temporary: Option<PathBuf>,
-    /// `true` if it has a network.
+    /// `true` if the program has network access.
     pub network: bool,
-    /// Files with the content that they must have.
+    /// Files that must have a given content.
     pub pinned: Vec<PinnedFile>,
 }
 
-/// A file and the hash of its content. The launcher reads the file once and compares the hash. With namespaces, the program finds exactly the checked bytes at that
-/// path: in a [read-only](SandboxPolicy::read_only) folder whatever happens to the file, elsewhere until it is deleted or another file is renamed over it.
+/// A file with the hash of its content. The launcher reads the file once and compares the hash. With namespaces, the program sees exactly the checked
+/// bytes at that path: in a [read-only](SandboxPolicy::read_only) folder always, elsewhere until the file is deleted or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
-    /// The path of a regular file, or of a link to one.
+    /// The path of a regular file or of a link to one.
     pub path: PathBuf,
-    /// The SHA-256 of its content.
+    /// The SHA-256 of the content.
     pub sha256: [u8; 32],
 }
 
-/// Everything is allowed.
+/// A policy that allows everything.
 impl Default for SandboxPolicy {
     fn default() -> Self {
         Self {
@@ -47,13 +46,12 @@ impl Default for SandboxPolicy {
     }
 }
 
-/// How the launcher confines a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Method {
     #[default]
     Namespaces,
     Landlock,
-    /// Not at all: the program gets a session of its own.
+    /// No confinement, only a session.
     Session,
 }
 
@@ -69,7 +67,6 @@ const SESSION: &str = "--session";
 pub(super) const WAIT: &str = "--wait";
 pub(super) const END: &str = "--";
 
-/// The arguments of a launcher.
 pub(super) struct Arguments<I> {
     pub(super) policy: SandboxPolicy,
     pub(super) method: Method,
@@ -89,7 +86,6 @@ impl Method {
 }
 
 impl PinnedFile {
-    /// The option and its two values.
     pub(super) fn arguments(&self) -> [OsString; 3] {
         let hash: String = self.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
         [PINNED.into(), hash.into(), self.path.clone().into()]
@@ -97,7 +93,7 @@ impl PinnedFile {
 }
 
 impl SandboxPolicy {
-    /// The policy as arguments, for [`read`](Self::read). Words and not JSON: paths need not be text.
+    /// Returns the policy as arguments for [`read`](Self::read). Words instead of JSON, because paths need not be text.
     pub(super) fn arguments(&self, method: Method) -> Vec<OsString> {
         let paths = |option: &'static str, paths: &[PathBuf]| {
             let words = paths.iter().flat_map(|path| [OsString::from(option), path.into()]);
@@ -119,7 +115,7 @@ impl SandboxPolicy {
         arguments
     }
 
-    /// Reads the policy from arguments; what is left of them is the command.
+    /// Reads the policy from arguments; the rest is the command.
     pub(super) fn read<I: Iterator<Item = OsString>>(mut arguments: I) -> Result<Arguments<I>, SandboxError> {
         let (mut policy, mut method, mut waits) = (Self::default(), Method::default(), false);
         while let Some(option) = arguments.next() {

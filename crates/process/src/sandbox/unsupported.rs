@@ -1,4 +1,4 @@
-//! Sandboxes on systems that have none: nothing is made in advance.
+//! Placeholders for systems without sandboxes.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitStatus};
@@ -23,7 +23,7 @@ impl SandboxPool {
     }
 }
 
-/// Nobody says this here.
+/// No sandbox reports an exit here.
 #[derive(Debug)]
 pub(crate) enum ReportedExit {}
 
@@ -37,13 +37,12 @@ impl ReportedExit {
     }
 }
 
-/// Starts a session.
 pub(super) fn start_session() -> Result<Option<u8>, SandboxError> {
     let started = crate::system::process::start_session();
     started.map(|()| None).map_err(|error| SandboxError(format!("a new session: {error}")))
 }
 
-/// Becomes the program, in a session of its own. What leaves its process group is not ended with it.
+/// Replaces this process by the program, in its own session. Processes that leave its group are not killed with it.
 pub(super) fn run(policy: &SandboxPolicy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
     super::pins::check(&policy.pinned)?;
     if method != Method::Session {

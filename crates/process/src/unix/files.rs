@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::files::{FileId, FileStatus, OpenOptionsExt, SpecialFile, check_name};
 
-/// INVARIANT: every flag is set by one call, because a second one would replace the first.
+/// INVARIANT: all flags are set in one call, because a second one would replace the first.
 const NO_FOLLOW: OFlags = OFlags::NOFOLLOW.union(NO_WAIT);
 const NO_WAIT: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
@@ -106,7 +106,7 @@ fn status(metadata: &Metadata) -> FileStatus {
     }
 }
 
-/// An open folder. What is in it is opened from it and not by a path, and no link is followed: whoever puts a link in the path meanwhile leads nobody elsewhere.
+/// An open folder. Its entries are opened relative to it, and links are not followed, so that a link placed in the path meanwhile has no effect.
 #[derive(Debug)]
 pub struct Directory(File);
 
@@ -116,23 +116,23 @@ impl Directory {
     /// Opens a folder by its path.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, Self::FLAGS, Mode::empty())?.into()))
     }
 
-    /// Opens a folder in it.
+    /// Opens a subfolder.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open_folder(&self, name: &OsStr) -> io::Result<Self> {
         Ok(Self(openat(&self.0, check_name(name)?, Self::FLAGS, Mode::empty())?.into()))
     }
 
-    /// Makes a folder in it, unless there is one.
+    /// Creates a subfolder, unless it exists.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the folder cannot be created.
     pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
         match mkdirat(&self.0, check_name(name)?, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -140,19 +140,19 @@ impl Directory {
         }
     }
 
-    /// Opens a file in it to read it. It may be no regular file; nobody waits for it.
+    /// Opens a file in the folder for reading. The file may be irregular; opening never blocks.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.0, check_name(name)?, flags, Mode::empty())?.into())
     }
 
-    /// Makes a file in it, with these permissions.
+    /// Creates a file in the folder with a mode.
     ///
     /// # Errors
-    /// If it cannot be made, or is there.
+    /// If the file exists or cannot be created.
     #[allow(
         clippy::useless_conversion,
         clippy::unnecessary_fallible_conversions,
@@ -164,18 +164,18 @@ impl Directory {
         Ok(openat(&self.0, check_name(name)?, flags, mode)?.into())
     }
 
-    /// Fails if this user may not make files in it, as far as that can be said without trying.
+    /// Fails if this user cannot create files in the folder, as far as known without an attempt.
     ///
     /// # Errors
-    /// If this user may not.
+    /// If the folder is not writable.
     pub fn check_writable(&self) -> io::Result<()> {
         Ok(accessat(&self.0, ".", Access::WRITE_OK, AtFlags::empty())?)
     }
 
-    /// The permissions of a file in it that this user may write to; none if there is no file.
+    /// Returns the permissions of a writable file in the folder; none if the file is missing.
     ///
     /// # Errors
-    /// If it is no regular file, or may not be written to.
+    /// If the file is not regular, or not writable.
     #[allow(clippy::useless_conversion, reason = "macOS has 16 bits for permissions")]
     pub fn replaceable(&self, name: &OsStr) -> io::Result<Option<Permissions>> {
         let name = check_name(name)?;
@@ -189,31 +189,31 @@ impl Directory {
             rustix::fs::FileType::Directory => return Err(ErrorKind::IsADirectory.into()),
             _ => return Err(io::Error::other("it is not a regular file")),
         }
-        // Replacing asks for the permission to write to the folder alone; a file that may not be written to is to stay as it is.
+        // Replacing requires write permission only for the folder; a read-only file must stay as it is.
         accessat(&self.0, name, Access::WRITE_OK, AtFlags::empty())?;
         Ok(Some(Permissions::from_mode(u32::from(status.st_mode) & 0o7777)))
     }
 
-    /// Gives a file in it another name, also if another file has that.
+    /// Renames a file in the folder, and replaces an existing one.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the system call fails.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.0, check_name(from)?, &self.0, check_name(to)?)?)
     }
 
-    /// Removes a file in it.
+    /// Removes a file in the folder.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the system call fails.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, check_name(name)?, AtFlags::empty())?)
     }
 
-    /// Makes the names in it survive a loss of power.
+    /// Syncs the names in the folder to disk.
     ///
     /// # Errors
-    /// If that cannot be promised.
+    /// If the folder cannot be synced.
     pub fn sync(&self) -> io::Result<()> {
         self.0.sync_all()
     }

@@ -1,4 +1,4 @@
-//! What Unix systems do in their own way.
+//! The implementation for Unix.
 
 pub(crate) mod files;
 pub(crate) mod group;

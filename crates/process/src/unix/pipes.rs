@@ -1,4 +1,4 @@
-//! The pipes between a program and the process that starts it.
+//! Pipes between a program and its parent.
 
 use std::fs::File;
 use std::io;
@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 use rustix::io::retry_on_intr;
 use tokio::net::unix::pipe;
 
-/// The end of a pipe that is written to.
+/// The writing end of a pipe.
 pub type Sender = pipe::Sender;
-/// The end of a pipe that is read from.
+/// The reading end of a pipe.
 pub type Receiver = pipe::Receiver;
 
-/// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
+/// The pipes of a program that is about to start.
 pub(crate) struct Pipes {
-    /// The standard input, output and error of the program.
+    /// The standard streams of the program.
     pub(crate) child_ends: [OwnedFd; 3],
     pub(crate) stdin: Option<pipe::Sender>,
     pub(crate) stdout: pipe::Receiver,
@@ -22,7 +22,7 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Opens them. Without input, the program reads nothing; merged, it writes errors to its output.
+    /// Opens the pipes. Without input, the program reads nothing; if merged, errors go to the output.
     pub(crate) fn open(has_input: bool, is_merged: bool) -> io::Result<Self> {
         let (their_stdin, stdin) = if has_input {
             let (reader, writer) = io::pipe()?;
@@ -46,7 +46,7 @@ fn output() -> io::Result<(pipe::Receiver, OwnedFd)> {
     Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer.into()))
 }
 
-/// Reads what is in a pipe, and does not wait. Not `try_read`: it knows of what was written only after the runtime has looked.
+/// Reads the available content of a pipe without waiting. `try_read` would miss what was written since the last poll of the runtime.
 pub(crate) fn read_now(pipe: &Receiver, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(retry_on_intr(|| rustix::io::read(pipe, &mut *bytes))?)
 }

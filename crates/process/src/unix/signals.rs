@@ -4,20 +4,20 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, each time that it is pressed.
+/// A stream of Ctrl-C presses.
 #[derive(Debug)]
 pub struct Interrupts(Signal);
 
 impl Interrupts {
-    /// Listens from now on: Ctrl-C does not end this process any more. Needs a tokio runtime.
+    /// Starts to listen. Ctrl-C no longer ends this process. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         signal(SignalKind::interrupt()).map(Self)
     }
 
-    /// Returns when Ctrl-C was pressed; none if it cannot be pressed any more.
+    /// Waits for Ctrl-C; none if it can no longer be pressed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -26,7 +26,7 @@ impl Interrupts {
     }
 }
 
-/// The system tells this process to end, or takes its terminal away. On Windows, the end of the session of the user counts as well.
+/// Requests of the system to end: a signal, or the loss of the terminal. On Windows, also the end of the user session.
 #[derive(Debug)]
 pub struct Termination {
     terminate: Signal,
@@ -34,19 +34,19 @@ pub struct Termination {
 }
 
 impl Termination {
-    /// Listens from now on. Needs a tokio runtime.
+    /// Starts to listen. Needs a tokio runtime.
     ///
-    /// On Linux, a process that was started with `nohup` goes on without its terminal. Elsewhere this cannot be told.
+    /// On Linux, a process that was started with `nohup` survives its terminal. Elsewhere this is unknown.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
         Ok(Self { terminate, hangup })
     }
 
-    /// Returns when this process is told to end, or is told again.
+    /// Waits for a request to end.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -64,7 +64,7 @@ impl Termination {
     }
 }
 
-/// `true` if whoever started this process wants it to outlive its terminal.
+/// Returns `true` if the process was started to survive its terminal.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

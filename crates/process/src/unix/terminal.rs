@@ -12,7 +12,7 @@ pub(crate) fn wait_for_input(limit: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut stdin = [PollFd::new(&stdin, PollFlags::IN)];
     match rustix::event::poll(&mut stdin, Some(&Timespec::try_from(limit).map_err(io::Error::other)?)) {
-        // What interrupted it says nothing about what has arrived.
+        // An interruption says nothing about the available input.
         Err(Errno::INTR) => return wait_for_input(Duration::ZERO),
         result => result?,
     };

@@ -14,9 +14,9 @@ use crate::files::{FileId, FileStatus, OpenOptionsExt, SpecialFile, check_name};
 const NO_FOLLOW: u32 = 0x0020_0000;
 /// `FILE_FLAG_BACKUP_SEMANTICS`: opens folders, too.
 const OPEN_FOLDERS: u32 = 0x0200_0000;
-/// `FILE_SHARE_READ | FILE_SHARE_WRITE`: while it is open, nobody removes it or gives it another name.
+/// `FILE_SHARE_READ | FILE_SHARE_WRITE`: while the file is open, it cannot be removed or renamed.
 const SHARE_WITHOUT_DELETE: u32 = 3;
-/// Between 1601, where times of Windows begin, and 1970, in their unit of 100 ns.
+/// The time between 1601, the epoch of Windows, and 1970, in units of 100 ns.
 const EPOCH: i64 = 116_444_736_000_000_000;
 
 impl OpenOptionsExt for OpenOptions {
@@ -68,7 +68,7 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
 }
 
 pub(crate) fn can_write(path: &Path) -> bool {
-    // The rights of this user cannot be told without trying, so nothing counts as safe that is there.
+    // The rights are unknown without an attempt, so every existing file counts as writable.
     path.exists()
 }
 
@@ -106,11 +106,10 @@ pub(crate) fn status_at_link(path: &Path) -> io::Result<FileStatus> {
     status_of(&OpenOptions::new().access_mode(0).custom_flags(OPEN_FOLDERS | NO_FOLLOW).open(path)?)
 }
 
-/// An open folder. While it is open, nobody removes it or gives it another name, so its path leads to it; and no link is followed.
+/// An open folder. While open, it cannot be removed or renamed, so its path stays valid; links are not followed.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// This folder and those above it that were opened.
     opened: Vec<File>,
 }
 
@@ -118,15 +117,15 @@ impl Directory {
     /// Opens a folder by its path.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), opened: vec![open_unlinked(path, OPEN_FOLDERS)?] })
     }
 
-    /// Opens a folder in it.
+    /// Opens a subfolder.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open_folder(&self, name: &OsStr) -> io::Result<Self> {
         let path = self.at(name)?;
         let mut opened = self.opened.iter().map(File::try_clone).collect::<io::Result<Vec<_>>>()?;
@@ -137,10 +136,10 @@ impl Directory {
         Ok(Self { path, opened })
     }
 
-    /// Makes a folder in it, unless there is one.
+    /// Creates a subfolder, unless it exists.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the folder cannot be created.
     pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
         match fs::create_dir(self.at(name)?) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -148,23 +147,23 @@ impl Directory {
         }
     }
 
-    /// Opens a file in it to read it.
+    /// Opens a file in the folder for reading.
     ///
     /// # Errors
-    /// If it cannot be opened, or is a link.
+    /// If the folder or file cannot be opened, or is a link.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         open_unlinked(&self.at(name)?, OPEN_FOLDERS)
     }
 
-    /// Makes a file in it. Permissions are those that the folder passes on.
+    /// Creates a file in the folder, with the inherited permissions.
     ///
     /// # Errors
-    /// If it cannot be made, or is there.
+    /// If the file exists or cannot be created.
     pub fn create_file(&self, name: &OsStr, _mode: u32) -> io::Result<File> {
         OpenOptions::new().write(true).create_new(true).open(self.at(name)?)
     }
 
-    /// Does nothing: whether this user may make files in it can be told only by trying.
+    /// Does nothing: on Windows, only an attempt reveals if the folder is writable.
     ///
     /// # Errors
     /// None.
@@ -172,10 +171,10 @@ impl Directory {
         Ok(())
     }
 
-    /// The permissions of a file in it that may be written to; none if there is no file.
+    /// Returns the permissions of a writable file in the folder; none if the file is missing.
     ///
     /// # Errors
-    /// If it is no regular file, or may not be written to.
+    /// If the file is not regular, or not writable.
     pub fn replaceable(&self, name: &OsStr) -> io::Result<Option<Permissions>> {
         let metadata = match fs::symlink_metadata(self.at(name)?) {
             Ok(metadata) => metadata,
@@ -194,18 +193,18 @@ impl Directory {
         Ok(Some(metadata.permissions()))
     }
 
-    /// Gives a file in it another name, also if another file has that.
+    /// Renames a file in the folder, and replaces an existing one.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the system call fails.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         fs::rename(self.at(from)?, self.at(to)?)
     }
 
-    /// Removes a file in it.
+    /// Removes a file in the folder.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the system call fails.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         fs::remove_file(self.at(name)?)
     }
@@ -223,7 +222,7 @@ impl Directory {
     }
 }
 
-/// Opens what is at a path itself, so that it stays there, and refuses a link.
+/// Opens the file itself, so that it stays at its path, and rejects a link.
 fn open_unlinked(path: &Path, flags: u32) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).share_mode(SHARE_WITHOUT_DELETE).custom_flags(flags | NO_FOLLOW).open(path)?;

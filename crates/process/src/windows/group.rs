@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often it is looked whether a process has ended.
+/// The interval of checks for the end of a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process, with those that it started. When this is dropped, they are killed.
+/// A process with its descendants. Dropping it kills them.
 ///
-/// What the process left behind when it ended by itself is out of reach.
+/// Descendants of a process that has ended are out of reach.
 #[derive(Debug)]
 pub struct ProcessGroup {
     leader: u32,
@@ -20,7 +20,7 @@ pub struct ProcessGroup {
 impl ProcessGroup {
     /// The process and its descendants.
     ///
-    /// INVARIANT: whoever has this holds the process open. Until then, its id cannot become that of another.
+    /// INVARIANT: the owner holds the process open. Until then, its id is not reused.
     pub fn from_leader(id: u32) -> Option<Self> {
         Some(Self { leader: id })
     }
@@ -30,7 +30,7 @@ impl ProcessGroup {
         self
     }
 
-    /// Waits until the process has ended.
+    /// Returns a function that waits until the process has ended.
     pub fn wait_for_leader(&self) -> impl FnOnce() + Send + use<> {
         let leader = self.leader;
         move || {
@@ -40,18 +40,17 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills them.
     pub(crate) fn kill(self) {}
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // It fails if the process has ended.
+        // Fails if the process has ended.
         let _ = system_tool("taskkill.exe").args(["/T", "/F", "/PID", &self.leader.to_string()]).status();
     }
 }
 
-/// Nothing: a program does not end with this process here.
+/// A placeholder: programs do not end with this process here.
 #[derive(Debug)]
 pub(crate) struct GroupWatcher;
 
@@ -61,7 +60,7 @@ impl GroupWatcher {
     }
 }
 
-/// `true` if there is a process with that id, as far as can be told.
+/// Returns `true` if a process with that id seems to run.
 fn is_running(id: u32) -> bool {
     let filter = format!("PID eq {id}");
     let listed =
@@ -69,14 +68,13 @@ fn is_running(id: u32) -> bool {
     listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).contains(&format!("\"{id}\"")))
 }
 
-/// A program of the system, by its path: one of that name may be in the folder that this process is in.
+/// Returns a system program by its path: the current folder may contain one of that name.
 fn system_tool(name: &str) -> Command {
     let mut command = Command::new(system_folder().join("System32").join(name));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-/// The folder of Windows.
 pub(crate) fn system_folder() -> PathBuf {
     std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into()).into()
 }

@@ -1,4 +1,4 @@
-//! What Windows does in its own way.
+//! The implementation for Windows.
 
 pub(crate) mod files;
 pub(crate) mod group;

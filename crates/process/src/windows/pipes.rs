@@ -1,18 +1,18 @@
-//! The pipes between a program and the process that starts it, on Windows.
+//! Pipes between a program and its parent.
 
 use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::windows::io::OwnedHandle;
 use std::process::Stdio;
 
-/// The end of a pipe that is written to.
+/// The writing end of a pipe.
 pub type Sender = tokio::fs::File;
-/// The end of a pipe that is read from.
+/// The reading end of a pipe.
 pub type Receiver = tokio::fs::File;
 
-/// The pipes of a program that is about to start: the ends that it gets, and those that are kept.
+/// The pipes of a program that is about to start.
 pub(crate) struct Pipes {
-    /// The standard input, output and error of the program.
+    /// The standard streams of the program.
     pub(crate) child_ends: [Stdio; 3],
     pub(crate) stdin: Option<Sender>,
     pub(crate) stdout: Receiver,
@@ -20,7 +20,7 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Opens them. Without input, the program reads nothing; merged, it writes errors to its output.
+    /// Opens the pipes. Without input, the program reads nothing; if merged, errors go to the output.
     pub(crate) fn open(has_input: bool, is_merged: bool) -> io::Result<Self> {
         let (their_stdin, stdin) = if has_input {
             let (reader, writer) = io::pipe()?;
@@ -44,7 +44,7 @@ fn receiver(reader: PipeReader) -> Receiver {
     Receiver::from_std(File::from(OwnedHandle::from(reader)))
 }
 
-/// Nothing: a read here would wait, so what was written in the last moment before a program was ended may be missing.
+/// Returns nothing: a read would block here, so the last output of a killed program may be missing.
 pub(crate) fn read_now(_pipe: &Receiver, _bytes: &mut [u8]) -> io::Result<usize> {
     Ok(0)
 }

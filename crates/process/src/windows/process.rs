@@ -9,7 +9,7 @@ use super::group::GroupWatcher;
 /// Does nothing: Windows has no process groups.
 pub(crate) fn set_group(_command: &mut tokio::process::Command, _watcher: Option<&GroupWatcher>) {}
 
-/// None: Windows has no signals.
+/// Returns none: Windows has no signals.
 pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
 }
@@ -18,7 +18,7 @@ pub(crate) fn os_string(bytes: &[u8]) -> Option<OsString> {
     str::from_utf8(bytes).ok().map(Into::into)
 }
 
-/// Fails, so that no launcher works, and sessions say that there is no sandbox.
+/// Fails, so that no launcher works and sessions report that there is no sandbox.
 pub(crate) fn start_session() -> io::Result<()> {
     Err(io::Error::new(ErrorKind::Unsupported, "not available on Windows; sandboxes need Linux"))
 }
@@ -27,7 +27,7 @@ pub(crate) fn replace(_program: &mut Command) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, "Windows cannot replace a process by a program")
 }
 
-/// Does nothing: Windows writes dumps of programs only where the administrator asks for them.
+/// Does nothing: Windows writes dumps only if the administrator asks for them.
 pub(crate) fn forbid_core_dumps() -> io::Result<()> {
     Ok(())
 }

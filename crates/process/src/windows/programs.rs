@@ -8,7 +8,7 @@ pub(crate) const POSIX_SHELL: &str = "sh.exe";
 pub(crate) const FILE_OPENER: &str = "explorer.exe";
 pub(crate) const HOME_VARIABLE: &str = "USERPROFILE";
 pub(crate) const USER_NAME: &[&str] = &["USERNAME"];
-/// What a program needs to run at all. Without `SYSTEMROOT`, most cannot open a connection.
+/// The variables that a program needs. Without `SYSTEMROOT`, most cannot open a connection.
 pub(crate) const BASIC_VARIABLES: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -28,7 +28,7 @@ pub(crate) const BASIC_VARIABLES: &[&str] = &[
 
 pub(crate) fn bash() -> io::Result<OsString> {
     let system = super::group::system_folder();
-    // WSL puts its `bash.exe` into a folder of Windows, or into the one for apps.
+    // WSL installs its `bash.exe` in a Windows folder, or in the one for apps.
     let is_of_wsl = |folder: &Path| {
         let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
         starts_with(folder, &system) || name.is_some_and(|name| name == "windowsapps")
@@ -44,7 +44,7 @@ pub(crate) fn this_program() -> io::Result<OsString> {
     std::env::current_exe().map(Into::into)
 }
 
-/// As [`Path::starts_with`], whatever the case of letters.
+/// As [`Path::starts_with`], ignoring case.
 fn starts_with(path: &Path, folder: &Path) -> bool {
     let lower = |path: &Path| path.to_string_lossy().to_lowercase();
     Path::new(&lower(path)).starts_with(lower(folder))

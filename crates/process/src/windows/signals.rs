@@ -1,4 +1,4 @@
-//! Console events, which Windows has in the place of signals.
+//! Console events, the signals of Windows.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use tokio::signal::windows::{
     CtrlBreak, CtrlC, CtrlClose, CtrlLogoff, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown,
 };
 
-/// Ctrl-C, each time that it is pressed.
+/// A stream of Ctrl-C presses.
 #[derive(Debug)]
 pub struct Interrupts(CtrlC);
 
 impl Interrupts {
-    /// Listens from now on: Ctrl-C does not end this process any more. Needs a tokio runtime.
+    /// Starts to listen. Ctrl-C no longer ends this process. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         ctrl_c().map(Self)
     }
 
-    /// Returns when Ctrl-C was pressed; none if it cannot be pressed any more.
+    /// Waits for Ctrl-C; none if it can no longer be pressed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -28,7 +28,7 @@ impl Interrupts {
     }
 }
 
-/// The system tells this process to end, closes its console, or ends the session of the user; or Ctrl-Break was pressed.
+/// Requests of the system to end: a closed console, the end of the user session, Ctrl-Break.
 #[derive(Debug)]
 pub struct Termination {
     ctrl_break: CtrlBreak,
@@ -38,15 +38,15 @@ pub struct Termination {
 }
 
 impl Termination {
-    /// Listens from now on. Needs a tokio runtime.
+    /// Starts to listen. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { ctrl_break: ctrl_break()?, close: ctrl_close()?, logoff: ctrl_logoff()?, shutdown: ctrl_shutdown()? })
     }
 
-    /// Returns when this process is told to end, or is told again. Windows gives it some seconds then.
+    /// Waits for a request to end. Windows grants some seconds after it.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

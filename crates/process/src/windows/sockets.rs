@@ -1,4 +1,4 @@
-//! Named pipes in the place of sockets.
+//! Named pipes instead of sockets.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,9 +14,9 @@ use crate::files::read_regular_text;
 pub(crate) type AcceptedStream = NamedPipeServer;
 
 const PREFIX: &str = r"\\.\pipe\amplifier-";
-/// The file with the name of a pipe is never larger.
+/// The largest size of the file with the name of a pipe.
 const MAX_NAME_BYTES: u64 = 256;
-/// `ERROR_PIPE_BUSY`: the listener is about to wait for the next connection.
+/// `ERROR_PIPE_BUSY`: the listener has not offered the next connection yet.
 const PIPE_BUSY: i32 = 231;
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const ATTEMPTS: usize = 250;
@@ -31,7 +31,7 @@ const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 pub(crate) struct Listener {
     name: String,
     next: NamedPipeServer,
-    /// The system removes it when it is closed, also if this process is killed. So nobody connects to a pipe of that name that somebody else made later.
+    /// The system removes the file when it is closed, even if this process is killed, so that clients do not connect to a later pipe of that name.
     _file: File,
 }
 
@@ -56,7 +56,7 @@ impl Listener {
     }
 }
 
-/// Nothing: the pipe itself lets nobody else write to it, and whoever does not write is not told anything.
+/// Returns none: only this user can write to the pipe, and clients that do not write receive nothing.
 pub(crate) fn check_peer(_pipe: &AcceptedStream) -> io::Result<Option<i32>> {
     Ok(None)
 }

@@ -1,4 +1,4 @@
-//! The console of Windows, which has events in the place of bytes.
+//! The console of Windows, which has events instead of bytes.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, pol
 
 pub(crate) const PATH: &str = "CONOUT$";
 
-/// What a terminal sends for a key that has no character. Which one it was does not matter, only that it is none.
+/// The bytes for a key without a character; any such key will do.
 const KEY_WITHOUT_CHARACTER: &[u8] = b"\x1b[Z";
 
 pub(crate) fn wait_for_input(limit: Duration) -> io::Result<bool> {

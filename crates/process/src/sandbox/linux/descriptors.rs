@@ -1,4 +1,4 @@
-//! The files that a process has open when it starts.
+//! Open files that a process inherits.
 
 use std::fs;
 use std::io::{IsTerminal, stderr, stdin, stdout};
@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 
 use super::{ErrorContext, SandboxError};
 
-/// Closes all files but standard input, output and error, and refuses those if they are a terminal.
+/// Closes all files but the standard streams, and rejects those if they are terminals.
 ///
-/// A folder that whoever started the agent left open leads around mounts that are made later, and a terminal is one that others write to and read from.
+/// An inherited open folder would lead around later mounts, and other processes write to and read from a terminal.
 pub(super) fn close_inherited() -> Result<(), SandboxError> {
     let listing = fs::read_dir("/proc/self/fd").context("the open files")?;
     let numbers: Vec<i32> = listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
-        // The listing itself is among them, and closed already.
+        // The list includes its own file, which is closed already.
         let _ = nix::unistd::close(number);
     }
     if stdin().is_terminal() || stdout().is_terminal() || stderr().is_terminal() {
@@ -23,14 +23,14 @@ pub(super) fn close_inherited() -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Moves a socket that is standard input to another number, which programs do not inherit, so that standard input can become that of the program.
+/// Moves the socket on standard input to another number, which programs do not inherit, to free standard input for the program.
 pub(super) fn take_stdin() -> Result<OwnedFd, SandboxError> {
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("standard input")?;
     release_standard()?;
     Ok(socket)
 }
 
-/// Keeps no end of the pipes of the program open, so that others see when it closes them.
+/// Closes the pipes of the program in this process, so that others notice when the program closes them.
 pub(super) fn release_standard() -> Result<(), SandboxError> {
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null").context("`/dev/null`")?;
     let released = rustix::stdio::dup2_stdin(&null)

@@ -1,21 +1,21 @@
-//! Devices with which a person types or sees.
+//! Input and display devices of the user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The terminals that others may have open, below `/dev`.
+/// The folder of terminals.
 pub(super) const TERMINALS: &str = "/dev/pts";
 
-/// The device that makes new terminals.
+/// The device that creates terminals.
 pub(super) const NEW_TERMINAL: &str = "/dev/ptmx";
 
-/// How the names of terminals, screens and keyboards begin: whoever opens one can type for the person, or change what they see. Serial ports of other hardware are not
-/// among them, nor is `/dev/tty`: it is the terminal of whoever opens it.
+/// Prefixes of the names of terminals, screens and keyboards, with which a process could type for the user or change the display. Not serial ports of
+/// other hardware, nor `/dev/tty`, which is the terminal of the process itself.
 const NAMES: [&str; 6] = ["console", "hvc", "input", "ttyS", "uinput", "vcs"];
 
-/// The terminals, screens and keyboards that this user can open, but for those in [`TERMINALS`].
+/// Returns the terminals, screens and keyboards that this user can open, except those in [`TERMINALS`].
 pub(super) fn input_devices() -> Vec<PathBuf> {
     let entries = fs::read_dir("/dev").into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_input_device));

@@ -1,4 +1,5 @@
-//! The processes around a program: the launcher waits outside of the namespaces, and the first process inside starts the program and ends with it, which ends all others.
+//! The processes around a program: the launcher waits outside of the namespaces; the first process inside starts the program, and kills all
+//! others when it ends.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::system::group::descendants;
 
-/// Signals that are for the program. Who sends them to the process group reaches it; the launcher waits for what it does.
+/// Signals for the program. They are sent to the process group, so the program gets them; the launcher waits for the effect.
 const FORWARDED_SIGNALS: [NixSignal; 7] = [
     NixSignal::SIGALRM,
     NixSignal::SIGHUP,
@@ -32,10 +33,10 @@ const FORWARDED_SIGNALS: [NixSignal; 7] = [
     NixSignal::SIGUSR2,
 ];
 
-/// Enters namespaces, starts the program there, and returns the code to exit with when it has ended. Without a program, it was asked whether all this is possible.
+/// Enters namespaces, starts the program, and returns its exit code. Without a program, only checks that this works.
 ///
-/// There are three processes. This one stays outside, and ends at once when it is told how the program ended: the second holds the namespaces, which take a while to be
-/// taken down, and the third is the first process inside.
+/// Three processes take part. This one stays outside, and ends as soon as it knows the exit; the second holds the namespaces, whose teardown takes a
+/// while; the third is the first process inside.
 pub(super) fn start_now(policy: &SandboxPolicy, program: Option<Command>) -> Result<u8, LaunchError> {
     block_forwarded_signals()?;
     let mut writer = match fork_with_pipe()? {
@@ -58,7 +59,7 @@ pub(super) fn start_now(policy: &SandboxPolicy, program: Option<Command>) -> Res
     }
 }
 
-/// Enters namespaces, and starts there the program that it is told of over the socket that is its standard input. How the program ended is told over the socket.
+/// Enters namespaces, and starts the program received over the socket on standard input. Reports the exit over the socket.
 pub(super) fn start_on_message(
     policy: &SandboxPolicy,
     receive: impl FnOnce(&OwnedFd) -> Result<Command, LaunchError>,
@@ -73,14 +74,14 @@ pub(super) fn start_on_message(
     report_exit(&socket, copies.check().and_then(|()| run_as_init(program, Some(&socket))))
 }
 
-/// Tells whoever uses a sandbox how its program ended, or that it was not started.
+/// Reports the exit of the program, or the failure to start it, to the user of the sandbox.
 pub(super) fn report_exit(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Result<u8, LaunchError> {
     let how = ended.unwrap_or_else(|error| [EXITED, error.report()]);
     rustix::io::write(socket, &how).context("whoever uses the sandbox is gone")?;
     Ok(0)
 }
 
-/// Runs a program without namespaces, ends all that descends from it when it has ended, and gives how it ended. What it leaves behind becomes the child of this process.
+/// Runs a program without namespaces, kills its descendants when it has ended, and returns its exit. This process adopts the orphans.
 pub(super) fn run_with_descendants(program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
     block_forwarded_signals()?;
     set_child_subreaper(Some(getpid())).context("what the program leaves behind")?;
@@ -93,7 +94,7 @@ pub(super) fn run_with_descendants(program: Command, user: Option<&OwnedFd>) -> 
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => {}
-            // Each that ends may leave children behind.
+            // Each one that ends may leave children behind.
             Ok(None) => {
                 for (descendant, _) in descendants(getpid()) {
                     let _ = kill_process(descendant, Signal::KILL);
@@ -114,24 +115,24 @@ fn block_forwarded_signals() -> Result<(), SandboxError> {
     forwarded_signals().thread_block().context("signals cannot be blocked")
 }
 
-/// Continues in the first process of the process namespace that was entered, which gets none; this process gets the code to exit with.
+/// Continues in the first process of the new process namespace, which gets none; this process gets the exit code.
 fn enter_processes() -> Result<Option<u8>, LaunchError> {
     if let ForkSide::Parent(child, reader) = fork_with_pipe()? {
         namespace::give_up_rights()?;
         descriptors::release_standard()?;
         return Ok(Some(forward_exit(child, reader)?));
     }
-    // The first process of a namespace ignores them anyway, and the program is not to inherit that they are blocked.
+    // The first process of a namespace ignores them anyway, and the program must not inherit the block.
     forwarded_signals().thread_unblock().context("signals cannot be unblocked")?;
     mounts::mount_own_proc()?;
     landlock::scope_sockets();
     namespace::give_up_rights()?;
-    // Nobody inside reads or changes what this process does.
+    // Protects this process from processes inside.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("this process cannot be protected")?;
     Ok(None)
 }
 
-/// Continues in a child, which is killed if this process ends: the child gets none, this process the code to exit with when the child has ended.
+/// Continues in a child, which gets none and is killed when this process ends; this process gets the exit code of the child.
 pub(super) fn fork_and_wait() -> Result<Option<u8>, SandboxError> {
     match fork_with_pipe()? {
         ForkSide::Parent(child, reader) => forward_exit(child, reader).map(Some),
@@ -154,15 +155,15 @@ fn fork_with_pipe() -> Result<ForkSide, SandboxError> {
         Fork::Child => {
             drop(reader);
             set_parent_process_death_signal(Some(Signal::KILL)).context("the end of the launcher")?;
-            // Fails if the launcher had ended before it could have been told of that.
+            // Fails if the launcher ended before the signal was set.
             writer.write_all(&[0]).context("the launcher has ended")?;
             Ok(ForkSide::Child(writer))
         }
     }
 }
 
-/// Runs a program as the first process of the namespaces, ends all others when it has ended, and gives how it ended. The end of this process cannot say it, because no
-/// signal ends the first process of a namespace from inside.
+/// Runs a program as the first process of the namespaces, kills all others when it has ended, and returns its exit. The exit status of this process
+/// cannot carry a signal, because no signal from inside ends the first process of a namespace.
 fn run_as_init(mut program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], LaunchError> {
     let started = program.spawn();
     let started = started.map_err(|error| LaunchError::NotStarted(program.get_program().to_owned(), error))?;
@@ -173,7 +174,7 @@ fn run_as_init(mut program: Command, user: Option<&OwnedFd>) -> Result<[u8; 2], 
     Ok(encode_status(status?))
 }
 
-/// Waits for a child, and for others that have ended meanwhile. If the process that uses the sandbox is gone, nobody needs the child any more.
+/// Waits for a child, and reaps others meanwhile. Fails if the user of the sandbox has ended.
 fn wait_for(child: Pid, user: Option<&OwnedFd>) -> Result<WaitStatus, LaunchError> {
     let ending = user.and_then(|user| Some((user, pidfd_open(child, PidfdFlags::empty()).ok()?)));
     let options = if ending.is_some() { WaitOptions::NOHANG } else { WaitOptions::empty() };
@@ -181,7 +182,7 @@ fn wait_for(child: Pid, user: Option<&OwnedFd>) -> Result<WaitStatus, LaunchErro
         match (wait(options), &ending) {
             (Ok(Some((ended, status))), _) if ended == child => return Ok(status),
             (Ok(None), Some((user, end))) => {
-                // Others that end in between are waited for a little later.
+                // Other children are reaped a little later.
                 let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
                 let mut polled = [PollFd::new(end, PollFlags::IN), PollFd::new(user, PollFlags::empty())];
                 let _ = poll(&mut polled, Some(&patience));
@@ -202,14 +203,14 @@ fn encode_status(status: WaitStatus) -> [u8; 2] {
     }
 }
 
-/// Ends as a program did: gives the code to exit with, or ends by the same signal.
+/// Mirrors the exit of the program: returns its exit code, or ends by the same signal.
 pub(super) fn exit_as(how: u8, value: u8) -> u8 {
     if how == KILLED { exit_by_signal(value.into()) } else { value }
 }
 
-/// Ends all other processes of the namespace, so that none is left when the launcher says that the program has ended.
+/// Kills all other processes of the namespace, so that none is left when the exit is reported.
 fn kill_all_others() {
-    // Fails if there are none.
+    // Fails if there are no other processes.
     let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
     while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
 }
@@ -218,7 +219,7 @@ fn exit_code(status: WaitStatus) -> u8 {
     status.exit_status().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Waits for the end of the program, and ends as it did: gives the code to exit with, or ends by the same signal. If nothing is told of a program, the child's end counts.
+/// Waits for the reported exit of the program, and mirrors it. Without a report, mirrors the exit of the child.
 fn forward_exit(child: Pid, mut reader: PipeReader) -> Result<u8, SandboxError> {
     let mut reported = [0; 3];
     match reader.read_exact(&mut reported) {
@@ -226,7 +227,7 @@ fn forward_exit(child: Pid, mut reader: PipeReader) -> Result<u8, SandboxError> 
             let [_, how, value] = reported;
             Ok(exit_as(how, value))
         }
-        // All that could write to it have ended, or never will.
+        // All possible writers have ended.
         Err(_) => {
             let waited = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is gone")?;
             let (_, status) = waited.ok_or_else(|| SandboxError::new("the program is gone"))?;
@@ -235,11 +236,11 @@ fn forward_exit(child: Pid, mut reader: PipeReader) -> Result<u8, SandboxError> 
     }
 }
 
-/// Ends this process by a signal. Gives the code that shells use if it has another effect here.
+/// Ends this process by a signal. Returns the exit code of shells if the signal does not end it.
 fn exit_by_signal(signal: i32) -> u8 {
     let _ = SigSet::all().thread_unblock();
     if let Some(named) = Signal::from_named_raw(signal) {
-        // The second time, because the standard library handles some of them once.
+        // Twice, because the standard library handles some signals once.
         for _ in 0..2 {
             let _ = kill_process(getpid(), named);
         }

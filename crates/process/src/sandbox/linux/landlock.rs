@@ -1,7 +1,7 @@
-//! Landlock: a process gives up rights to files, for itself and all that it begins. It needs no namespaces.
+//! Landlock: a process gives up file rights for itself and its children. It needs no namespaces.
 //!
-//! Its rules only allow, and hold for all that is below a folder. So each folder above a protected one gets no rule of its own, but each of its entries does: what is protected can be
-//! left out, but nothing new can be made directly in those folders.
+//! Rules only allow, and cover everything below a folder. So a folder above a protected one gets no rule, but each of its entries does: protected
+//! entries can be left out, but no new entries can be created directly in those folders.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,12 +20,12 @@ use super::locations::PolicyTarget;
 use super::mounts::MountTable;
 use super::{ErrorContext, SandboxError, SandboxPolicy, namespace};
 
-/// The first version with which a protected file cannot be truncated.
+/// The first version that protects files from truncation.
 const REQUIRED_ABI: ABI = ABI::V3;
 
 const UNAVAILABLE: &str = "this system has no Landlock, or one that is too old";
 
-/// Confines this process, and all that it begins.
+/// Confines this process and its future children.
 pub(super) fn enter(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     if policy.writable.is_some() || policy.temporary.is_some() || !policy.network {
         let text = "Landlock can neither cut off the network nor make all but some folders read-only";
@@ -45,14 +45,14 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     builder.ruleset.restrict_self().map(drop).context(UNAVAILABLE)
 }
 
-/// Cuts off the sockets without a file that others listen on, where the system can do that.
+/// Blocks abstract sockets of other processes, where supported.
 pub(super) fn scope_sockets() {
     let ruleset = Ruleset::default().scope(Scope::AbstractUnixSocket).and_then(Ruleset::create);
-    // It is not part of what a policy asks for.
+    // The policy does not require this.
     let _ = ruleset.and_then(RulesetCreated::restrict_self);
 }
 
-/// All rights are to be allowed, and other processes are out of reach where the system can do that.
+/// Creates a ruleset for all rights, which also isolates other processes where supported.
 fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -63,7 +63,6 @@ fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
         .create()
 }
 
-/// Paths, and the files that they lead to.
 struct PathSet {
     paths: Vec<PathBuf>,
     files: HashSet<(u64, u64)>,
@@ -81,7 +80,6 @@ impl PathSet {
     }
 }
 
-/// What is allowed.
 struct RuleBuilder {
     ruleset: RulesetCreated,
     read_only: PathSet,
@@ -89,7 +87,7 @@ struct RuleBuilder {
 }
 
 impl RuleBuilder {
-    /// Allows what may be done with a file or folder, and all that is below it. Links lead to what has rules of its own.
+    /// Adds rules for a file or folder and everything below. Link targets have rules of their own.
     fn walk(&mut self, file: OwnedFd, path: &Path, is_protected: bool) -> Result<(), SandboxError> {
         let what = || format!("`{}`", path.display());
         let found = fstat(&file).context(what())?;
@@ -103,13 +101,13 @@ impl RuleBuilder {
             is_folder && (self.hidden.has_paths_below(path) || self.read_only.has_paths_below(path) && !is_protected);
         let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
         let access: BitFlags<AccessFs> = match (is_above, is_protected) {
-            // Its entries are no secret.
+            // The names of its entries are not secret.
             (true, _) => AccessFs::ReadDir.into(),
             (false, true) => reading,
             (false, false) => AccessFs::from_all(REQUIRED_ABI) | AccessFs::IoctlDev,
         };
         if is_above {
-            // A folder that this user cannot list is left out with all that is in it.
+            // A folder that cannot be listed is left out with its content.
             if let Ok(listed) = open(&file, OsStr::new("."), OFlags::RDONLY) {
                 for entry in Dir::new(listed).context(what())? {
                     let entry = entry.context(what())?;
@@ -117,7 +115,7 @@ impl RuleBuilder {
                     if name == "." || name == ".." {
                         continue;
                     }
-                    // What was removed meanwhile needs no rule.
+                    // An entry removed meanwhile needs no rule.
                     if let Ok(child) = open(&file, name, OFlags::PATH) {
                         self.walk(child, &path.join(name), is_protected)?;
                     }
@@ -129,7 +127,7 @@ impl RuleBuilder {
     }
 }
 
-/// Opens an entry of a folder, but not what a link leads to.
+/// Opens an entry of a folder without following links.
 fn open(folder: impl std::os::fd::AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, SandboxError> {
     let opened = openat(folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     opened.context(format!("`{}`", name.display()))

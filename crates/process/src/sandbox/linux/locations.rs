@@ -1,4 +1,4 @@
-//! Where the files of a policy are found: the same file may be seen at several places, through several mounts of its file system.
+//! The paths of the files of a policy: a file may be visible at several, through several mounts of its file system.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,23 +11,22 @@ use rustix::process::geteuid;
 use super::mounts::{Mount, MountTable, is_read_only};
 use super::{ErrorContext, SandboxError};
 
-/// The device and inode of a file: which one it is, whatever its path.
+/// The device and inode, which identify a file.
 pub(super) type Identity = (u64, u64);
 
 /// A file or folder of a policy.
 pub(super) struct PolicyTarget {
-    /// The path without links.
     pub(super) path: PathBuf,
     identity: Identity,
 }
 
 impl PolicyTarget {
-    /// The targets at these paths.
+    /// Finds the targets at these paths.
     pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Self>, SandboxError> {
         paths.iter().map(|path| Self::at(path).context(format!("`{}`", path.display()))).collect()
     }
 
-    /// The targets at those of the paths where there is something.
+    /// Finds the targets at the existing paths.
     pub(super) fn find_existing(paths: &[PathBuf]) -> Vec<Self> {
         paths.iter().filter_map(|path| Self::at(path).ok()).collect()
     }
@@ -38,10 +37,10 @@ impl PolicyTarget {
         Ok(Self { path, identity })
     }
 
-    /// Fails if the target can be written to at one of its places.
+    /// Fails if the target is writable at one of its paths.
     pub(super) fn check_read_only(&self, table: &MountTable) -> Result<(), SandboxError> {
         for path in table.visible_paths(&self.path) {
-            // Something else may be mounted at other places. What is in a hidden folder is not there at all.
+            // Another file may be mounted there. Content of a hidden folder is not visible at all.
             let is_meant = path == self.path || self.is_at(&path);
             if is_meant && !matches!(is_read_only(&path), Ok(true) | Err(Errno::NOENT)) {
                 let path = path.display();
@@ -51,7 +50,7 @@ impl PolicyTarget {
         Ok(())
     }
 
-    /// Fails if the target is still found at one of its places.
+    /// Fails if the target is visible at one of its paths.
     pub(super) fn check_hidden(&self, table: &MountTable) -> Result<(), SandboxError> {
         match table.visible_paths(&self.path).iter().find(|path| self.is_at(path)) {
             Some(path) => Err(SandboxError(format!("`{}` can still be read, though it was hidden", path.display()))),
@@ -64,11 +63,11 @@ impl PolicyTarget {
     }
 }
 
-/// `true` if there is something at a path that this user finds, or would find after opening a folder of their own to themselves.
+/// Returns `true` if this user can reach a path, or could after changing the permissions of its own folders.
 fn can_be_reached(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // The first folder that can be looked at is the one that keeps the rest from being looked at.
+            // The first accessible folder is the one that blocks access to the rest.
             let closed = path.ancestors().skip(1).find_map(|folder| fs::metadata(folder).ok());
             closed.is_some_and(|folder| folder.uid() == geteuid().as_raw())
         }
@@ -81,11 +80,11 @@ pub(super) fn identity(path: &Path) -> std::io::Result<Identity> {
 }
 
 impl MountTable {
-    /// All places where a file or folder is seen, or a part of the folder: the path itself first.
+    /// Returns all paths at which a file or folder, or a part of the folder, is visible. The path itself is the first.
     pub(super) fn visible_paths(&self, path: &Path) -> Vec<PathBuf> {
         let mut places = vec![path.to_owned()];
         let mut looked_at = 0;
-        // The folders that an overlay is made of may be seen at several places in turn.
+        // The layers of an overlay may be visible at several paths in turn.
         while let Some(place) = places.get(looked_at).cloned() {
             looked_at += 1;
             for other in self.same_file_system(&place).into_iter().chain(self.through_overlays(&place)) {
@@ -97,10 +96,10 @@ impl MountTable {
         places
     }
 
-    /// The mount that a path is on.
+    /// Returns the mount of a path.
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let above = self.0.iter().filter(|mount| path.starts_with(&mount.point));
-        // Of several in one place, the last is the one that is seen.
+        // The last mount at a path is the visible one.
         above.max_by_key(|mount| mount.point.as_os_str().len())
     }
 
@@ -128,12 +127,12 @@ impl MountTable {
 }
 
 impl Mount {
-    /// Where a path that is seen through this mount lies on the file system.
+    /// Converts a path below this mount to a location on the file system.
     fn location(&self, path: &Path) -> Option<PathBuf> {
         Some(join(&self.root, path.strip_prefix(&self.point).ok()?))
     }
 
-    /// Where a location, or a part of it, is seen through this mount.
+    /// Returns the path of a location, or of a part of it, below this mount.
     fn visible_path(&self, location: &Path) -> Option<PathBuf> {
         match location.strip_prefix(&self.root) {
             Ok(inside) => Some(join(&self.point, inside)),
@@ -142,7 +141,7 @@ impl Mount {
     }
 }
 
-/// Joins paths, without a slash at the end if there is nothing to join.
+/// Joins paths, without a trailing slash for an empty one.
 fn join(folder: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
 }

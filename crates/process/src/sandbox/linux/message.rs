@@ -1,7 +1,7 @@
-//! What a waiting sandbox and the process that uses it say to each other, over a socket.
+//! The protocol between a prepared sandbox and the process that uses it, over a socket.
 //!
-//! The sandbox says [`READY`]. It gets a message that names a program, with the three pipes that the program is to have. Then it says how the program ended: [`EXITED`] or
-//! [`KILLED`], and a number.
+//! The sandbox sends [`READY`], receives a message with a program and its three pipes, and finally sends the exit: [`EXITED`] or [`KILLED`], and a
+//! number.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -19,17 +19,17 @@ use rustix::net::{
 
 use super::{ErrorContext, SandboxError};
 
-/// The longest message. More need not fit into a socket.
+/// The longest message, which is sure to fit into a socket.
 const MAX_MESSAGE_BYTES: usize = 60 * 1024;
 
-/// What a sandbox says when it has done all but start a program.
+/// The sandbox is ready to start a program.
 pub(super) const READY: u8 = b'+';
 
-/// How a program ended.
+/// The kind of exit.
 pub(super) const EXITED: u8 = 0;
 pub(super) const KILLED: u8 = 1;
 
-/// Writes the message for a command: its length, and fields that end with a zero byte. None if it is too long, or has a zero byte in it.
+/// Encodes a command: the length, and zero-terminated fields. None if the command is too long or contains a zero byte.
 pub(super) fn encode(command: &crate::Command) -> Option<Vec<u8>> {
     let folder = command.folder.clone().or_else(|| std::env::current_dir().ok())?;
     let mut fields: Vec<OsString> = vec![folder.into(), command.program.clone()];
@@ -51,10 +51,10 @@ pub(super) fn encode(command: &crate::Command) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Sends a message with the standard input, output and error of the program. It does not wait.
+/// Sends a message with the standard streams of the program, without waiting.
 ///
 /// # Errors
-/// If it does not go out as a whole.
+/// If the message is not sent completely.
 pub(super) fn send(socket: impl AsFd, message: &[u8], pipes: [BorrowedFd<'_>; 3]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -64,8 +64,7 @@ pub(super) fn send(socket: impl AsFd, message: &[u8], pipes: [BorrowedFd<'_>; 3]
     if sent == message.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
 }
 
-/// Waits for the message, makes its pipes the standard input, output and error of this process, goes to the folder that it names, and gives the program. None if
-/// whoever made the sandbox is gone.
+/// Receives the message, installs its pipes as standard streams, enters its folder, and returns the program. None if the sender has ended.
 pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, SandboxError> {
     let invalid = || SandboxError::new("the message with the command is incomplete");
     let Some((message, pipes)) = read(socket).context("the message with the command")? else { return Ok(None) };
@@ -86,13 +85,13 @@ pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, SandboxError
     let folder = Path::new(OsStr::from_bytes(folder));
     std::env::set_current_dir(folder).context(format!("the folder `{}`", folder.display()))?;
     let path = variables.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| *value);
-    // With its path, so that the standard library need not fork to look for it.
+    // An absolute path, so that the standard library need not fork for the lookup.
     let mut command = Command::new(find_program(program, path).unwrap_or_else(|| program.into()));
     command.arg0(program).args(arguments).env_clear().envs(variables);
     Ok(Some(command))
 }
 
-/// Where a program is found that is named without its path.
+/// Finds a program by name in `path`.
 fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;
@@ -102,7 +101,7 @@ fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     std::env::split_paths(path?).map(|folder| folder.join(program)).find(is_executable)
 }
 
-/// Reads a message, without its length and the last zero byte, and the pipes that come with it; none at the end.
+/// Reads a message, without its length and the last zero byte, and its pipes; none at the end.
 fn read(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let (mut message, mut pipes) = (Vec::new(), Vec::new());
     let mut buffer = [0; 16 * 1024];

@@ -1,4 +1,4 @@
-//! Sandboxes on Linux: namespaces, or else Landlock.
+//! Sandboxes on Linux, with namespaces or Landlock.
 
 mod descriptors;
 mod devices;
@@ -24,7 +24,7 @@ pub(crate) use pool::ReportedExit;
 pub(super) use pool::SandboxPool;
 pub(super) use session::start as start_session;
 
-/// Runs a program in a sandbox, and gives the code to exit with. Without a program, it was asked whether all this is possible.
+/// Runs a program in a sandbox, and returns its exit code. Without a program, only checks that this works.
 pub(super) fn run(policy: &SandboxPolicy, method: Method, program: Option<Command>) -> Result<u8, LaunchError> {
     if method != Method::Session {
         descriptors::close_inherited()?;
@@ -38,7 +38,7 @@ pub(super) fn run(policy: &SandboxPolicy, method: Method, program: Option<Comman
     Ok(init::exit_as(how, value))
 }
 
-/// Does all but start a program, and waits for a [message](message) that names one.
+/// Prepares a sandbox, and waits for a [message](message) with a program.
 pub(super) fn wait(policy: &SandboxPolicy, method: Method) -> Result<u8, LaunchError> {
     if method != Method::Session {
         descriptors::close_inherited()?;
@@ -60,7 +60,6 @@ pub(super) fn wait(policy: &SandboxPolicy, method: Method) -> Result<u8, LaunchE
     )
 }
 
-/// Confines this process without namespaces.
 fn enter_weaker(policy: &SandboxPolicy, method: Method) -> Result<(), LaunchError> {
     pins::check(&policy.pinned)?;
     if method == Method::Landlock {

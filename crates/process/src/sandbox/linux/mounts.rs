@@ -12,27 +12,26 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 use super::devices::{NEW_TERMINAL, TERMINALS};
 use super::{ErrorContext, SandboxError};
 
-/// Options that a remount has to repeat: it may not take them away.
+/// Options that a remount must repeat, because it may not remove them.
 const LOCKED_OPTIONS: [(&str, MountFlags); 3] =
     [("nosuid", MountFlags::NOSUID), ("nodev", MountFlags::NODEV), ("noexec", MountFlags::NOEXEC)];
 
-/// A folder or a file of a file system, at a place where it is seen.
+/// A mounted folder or file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mount {
-    /// The numbers of the file system.
+    /// The device numbers.
     pub(super) device: String,
-    /// Which part of the file system it is.
+    /// The mounted part of the file system.
     pub(super) root: PathBuf,
-    /// Where it is seen.
+    /// The mount point.
     pub(super) point: PathBuf,
     locked: MountFlags,
-    /// The type of the file system.
     pub(super) kind: String,
-    /// The folders that an overlay is made of.
+    /// The layers of an overlay.
     pub(super) layers: Vec<PathBuf>,
 }
 
-/// The mounts of this process, in the order in which they were made.
+/// The mounts of this process, in creation order.
 pub(super) struct MountTable(pub(super) Vec<Mount>);
 
 impl MountTable {
@@ -44,14 +43,14 @@ impl MountTable {
         Self(list.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
     }
 
-    /// Makes read-only what is mounted in places that are meant. Of several mounts in one place, the last is the one that is seen.
+    /// Makes the selected mount points read-only. The last mount at a path is the visible one.
     pub(super) fn make_read_only(&self, is_selected: impl Fn(&Path) -> bool) -> Result<(), SandboxError> {
         let seen: BTreeMap<&Path, MountFlags> =
             self.0.iter().map(|mount| (mount.point.as_path(), mount.locked)).collect();
         for (point, locked) in seen.into_iter().filter(|(point, _)| is_selected(point)) {
             let remounted = mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | locked, "");
             let Err(error) = remounted else { continue };
-            // What lies below another mount cannot be remounted, nor be written to. What counts is what is found at the path.
+            // A mount below another cannot be remounted, and is not reachable. Only the visible one at the path counts.
             if is_read_only(point) == Ok(false) {
                 return Err(SandboxError(format!("`{}` cannot be made read-only: {error}", point.display())));
             }
@@ -60,12 +59,12 @@ impl MountTable {
     }
 }
 
-/// `true` if a path is on a read-only mount.
+/// Returns `true` if a path is on a read-only mount.
 pub(super) fn is_read_only(path: &Path) -> rustix::io::Result<bool> {
     Ok(statvfs(path)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// Puts a device in the place of a file, where devices cannot be opened; and nothing at all in the place of a folder.
+/// Mounts an inaccessible device over a file, and an empty folder over a folder.
 pub(super) fn hide(path: &Path) -> rustix::io::Result<()> {
     let locked = LOCKED_OPTIONS.iter().map(|(_, flag)| *flag).collect::<MountFlags>();
     if path.is_dir() {
@@ -75,13 +74,13 @@ pub(super) fn hide(path: &Path) -> rustix::io::Result<()> {
     mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | locked, "")
 }
 
-/// Puts an empty folder in the place of one, of a bounded size: it is memory.
+/// Mounts an empty folder of limited size, because it is in memory.
 pub(super) fn mount_empty(folder: &Path) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", folder, "tmpfs", flags, c"mode=0700,size=256m")
 }
 
-/// Gives this process terminals of its own: it sees none that exist, and others do not see those that it makes.
+/// Mounts private terminals: this process sees no others, and others do not see them.
 pub(super) fn mount_own_terminals() -> Result<(), SandboxError> {
     if !Path::new(TERMINALS).is_dir() {
         return Ok(());
@@ -89,20 +88,20 @@ pub(super) fn mount_own_terminals() -> Result<(), SandboxError> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let mounted = mount("devpts", TERMINALS, "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620");
     mounted.context("terminals of its own cannot be mounted")?;
-    // As a link it already leads to the new one.
+    // As a link it already leads to the new mount.
     if !Path::new(NEW_TERMINAL).is_symlink() && Path::new(NEW_TERMINAL).exists() {
         mount_bind("/dev/pts/ptmx", NEW_TERMINAL).context(format!("`{NEW_TERMINAL}` cannot be mounted"))?;
     }
     Ok(())
 }
 
-/// Shows the processes of this process' namespace, and no others.
+/// Mounts a `/proc` for the process namespace of this process.
 pub(super) fn mount_own_proc() -> Result<(), SandboxError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).context("a `/proc` of its own cannot be mounted")
 }
 
-/// The fields are: numbers of the mount and its parent, device, root, point, options, any number of others, `-`, type, source, options of the file system.
+/// Parses a line with the fields: mount id, parent id, device, root, point, options, optional fields, `-`, type, source, options of the file system.
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8_lossy(fields.next()?).into_owned();
@@ -117,7 +116,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     Some(Mount { device, root: unescape(root), point: unescape(point), locked, kind, layers })
 }
 
-/// The folders that the options of an overlay name.
+/// Returns the layers that the options of an overlay name.
 fn layers(options: &[u8]) -> Vec<PathBuf> {
     let options = options.split(|byte| *byte == b',');
     let folders = options.filter_map(|option| {
@@ -129,7 +128,7 @@ fn layers(options: &[u8]) -> Vec<PathBuf> {
     folders.map(unescape).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// Spaces and the like are written as three octal digits behind a backslash.
+/// Decodes octal escapes such as `\040`.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

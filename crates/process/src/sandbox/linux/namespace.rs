@@ -1,9 +1,9 @@
-//! Namespaces: a process enters its own, makes files read-only there, and cannot get out again.
+//! Namespaces: a process enters its own, makes files read-only there, and cannot leave them.
 //!
-//! INVARIANT: no path of a protected file leads around its read-only mount. Each place where a file is seen through another mount of its file system is protected as
-//! well. Each folder above it that could be renamed is a mount point of its own, and mount points cannot be renamed or removed; the current folder is entered anew, since
-//! it was opened before there were mounts, and no other open folder is inherited. Nor can the mounts be undone: the process has no capabilities left and gets none
-//! back, in namespaces that it makes itself they are locked, and processes outside are out of reach: it cannot name them.
+//! INVARIANT: no path of a protected file leads around its read-only mount. Other mounts that show the file are protected as well. Every renameable
+//! folder above it is a mount point, and mount points cannot be renamed or removed; the current folder is entered again, since it was opened before
+//! the mounts, and no other open folder is inherited. The mounts cannot be undone: the process has no capabilities and gets none back, they are
+//! locked in namespaces that it creates, and outside processes are unreachable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,8 +21,8 @@ use super::mounts::{self, MountTable};
 use super::views::{self, PinnedCopies};
 use super::{ErrorContext, LaunchError, SandboxError, SandboxPolicy, pins};
 
-/// Confines this process, and all that it begins, but for its process namespace: its next child is the first process there. Returns the copies of pinned files that the
-/// program finds.
+/// Confines this process and its future children. The process namespace starts with the next child. Returns the copies of pinned files that the
+/// program will see.
 pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError> {
     let folder = std::env::current_dir().context("the current folder")?;
     let mut pinned = pins::check(&policy.pinned)?;
@@ -32,12 +32,12 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError>
     let read_only = visible_paths(&protected, &before);
     let writable = policy.writable.as_deref().map(PolicyTarget::find).transpose()?;
     let writable = writable.map(|writable| visible_paths(&writable, &before));
-    // Asked with the rights that the process still has.
+    // Checked with the rights that the process still has.
     let (held, devices) = (renameable(&read_only), input_devices());
     isolate(policy.network)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .context("mounts cannot be changed here")?;
-    // A set of paths is sorted, so that folders come before what is in them.
+    // A sorted set, so that folders precede their content.
     let points: BTreeSet<&PathBuf> = held.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
     for point in points {
         mount_bind_recursive(point, point).context(format!("`{}` cannot be mounted", point.display()))?;
@@ -51,7 +51,7 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError>
     for place in &hidden_places {
         mounts::hide(place).context(format!("`{}` cannot be hidden", place.display()))?;
     }
-    // The program finds nothing there.
+    // The program sees nothing there.
     let is_gone = |path: &Path| within(path, &hidden_places) || within(path, policy.temporary.as_slice());
     pinned.retain(|file| !is_gone(&file.path) && !is_gone(&file.name));
     let copies = views::install_copies(&pinned, |folder| within(folder, &read_only))?;
@@ -69,12 +69,12 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError>
     Ok(copies)
 }
 
-/// All places where the targets are seen.
+/// Returns all paths at which the targets are visible.
 fn visible_paths(targets: &[PolicyTarget], table: &MountTable) -> Vec<PathBuf> {
     targets.iter().flat_map(|target| table.visible_paths(&target.path)).collect()
 }
 
-/// The paths without those that are in others: what is in a hidden folder cannot be hidden once more.
+/// Returns the paths without those inside others: content of a hidden folder cannot be hidden again.
 fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut sorted: Vec<PathBuf> = paths.collect();
     sorted.sort();
@@ -82,7 +82,7 @@ fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     sorted
 }
 
-/// Mounts at unusual places that show the processes, terminals or devices of the system.
+/// Returns mounts at unusual paths that show processes, terminals or devices of the system.
 fn foreign_devices(table: &MountTable) -> Vec<PathBuf> {
     let usual = |kind: &str| match kind {
         "proc" => Some("/proc"),
@@ -94,7 +94,6 @@ fn foreign_devices(table: &MountTable) -> Vec<PathBuf> {
     table.0.iter().filter(is_foreign).map(|mount| mount.point.clone()).filter(|point| point.exists()).collect()
 }
 
-/// Enters new namespaces, as the same user.
 fn isolate(network: bool) -> Result<(), SandboxError> {
     let (user, group) = (geteuid(), getegid());
     let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
@@ -104,13 +103,13 @@ fn isolate(network: bool) -> Result<(), SandboxError> {
     let write = |file: &str, text: String| {
         fs::write(file, text).context(format!("this system allows no user namespaces: `{file}`"))
     };
-    // Without this, an ordinary user may not name its group.
+    // Required before an ordinary user can map its group.
     write("/proc/self/setgroups", "deny".to_owned())?;
     write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
     write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))
 }
 
-/// Gives up what the namespaces gave. Nothing that is started from now on has more rights, be it of root or `setuid`, or leaves its memory behind as a file.
+/// Drops the capabilities of the namespaces. Programs started from now on gain no rights, even if `setuid`, and write no core dumps.
 pub(super) fn give_up_rights() -> Result<(), SandboxError> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).context("core dumps")?;
     set_no_new_privs(true).context("rights cannot be given up")?;
@@ -119,13 +118,13 @@ pub(super) fn give_up_rights() -> Result<(), SandboxError> {
     set_capabilities(None, none).context("rights cannot be given up")
 }
 
-/// The folders above these paths that could be renamed, and others put in their places.
+/// Returns the parent folders that could be renamed and replaced.
 fn renameable(paths: &[PathBuf]) -> Vec<PathBuf> {
     let above: BTreeSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     above.into_iter().filter(|folder| folder.parent().is_some_and(is_changeable)).map(Path::to_owned).collect()
 }
 
-/// `true` if this user can change what is in a folder. Its owner can: if need be, by permitting it first.
+/// Returns `true` if this user can change the content of a folder. Its owner can always gain the permission.
 fn is_changeable(folder: &Path) -> bool {
     let owns = fs::metadata(folder).is_ok_and(|folder| folder.uid() == geteuid().as_raw());
     owns || access(folder, Access::WRITE_OK).is_ok()

@@ -1,9 +1,9 @@
-//! Sandboxes that are made before they are needed.
+//! Sandboxes that are prepared in advance.
 //!
-//! To make a sandbox takes several times as long as to start a program. So the next one is made when a program has ended, while nobody waits for it: a launcher that has
-//! done all but start a program, and waits for a [message](super::message) that names it. Each is used once.
+//! Creating a sandbox takes several times as long as starting a program. So the next one is created when a program has ended: a launcher that waits
+//! for a [message](super::message) with its program. Each is used once.
 //!
-//! INVARIANT: a waiting sandbox protects what a new one would protect. It is used only if the mounts and the files of its policy are the same as when it was made.
+//! INVARIANT: a prepared sandbox protects the same as a new one. It is used only if the mounts and the files of its policy are unchanged.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,23 +26,21 @@ use super::{Sandbox, SandboxPolicy, message};
 use crate::system::pipes::Pipes;
 use crate::{Environment, Process, ProcessGroup};
 
-/// How many sandboxes wait at most. They differ in the files that are pinned.
+/// The largest number of prepared sandboxes. They differ in their pinned files.
 const MAX_SANDBOXES: usize = 8;
 
-/// After how long another takes the place of one that nobody used.
+/// The age after which an unused sandbox may be replaced.
 const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
-/// The sandboxes that wait. Those with the same launcher share them.
+/// The prepared sandboxes, shared by all users of a launcher.
 #[derive(Default)]
 pub(in crate::sandbox) struct SandboxPool(Mutex<Vec<PreparedSandbox>>);
 
-/// A sandbox that waits for its program.
 struct PreparedSandbox {
     words: Arc<[OsString]>,
     policy: SandboxPolicy,
     snapshot: Option<Snapshot>,
     since: Instant,
-    /// The runtime that its pipes belong to.
     runtime: Id,
     // INVARIANT: dropped before `child`, as in `Process`.
     group: IdleGroup,
@@ -55,16 +53,16 @@ impl SandboxPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a sandbox, unless there is one with these words.
+    /// Prepares a sandbox, unless there is one with these words.
     pub(in crate::sandbox) fn fill(&self, words: &Arc<[OsString]>, policy: SandboxPolicy) {
         let unused = {
             let mut list = self.lock();
-            // One whose files changed while it was made has ended.
+            // A sandbox ends if its files change while it is created.
             list.retain(|prepared| prepared.peek() != Some(0));
             if list.iter().any(|prepared| prepared.words == *words) {
                 return;
             }
-            // Those that are used often come and go. If there are more of them than places, most of them would be made in vain.
+            // Frequently used sandboxes are replaced anyway. If all entries are recent, a further one would push out another before its use.
             let oldest = (list.len() >= MAX_SANDBOXES)
                 .then(|| list.iter().position(|prepared| prepared.since.elapsed() > REPLACE_AFTER));
             match oldest {
@@ -74,17 +72,17 @@ impl SandboxPool {
             }
         };
         drop(unused);
-        // Nothing is lost if this fails: the program is started without it, and the reason is told then.
+        // If this fails, the program starts without the pool, and reports the reason.
         let Ok(prepared) = PreparedSandbox::start(words.clone(), policy) else { return };
         self.lock().push(prepared);
     }
 
-    /// `true` if a sandbox with these words has done all but start a program.
+    /// Returns `true` if a sandbox with these words is ready.
     pub(in crate::sandbox) fn is_ready(&self, words: &[OsString]) -> bool {
         self.lock().iter().any(|prepared| prepared.words[..] == *words && prepared.peek() == Some(1))
     }
 
-    /// Starts a command in a sandbox that waits, if there is one that fits.
+    /// Starts a command in a prepared sandbox, if one fits.
     pub(in crate::sandbox) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
         let prepared = {
             let mut list = self.lock();
@@ -127,14 +125,14 @@ impl PreparedSandbox {
         })
     }
 
-    /// How many bytes there are to read from the sandbox, of one: 1 if it is ready, 0 if it has ended, none if it is being made.
+    /// Returns the number of readable bytes, at most one: 1 if ready, 0 if ended, none if still in preparation.
     fn peek(&self) -> Option<usize> {
         let mut byte = [0];
         let read = rustix::net::recv(&self.socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         read.ok().map(|(_, length)| length)
     }
 
-    /// Tells the sandbox which program to start.
+    /// Sends the program to the sandbox.
     ///
     /// # Errors
     /// If the sandbox is not ready, or the message does not fit into the socket. Nothing was started then.
@@ -154,8 +152,7 @@ impl PreparedSandbox {
     }
 }
 
-/// The processes of a sandbox without a program. Nothing else descends from them, so they are killed at once when this is dropped: whoever ends must not be held up, nor
-/// leave them stopped half-way.
+/// The processes of a sandbox without a program. They have no other descendants, so dropping kills them at once, without stopping them first.
 struct IdleGroup(Option<ProcessGroup>);
 
 impl Drop for IdleGroup {
@@ -166,7 +163,7 @@ impl Drop for IdleGroup {
     }
 }
 
-/// How a program in a sandbox ended, as the sandbox says. It says so before its own processes have ended, which takes a while.
+/// The exit of a program as its sandbox reports it, before the processes of the sandbox have ended.
 #[derive(Debug)]
 pub(crate) struct ReportedExit {
     socket: tokio::net::UnixStream,
@@ -174,7 +171,7 @@ pub(crate) struct ReportedExit {
 }
 
 impl ReportedExit {
-    /// Waits until the sandbox says how the program ended; none if it cannot say that.
+    /// Waits for the report; none if the sandbox ends without one.
     pub(crate) async fn wait(&self) -> Option<ExitStatus> {
         if let Some(status) = self.status.get() {
             return Some(*status);
@@ -190,7 +187,7 @@ impl ReportedExit {
         }
     }
 
-    /// What was said so far.
+    /// Returns the reported exit, if any.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         let mut kind = [0; 2];
         match self.status.get() {
@@ -206,16 +203,16 @@ impl ReportedExit {
     }
 }
 
-/// What a sandbox was made for: if nothing of this has changed, a new one would protect the same.
+/// The state for which a sandbox was created. If it is unchanged, a new one would protect the same.
 #[derive(PartialEq)]
 struct Snapshot {
     mounts: Vec<u8>,
     files: Vec<Option<FileIdentity>>,
-    /// When folders of which the program has a private view were last changed.
+    /// The modification times of folders of which the program has a private view.
     views: Vec<(i64, i64)>,
 }
 
-/// Which file there is at a path: a new file may get the number of a deleted one, but not its time.
+/// The identity of the file at a path. A new file may reuse an inode, but not the creation time.
 #[derive(PartialEq)]
 struct FileIdentity {
     device: u64,

@@ -1,10 +1,11 @@
-//! A session of its own: a process in it has no controlling terminal, and cannot get that of its parent back.
+//! Sessions: a process in its own session has no controlling terminal, and cannot regain that of its parent.
 
 use crate::system::process::start_session;
 
 use super::{ErrorContext, SandboxError};
 
-/// Starts a session. If this process leads a process group, which cannot start one, a child does: then this returns in both, with a code to exit with in the parent once the child has ended.
+/// Starts a session. A group leader cannot start one, so a child does: then this returns in both processes, with the exit code of the child in the
+/// parent.
 pub(in crate::sandbox) fn start() -> Result<Option<u8>, SandboxError> {
     if start_session().is_ok() {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! Copies of pinned files, at the paths where the program finds them.
+//! Copies of pinned files at their paths.
 //!
-//! INVARIANT: in a protected folder, no copy is a mount point. The kernel removes a mount, in every namespace, when another file is renamed over its mount point or when that
-//! is deleted. So the program gets a private view of the whole folder, and of the protected folders above it: a file system in memory with the copies, and with all other
-//! entries mounted on empty files and folders of its own, which nobody outside can replace. A folder that the program can write to gets no view, because the view would
-//! swallow new files. Its copies are mounted on the files.
+//! INVARIANT: in a protected folder, no copy is a mount point. The kernel removes a mount in every namespace when its mount point is deleted or
+//! replaced. So the program gets a private view of the whole folder and of the protected folders above: a file system in memory with the copies, and
+//! with all other entries mounted on placeholders that no outside process can replace. A writable folder gets no view, because the view would swallow
+//! new files; its copies are mounted on the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,22 +22,21 @@ use super::mounts::is_read_only;
 use super::pins::CheckedFile;
 use super::{ErrorContext, LaunchError, SandboxError};
 
-/// Folders that exist nearly everywhere, one of which is used for a moment.
+/// Folders that exist on nearly all systems, one of which is used temporarily.
 const SCRATCH_FOLDERS: [&str; 5] = [TERMINALS, "/dev/shm", "/tmp", "/run", "/mnt"];
 
-/// The most entries of a folder that gets a view: each of them is a mount.
+/// The largest number of entries in a view: each one is a mount.
 const MAX_ENTRIES: usize = 2_000;
 
 const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// The copies of pinned files, as they have to be when the program starts.
+/// The copies of pinned files, to be checked before the program starts.
 pub(super) struct PinnedCopies {
-    /// The paths of the pinned files.
     copies: BTreeMap<PathBuf, Identity>,
 }
 
 impl PinnedCopies {
-    /// Fails if there is something else at one of the paths, whether it is absolute or relative to the current folder.
+    /// Fails if one of the paths leads to another file, as an absolute path or relative to the current folder.
     pub(super) fn check(&self) -> Result<(), LaunchError> {
         self.check_in(&std::env::current_dir().context("the current folder")?)
     }
@@ -54,14 +53,14 @@ impl PinnedCopies {
     }
 }
 
-/// Puts copies of files in their places.
+/// Installs the copies at their paths.
 pub(super) fn install_copies(
     files: &[CheckedFile],
     is_protected: impl Fn(&Path) -> bool,
 ) -> Result<PinnedCopies, LaunchError> {
     let mut by_path: BTreeMap<&Path, &CheckedFile> = BTreeMap::new();
     for file in files {
-        // One file may have several names, but not several contents.
+        // A file may have several names, but only one content.
         if by_path.insert(&file.path, file).is_some_and(|other| other.bytes != file.bytes) {
             return Err(LaunchError::PinMismatch(file.name.clone()));
         }
@@ -74,11 +73,11 @@ pub(super) fn install_copies(
         let folders = path.ancestors().skip(1).take_while(|folder| folder.parent().is_some() && is_protected(folder));
         folders.map(Path::to_owned).collect::<Vec<_>>()
     };
-    // The name may be a link to the path. It is kept as well.
+    // The name may be a link, which is protected as well.
     let folders: BTreeSet<PathBuf> =
         files.iter().flat_map(|file| [&file.path, &file.name]).flat_map(|path| protected_above(path)).collect();
     let mut copies = BTreeMap::new();
-    // What is in a folder comes before it, so that its view shows the views of other folders.
+    // Inner folders first, so that the view of a folder shows their views.
     for folder in folders.iter().rev() {
         let Some(entries) = entries(folder).map_err(|error| view_error(error, folder))? else { continue };
         let inside: Vec<&CheckedFile> =
@@ -94,7 +93,7 @@ pub(super) fn install_copies(
     Ok(PinnedCopies { copies })
 }
 
-/// Reads which entries a folder has, unless there are too many.
+/// Returns the entries of a folder, unless there are too many.
 fn entries(folder: &Path) -> io::Result<Option<Vec<(OsString, FileType)>>> {
     let entries = fs::read_dir(folder)?.take(MAX_ENTRIES + 1);
     let entries = entries.map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))));
@@ -102,7 +101,7 @@ fn entries(folder: &Path) -> io::Result<Option<Vec<(OsString, FileType)>>> {
     Ok(Some(entries).filter(|entries| entries.len() <= MAX_ENTRIES))
 }
 
-/// Shows a folder as it is now, with copies in place of some of its files.
+/// Mounts a view of a folder with its current entries and the copies of some files.
 fn show_view(
     folder: &Path,
     files: &[&CheckedFile],
@@ -138,13 +137,13 @@ fn show_entry(entry: &Path, kind: FileType, shown: &Path) -> Result<(), LaunchEr
         File::create_new(shown).and_then(|_| Ok(mount_bind_recursive(entry, shown)?))
     };
     match made {
-        // The folder may have been replaced by one that is not protected.
+        // The folder may have been replaced by an unprotected one.
         Ok(()) if !kind.is_symlink() && is_read_only(shown) == Ok(false) => {
             Err(LaunchError::PinMismatch(entry.to_owned()))
         }
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // It was deleted. A link has not been made then.
+            // The entry was deleted. A link was not created then.
             let removed = if kind.is_dir() { fs::remove_dir(shown) } else { fs::remove_file(shown) };
             removed.or_else(|error| if kind.is_symlink() { Ok(()) } else { Err(view_error(error, entry)) })
         }
@@ -152,7 +151,7 @@ fn show_entry(entry: &Path, kind: FileType, shown: &Path) -> Result<(), LaunchEr
     }
 }
 
-/// Mounts the copy of a file on the file. It is seen until another file is renamed over that one.
+/// Mounts the copy on the file, where it stays until another file is renamed over that path.
 fn mount_copy(file: &CheckedFile, scratch: &Path) -> Result<Identity, LaunchError> {
     let failed = |error| view_error(error, &file.path);
     mount_memory(scratch)?;
@@ -160,7 +159,7 @@ fn mount_copy(file: &CheckedFile, scratch: &Path) -> Result<Identity, LaunchErro
     let identity = write_copy(file, &copy)?;
     mount_bind(&copy, &file.path).map_err(|error| failed(error.into()))?;
     make_read_only(&file.path).map_err(failed)?;
-    // The copy stays where it was mounted.
+    // The copy stays mounted.
     unmount(scratch, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
     Ok(identity)
 }
@@ -180,14 +179,14 @@ fn make_read_only(point: &Path) -> io::Result<()> {
     Ok(mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | FLAGS, "")?)
 }
 
-/// A folder that can be used for a moment: none of the files is in it.
+/// Returns a folder for temporary use that contains none of the files.
 fn scratch(files: &[CheckedFile]) -> Result<&'static Path, SandboxError> {
     let is_free = |folder: &&Path| folder.is_dir() && files.iter().all(|file| !file.path.starts_with(folder));
     let scratch = SCRATCH_FOLDERS.iter().map(Path::new).find(is_free);
     scratch.ok_or_else(|| SandboxError("there is no folder for copies of pinned files".to_owned()))
 }
 
-/// The reason why something in a folder cannot be shown: as a rule, that it was replaced at this moment.
+/// Converts an error: usually, the file was replaced at this moment.
 fn view_error(error: io::Error, path: &Path) -> LaunchError {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => {
