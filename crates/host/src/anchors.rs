@@ -1,4 +1,4 @@
-//! Second places for the checkpoints of the audit log, as they are configured.
+//! Anchors of the audit log, from configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::environment::Environment;
 use crate::error::{Error, ErrorContext, Result, bail};
 
-/// A second place.
+/// A second location for checkpoints.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(
     untagged,
@@ -24,26 +24,26 @@ use crate::error::{Error, ErrorContext, Result, bail};
 pub enum AnchorConfig {
     /// A file.
     File(PathBuf),
-    /// A program that is given each checkpoint.
+    /// A program that receives each checkpoint.
     Command {
-        /// The program, and what it is called with.
+        /// The program and its arguments.
         command: Vec<String>,
     },
-    /// A server that each is posted to.
+    /// A server to which each checkpoint is posted.
     Http {
-        /// Where.
+        /// The URL.
         http: String,
-        /// What else is said; `${NAME}` stands for a variable of the environment.
+        /// The headers; `${NAME}` stands for an environment variable.
         #[serde(default)]
         headers: BTreeMap<String, String>,
     },
 }
 
 impl AnchorConfig {
-    /// The same with paths that begin at that folder, if they are not whole.
+    /// Resolves relative paths against a folder.
     ///
     /// # Errors
-    /// If nothing can be kept there.
+    /// If the anchor is invalid.
     pub(crate) fn resolve_paths(self, folder: &Path) -> Result<Self> {
         Ok(match self {
             Self::File(file) if file.as_os_str().is_empty() => bail!("an anchor names no file"),
@@ -51,7 +51,7 @@ impl AnchorConfig {
             Self::Command { mut command } => {
                 let program = command.first_mut().filter(|program| !program.is_empty());
                 let program = program.context("the `command` of an anchor names no program")?;
-                // A name alone is looked for where programs are.
+                // A plain name is searched in `PATH`.
                 if program.contains('/') {
                     *program = folder.join(&*program).to_string_lossy().into_owned();
                 }
@@ -64,10 +64,10 @@ impl AnchorConfig {
         })
     }
 
-    /// Looks whether checkpoints could be kept there, without keeping one. A server is not asked.
+    /// Checks that the anchor is usable, without storing a checkpoint. Servers are not contacted.
     ///
     /// # Errors
-    /// What is in the way.
+    /// The reason why the anchor is unusable.
     pub fn check(&self, environment: &Environment) -> Result<()> {
         match self {
             Self::File(file) => check_file(file),
@@ -76,7 +76,7 @@ impl AnchorConfig {
         }
     }
 
-    /// The file that decides what is kept there: the one that it is kept in, or the program.
+    /// Returns the file to protect: the one with the checkpoints, or the program.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(file) => Some(file),
@@ -87,10 +87,10 @@ impl AnchorConfig {
         }
     }
 
-    /// Lets a log keep its checkpoints there, too.
+    /// Adds the anchor to the options of a log.
     ///
     /// # Errors
-    /// If a header needs a variable that is not set, or cannot be sent.
+    /// If a header is invalid or needs a missing variable.
     pub fn add_to(&self, log: LogOptions) -> Result<LogOptions> {
         Ok(match self {
             Self::File(file) => log.anchor(FileAnchor::new(file)),
@@ -110,7 +110,7 @@ impl AnchorConfig {
 fn check_file(file: &Path) -> Result<()> {
     match OpenOptions::new().read(true).append(true).open(file) {
         Ok(_) => Ok(()),
-        // The first checkpoint makes it, with its folders. An empty one would be taken for one that was emptied.
+        // The first checkpoint creates the file and its folders. An empty file would look as if it had been emptied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = file.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
             let folder = folder.context("it has no folder")?;
@@ -134,7 +134,7 @@ fn check_program(program: &str, environment: &Environment) -> Result<()> {
     Ok(())
 }
 
-/// The server, if it can be posted to: whoever configures it is told at once, not when the first checkpoint comes.
+/// Fails for an invalid server at configuration time, not at the first checkpoint.
 fn check_anchor(anchor: HttpAnchor) -> Result<HttpAnchor> {
     match anchor.fault() {
         Some(fault) => bail!("the `http` of an anchor: {fault}"),
@@ -147,7 +147,7 @@ fn program(command: &[String]) -> CommandAnchor {
     CommandAnchor::new(program, args)
 }
 
-/// The files among them: what is kept elsewhere has to be fetched from there to be compared with the log.
+/// Returns the anchors that are files. The others must be fetched to compare them with the log.
 pub fn files(anchors: &[AnchorConfig]) -> Vec<PathBuf> {
     anchors
         .iter()
@@ -155,7 +155,7 @@ pub fn files(anchors: &[AnchorConfig]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Without secrets, which arguments, addresses and headers may be.
+/// Omits arguments, addresses and headers, which may be secrets.
 impl fmt::Display for AnchorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
 
-/// Sends each approval request to two systems at once. The first answer counts. For more than two, one of them is a fan-out, too.
+/// Sends each approval request to two systems at once; the first answer counts. Nest fan-outs for more systems.
 #[derive(Clone, Debug)]
 pub struct ApprovalFanOut<A, B> {
     first: A,
@@ -12,7 +12,7 @@ pub struct ApprovalFanOut<A, B> {
 }
 
 impl<A, B> ApprovalFanOut<A, B> {
-    /// Sends requests to both. The first one is told of answers of the second.
+    /// A fan-out to two systems. The first one is notified of answers of the second.
     pub fn new(first: A, second: B) -> Self {
         Self { first, second }
     }
@@ -25,7 +25,7 @@ impl<A: ApprovalSystem, B: ApprovalSystem> ApprovalSystem for ApprovalFanOut<A, 
         let elsewhere = async {
             match self.second.request_approval(request.clone()).await {
                 Ok(answer) => answer,
-                // The first system may still answer. When the request is closed, it sees that for itself.
+                // The first system may still answer, and sees for itself when the request closes.
                 Err(_) => std::future::pending().await,
             }
         };

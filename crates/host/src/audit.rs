@@ -1,4 +1,4 @@
-//! The audit log of sessions, with its anchors.
+//! The audit log with its anchors.
 
 use amplifier_audit::{AnchorState, Log};
 use amplifier_core::Level;
@@ -11,17 +11,17 @@ use crate::notices::Notices;
 /// Opens the audit log, which all sessions share.
 ///
 /// # Errors
-/// If it cannot be written to.
+/// If the log cannot be written.
 pub fn open_log(config: &Config, home: &Home) -> Result<Log> {
     let options = Log::at(home.audit_folder(), home.audit_key()).durability(config.audit);
     let options = config.anchors.iter().try_fold(options, |options, anchor| anchor.add_to(options))?;
     options.open().with_context(|| format!("the audit log `{}`", home.audit_folder().display()))
 }
 
-/// Closes the audit log. A notice names every anchor that lacks the newest checkpoint: that does not undo what was done.
+/// Closes the audit log. A notice names every anchor without the newest checkpoint; this is not an error.
 ///
 /// # Errors
-/// If something could not be kept.
+/// If records could not be written.
 pub fn close_log(log: Log, notices: &Notices) -> Result<()> {
     let closed = log.clone();
     log.close().context("the audit log")?;

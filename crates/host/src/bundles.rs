@@ -1,4 +1,4 @@
-//! The bundles of a session: which there are, and whether the project's may be used.
+//! The bundles of a session, and the trust in the bundle of a project.
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +16,22 @@ use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 
-/// Where a project has its bundle.
+/// The path of the bundle in a project.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
-/// Hooks that are there without a bundle: none of a bundle can pass for them.
+/// Names of built-in hooks, which hooks of a bundle cannot take.
 const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
 
-/// The bundle that a program names, as all that a session has. A hook with the name of one that is there without a bundle is renamed, so that no approval rule
-/// for the one answers for the other.
+/// A stack with one bundle. A hook with the name of a built-in one is renamed, so that no approval rule applies to the wrong hook.
 pub fn alone(bundle: Loaded) -> Levels {
     Levels::new([(BundleLevel::Named, bundle)], &RESERVED_HOOKS)
 }
 
-/// The bundles that there are.
+/// The bundles of a session.
 #[derive(Debug, Default)]
 pub struct Bundles {
     user: Option<Loaded>,
     named: Option<Loaded>,
-    /// That of the project, if it has one.
+    /// The bundle of the project.
     pub project: Option<Project>,
 }
 
@@ -41,27 +40,27 @@ pub struct Bundles {
 pub struct Project {
     /// The file.
     pub file: PathBuf,
-    /// Whether it may be used.
+    /// The trust state.
     pub state: ProjectTrust,
 }
 
-/// Whether the bundle of a project may be used.
+/// Trust state of a project's bundle.
 #[derive(Debug)]
 pub enum ProjectTrust {
-    /// The person has trusted it as it is.
+    /// The user trusts this version.
     Trusted(Loaded, Pinned),
-    /// The person has not trusted it, or not as it is.
+    /// The user does not trust this version.
     Untrusted(Loaded, Pinned, Verdict),
-    /// It cannot be trusted: this is why.
+    /// The bundle cannot be trusted, for this reason.
     Unusable(String),
 }
 
 impl Bundles {
-    /// Finds the bundles of a session: that of the user, that of the project, and the one that is configured. A file that is several of these
-    /// counts once: named, it needs no trust.
+    /// Finds the bundles of the user, of the project and of the configuration. A file with several roles is used once; a configured file needs no
+    /// trust.
     ///
     /// # Errors
-    /// If a bundle of the person cannot be read, or there is a mistake in it.
+    /// If a bundle of the user is invalid or unreadable.
     pub fn find(config: &Config, home: &Home) -> Result<Self, BundleError> {
         let user = Some(home.user_bundle()).filter(|file| exists(file));
         let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !is_same_file(user, named)));
@@ -73,12 +72,12 @@ impl Bundles {
         Ok(Self { user: load(user)?, named: load(named)?, project })
     }
 
-    /// `true` if the user has a bundle.
+    /// Returns `true` if the user has a bundle.
     pub(crate) fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// Returns the project's bundle, if it may be used.
+    /// Returns the project's bundle, if trusted.
     pub(crate) fn trusted_project(&self) -> Option<(PathBuf, Loaded, Pinned)> {
         let Project { file, state: ProjectTrust::Trusted(bundle, pinned) } = self.project.as_ref()? else {
             return None;
@@ -86,7 +85,7 @@ impl Bundles {
         Some((file.clone(), bundle.clone(), pinned.clone()))
     }
 
-    /// Those that may be used, as one.
+    /// Returns the usable bundles as one stack.
     pub fn levels(&self) -> Levels {
         let project = self.project.as_ref().and_then(|project| match &project.state {
             ProjectTrust::Trusted(bundle, _) => Some(bundle),
@@ -102,7 +101,7 @@ impl Bundles {
 }
 
 impl Project {
-    /// Looks at the bundle of a project. Nothing of it runs.
+    /// Reads the bundle of a project. Nothing in it runs.
     pub fn find(file: PathBuf, store: &TrustStore) -> Self {
         let state = Self::state(&file, store).unwrap_or_else(|problem| ProjectTrust::Unusable(reasons(&problem)));
         Self { file, state }
@@ -117,13 +116,13 @@ impl Project {
         })
     }
 
-    /// What the person is told if it is not used; nothing if it is.
+    /// Returns a warning if the bundle is not used.
     pub fn warning(&self) -> Option<String> {
         let file = self.file.display();
         Some(format!("none of the hooks of this project run, because its bundle `{file}` {}", self.reason()?))
     }
 
-    /// Why it cannot be used, where its file is named already; nothing if it can.
+    /// Returns the reason if the bundle is not used, for messages that name the file.
     pub(crate) fn problem(&self) -> Option<String> {
         Some(format!("it {}", self.reason()?))
     }
@@ -141,7 +140,7 @@ impl Project {
         Some(format!("{why}; to look at it and trust it: amplifier hooks trust"))
     }
 
-    /// Whether it is trusted, in a word or two.
+    /// Returns the trust state in a few words.
     pub fn trust(&self) -> &'static str {
         match &self.state {
             ProjectTrust::Trusted(..) => "trusted",
@@ -152,45 +151,45 @@ impl Project {
     }
 }
 
-/// Registers the hooks of all levels, and gives what they find around them.
+/// Registers the hooks of all bundles, and returns their environment.
 ///
 /// # Errors
-/// If there is a mistake in one of the bundles.
+/// If a bundle is invalid.
 pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
     let host = host_of(config, home, levels.bundles().map(|(_, bundle)| bundle))?;
     levels.register(hooks, &host)?;
     Ok(host)
 }
 
-/// Registers the hooks of all levels to be listed. They must hear no event, since their programs would run without a sandbox: finding one takes longer than all the
-/// rest.
+/// Registers the hooks of all bundles for listing. They must not get events, because their programs would run without a sandbox, which is too slow to
+/// find for a list.
 ///
 /// # Errors
-/// If there is a mistake in one of the bundles.
+/// If a bundle is invalid.
 pub fn register_for_listing(levels: &Levels, config: &Config, hooks: &HookRegistry) -> Result<()> {
     let host = Host::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
     levels.register(hooks, &host)?;
     Ok(())
 }
 
-/// Registers the hooks of one bundle alone.
+/// Registers the hooks of a single bundle.
 ///
 /// # Errors
-/// If there is a mistake in it.
+/// If the bundle is invalid.
 pub fn register_alone(bundle: &Loaded, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
     let host = host_of(config, home, [bundle])?;
     bundle.register(hooks, &host)?;
     Ok(host)
 }
 
-/// Names the hooks that follow bundles, for whoever lists hooks: they are part of every session, and do nothing outside of one.
+/// Registers placeholders for the hooks that reload bundles, for listings: they are part of every session, and do nothing outside of one.
 pub fn name_follower(hooks: &HookRegistry) {
     for event in followed_events() {
         hooks.hook(event).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
     }
 }
 
-/// What hooks of bundles find around them outside of a session.
+/// Builds the environment of hooks outside of a session.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
@@ -202,12 +201,12 @@ fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &
     host(&config.workspace, protection, sandbox)
 }
 
-/// What hooks of bundles find around them. Their programs run in the sandbox of the agent's commands.
+/// Builds the environment of hooks. Their programs run in the sandbox for commands.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
 pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
-    // Without a sandbox, nothing is protected from commands, and the session says so.
+    // Without a sandbox, no path is protected from commands, and the session says so.
     let folders: Vec<PathBuf> = match active.level.is_sandbox() {
         true => protection.folders().map(Path::to_owned).collect(),
         false => Vec::new(),
@@ -215,7 +214,7 @@ pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox)
     Ok(unpinned_host(workspace, protection, active)?.protected(folders))
 }
 
-/// The same where hooks run their files as they are: for programs that run no commands, or want none confined.
+/// Builds the environment of hooks that run their files unpinned: for programs that run no commands, or confine none.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
@@ -228,12 +227,12 @@ fn scope(workspace: &Path) -> Result<Scope> {
     Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))
 }
 
-/// The bundle of the project in a folder, by a name that does not depend on how the folder is spelt; none if there is none.
+/// Returns the canonical path of the project bundle in a folder, if there is one.
 pub fn project_bundle(folder: &Path) -> Option<PathBuf> {
     Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| exists(file))
 }
 
-/// Also what cannot be read is there: it is an error, and not nothing.
+/// Returns `true` even for unreadable files, which must be an error.
 fn exists(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }

@@ -1,4 +1,4 @@
-//! What is configured: by flags, else by the environment, else by the file, else by default.
+//! The configuration: flags, environment, file, defaults, in this order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::model::ModelChoice;
 use crate::protection::SandboxSettings;
 
-/// Settings that count more than the configuration file and bundles: from flags or the environment.
+/// Settings that override the configuration file and bundles: from flags or the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The model provider, or the name of a model in a bundle.
@@ -33,9 +33,9 @@ pub struct Overrides {
     pub base_url: Option<String>,
     /// The file that the provider `scripted` plays.
     pub script: Option<PathBuf>,
-    /// The folder that the agent works in.
+    /// The workspace.
     pub workspace: Option<PathBuf>,
-    /// A bundle beside those of the user and the project.
+    /// A bundle in addition to those of the user and the project.
     pub bundle: Option<PathBuf>,
     /// The approval mode: `ask`, `server` or `deny`.
     pub approvals: Option<String>,
@@ -47,11 +47,11 @@ pub struct Overrides {
     pub audit: Option<String>,
     /// `on`, or `off` for commands without a sandbox.
     pub confinement: Option<String>,
-    /// Another configuration file, which has to be there.
+    /// Another configuration file, which must exist.
     pub config: Option<PathBuf>,
 }
 
-/// What stands in the configuration file.
+/// The content of the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ConfigFile {
@@ -73,10 +73,10 @@ struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// INVARIANT: names in the file begin at its folder. Begun at the one that is current, they would be what an agent works on, and that
-    /// must not decide what the agent may do.
+    /// INVARIANT: paths in the file are relative to its folder. Relative to the current folder, they could lead into the workspace of the
+    /// agent, which must not decide about the agent.
     fn resolve_paths(self, folder: &Path) -> Result<Self> {
-        // Nothing stays nothing.
+        // An empty path stays empty.
         let place = |named: PathBuf| if named.as_os_str().is_empty() { named } else { folder.join(named) };
         Ok(Self {
             script: self.script.map(place),
@@ -89,27 +89,27 @@ impl ConfigFile {
     }
 }
 
-/// A setting, and where it comes from.
+/// A setting and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its value.
+    /// The value.
     pub value: String,
-    /// Where it comes from.
+    /// The source.
     pub source: Source,
 }
 
-/// Where a setting comes from.
+/// The source of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A flag, or the environment variable in its place.
+    /// A flag or an environment variable.
     Override,
     /// A bundle.
     Bundle,
     /// The configuration file.
     File,
-    /// Nowhere.
+    /// The default.
     Default,
 }
 
@@ -124,44 +124,44 @@ impl fmt::Display for Source {
     }
 }
 
-/// Everything that is configured.
+/// The configuration of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The folder the agent works in.
+    /// The workspace.
     pub workspace: PathBuf,
-    /// The bundle with more hooks.
+    /// The additional bundle.
     pub bundle: Option<PathBuf>,
-    /// What becomes of questions.
+    /// The approval mode.
     pub approvals: ApprovalMode,
-    /// How long a question waits for an answer.
+    /// The time limit of approval requests.
     pub approval_timeout: Duration,
-    /// How answers are told.
+    /// The orchestrator.
     pub orchestrator: Orchestrator,
-    /// How safely the audit log is kept.
+    /// The durability of the audit log.
     pub audit: Durability,
-    /// Where checkpoints of the audit log are kept as well.
+    /// The anchors of the audit log.
     pub anchors: Vec<AnchorConfig>,
-    /// Whether commands run where they cannot change what governs the agent.
+    /// `true` if commands run in a sandbox.
     pub is_confined: bool,
-    /// What programs of a session cannot change or read, beside what is always so.
+    /// Changes to the protected and hidden paths.
     pub sandbox: SandboxSettings,
-    /// What the model is told before everything else.
+    /// The system prompt.
     pub system: Option<String>,
-    /// The only tools that the agent has; all unless given.
+    /// The only tools; all unless given.
     pub only: Option<Vec<String>>,
     /// MCP servers, by name.
     pub mcp: BTreeMap<String, McpServer>,
-    /// The configuration file, whether or not it is there.
+    /// The configuration file, which may be missing.
     pub file: PathBuf,
-    /// All of it, for people.
+    /// All settings with their sources, for display.
     pub settings: Vec<Setting>,
 }
 
 impl Config {
-    /// Puts the overrides and the file together.
+    /// Merges the overrides and the file.
     ///
     /// # Errors
-    /// If the file cannot be read, or a value is none of those there are.
+    /// If the file is unreadable or a value is invalid.
     pub fn load(overrides: &Overrides, home: &Home) -> Result<Self> {
         let path = overrides.config.clone().unwrap_or_else(|| home.config_file());
         let file = read(&path, overrides.config.is_some())?;
@@ -194,7 +194,7 @@ impl Config {
             workspace: std::path::absolute(home.environment().current_dir().join(&workspace))
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
-            // Nothing is ever allowed silently, so there is no word for that.
+            // There is no mode that allows everything.
             approvals: parse_word("approvals", &approvals)?,
             approval_timeout: parse_seconds(&approval_timeout)?,
             orchestrator: parse_word("orchestrator", &orchestrator)?,
@@ -216,8 +216,7 @@ impl Config {
 }
 
 impl Config {
-    /// Lays in what bundles say. A flag counts more, and so does the environment; what has to do with safety becomes stricter, never
-    /// looser.
+    /// Adds the settings of bundles. Flags and environment take precedence; settings that affect safety can only become stricter.
     #[must_use]
     pub fn with_bundles(&self, levels: &Levels) -> Self {
         let mut config = self.clone();
@@ -253,10 +252,10 @@ impl Config {
         config
     }
 
-    /// Returns the model: as flags and the environment say, else as the first model of a bundle says, else as the file says.
+    /// Returns the model: from flags and environment, otherwise from the first model of a bundle, otherwise from the file.
     ///
     /// # Errors
-    /// If there is no such provider.
+    /// If the provider is unknown.
     pub fn model(&self, levels: &Levels, environment: &Environment) -> Result<ModelChoice> {
         let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Override);
         let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
@@ -302,17 +301,16 @@ impl Config {
     }
 }
 
-/// What was chosen so far.
 #[derive(Default)]
 struct Settings(Vec<Setting>);
 
 impl Settings {
-    /// Chooses what is given, else what stands in the file, else what is usual.
+    /// Chooses the override, otherwise the value in the file, otherwise the default.
     fn choose<T>(&mut self, name: &'static str, given: &Option<T>, file: &Option<T>, default: &str) -> T
     where
         T: AsRef<OsStr> + Clone + From<String>,
     {
-        // A variable that is set to nothing is as good as none.
+        // An empty variable counts as unset.
         let given = given.as_ref().filter(|value| !value.as_ref().is_empty());
         let (value, source) = match (given, file) {
             (Some(given), _) => (given.clone(), Source::Override),
@@ -324,13 +322,13 @@ impl Settings {
     }
 }
 
-/// The largest configuration, in bytes.
+/// The largest configuration file, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 fn read(path: &Path, is_named: bool) -> Result<ConfigFile> {
     let text = match read_regular_text(path, MAX_CONFIG_BYTES) {
         Ok(text) => text,
-        // Without a file there is nothing in it; but one that was named has to be there.
+        // Only the default file may be missing.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(ConfigFile::default()),
         Err(error) => return Err(error).with_context(|| format!("the configuration `{}`", path.display())),
     };

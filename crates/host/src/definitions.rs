@@ -1,7 +1,7 @@
-//! The definitions of MCP tools that allows given in advance count for.
+//! The accepted definitions of MCP tools.
 //!
-//! What a server says about a tool decides what the model does with it. Somebody who allowed a tool for good knew it by what was said then, so that
-//! a tool whose description or input schema has changed is asked about again, whatever rule allows it.
+//! The definition of a tool determines what the model does with it. A user who always allows a tool knows only the definition at that time, so a tool
+//! with a changed description or input schema needs approval again, despite rules.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,18 +20,18 @@ use crate::error::{ErrorContext, Result};
 use crate::home::Home;
 use crate::notices::Notices;
 
-/// The file of known definitions.
+/// A file of accepted definitions.
 #[derive(Clone, Debug)]
 pub struct McpDefinitionStore {
     file: PathBuf,
 }
 
-/// One tool, by its name for the model.
+/// A tool, by its name for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KnownDefinition {
-    /// The digest of the definition that allows count for.
+    /// The digest of the accepted definition.
     accepted: String,
-    /// The digests of the parts that were seen last, so that a change is told once.
+    /// The digests of the last seen parts, so that a change is reported once.
     description: String,
     input_schema: String,
 }
@@ -39,13 +39,12 @@ struct KnownDefinition {
 type Tools = BTreeMap<String, KnownDefinition>;
 
 impl McpDefinitionStore {
-    /// Those of a person.
+    /// The store of a user.
     pub fn new(home: &Home) -> Self {
         Self { file: home.mcp_tools() }
     }
 
-    /// Compares what a server says about its tools with what is known, now and whenever it changes, and tells the person what has changed. Tools that
-    /// are new are accepted.
+    /// Compares the definitions of a server with the known ones, now and at every change, and notifies the user of changes. New tools are accepted.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -59,7 +58,7 @@ impl McpDefinitionStore {
         server.definitions().iter().try_for_each(|tool| self.record_seen(tool, notices))
     }
 
-    /// Notes what a server says about a tool, and tells the person if that has changed since it was seen last.
+    /// Records a definition, and notifies the user if it has changed since the last time.
     fn record_seen(&self, tool: &McpToolDefinition, notices: &Notices) -> Result<()> {
         let McpToolDefinition { server, tool, name, definition } = tool;
         let McpDefinition { description, input_schema } = definition.clone();
@@ -96,7 +95,7 @@ impl McpDefinitionStore {
         Ok(())
     }
 
-    /// `true` if allows count for a tool that is defined like this.
+    /// Returns `true` if rules that allow apply to a tool with this definition.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -104,7 +103,7 @@ impl McpDefinitionStore {
         Ok(self.read()?.get(&tool.tool).is_some_and(|known| known.accepted == tool.digest))
     }
 
-    /// Takes note that the person always allows a tool that is defined like this.
+    /// Accepts the definition of a tool, because the user always allows the tool.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -126,7 +125,7 @@ impl McpDefinitionStore {
         }
     }
 
-    /// Changes the file, while nobody else does: whole, or not at all.
+    /// Changes the file atomically, under a lock.
     fn change(&self, change: impl FnOnce(&mut Tools)) -> Result<()> {
         let failed = || format!("`{}`", self.file.display());
         let folder = self.file.parent().context("the data has no folder")?;

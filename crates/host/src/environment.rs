@@ -1,13 +1,13 @@
-//! Facts about the process that sessions run in, read once by the program and passed on.
+//! The environment of sessions, read once by the program and passed on.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The variables and folders of a process, and the way to start its sandbox.
+/// The variables and folders of a process, and its sandbox launcher.
 ///
-/// Nothing else in this crate reads the process: a program can have several workspaces, and a test can have none.
+/// No other code in this crate reads the process, so a program can have several workspaces, and a test none.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
@@ -19,12 +19,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads that of this process.
+    /// Reads the environment of this process.
     pub fn from_process() -> Self {
         Self {
             variables: std::env::vars_os().collect(),
             home: std::env::home_dir(),
-            // If the current folder is gone, nothing is in it.
+            // A deleted current folder contains nothing.
             current_dir: std::env::current_dir().unwrap_or_default(),
             temporary: std::env::temp_dir(),
             program: std::env::current_exe().ok(),
@@ -32,7 +32,7 @@ impl Environment {
         }
     }
 
-    /// Sets the words that start a program in a sandbox, before the options and the program. Without them, programs are not confined.
+    /// Sets the words of the sandbox launcher. Without them, programs are not confined.
     #[must_use]
     pub fn launcher(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.launcher = words.into_iter().map(Into::into).collect();
@@ -72,7 +72,7 @@ impl Environment {
     }
 }
 
-/// Without the values of variables, which may be secrets.
+/// Omits the values of variables, which may be secrets.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment").field("current_dir", &self.current_dir).finish_non_exhaustive()

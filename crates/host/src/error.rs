@@ -13,17 +13,17 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// The result of a function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The reason why a session, or a part of it, cannot be built from configuration.
+/// The reason why a session cannot be built from configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request cannot be met as it was made: a command exits with 2.
+    /// The request is invalid: a command exits with 2.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// A bundle has a mistake, or cannot be read.
+    /// A bundle is invalid or unreadable.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// A file cannot be pinned, or trust cannot be read or written.
+    /// A file cannot be pinned, or the trust store fails.
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// A file or folder cannot be used.
@@ -32,10 +32,10 @@ pub enum Error {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The configuration asks for something that is refused.
+    /// The configuration is rejected.
     #[error("{0}")]
     Refused(String),
-    /// A part failed, for the reason in `source`.
+    /// A part failed; `source` has the reason.
     #[error("{what}")]
     Failed {
         /// The part.
@@ -53,13 +53,13 @@ pub enum Error {
 #[error("{0}")]
 pub struct UsageError(String);
 
-/// Makes an error of an invalid flag, variable or setting.
+/// Returns an error for an invalid flag, variable or setting.
 pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
 
 impl Error {
-    /// `true` if a flag, a variable or a setting is invalid.
+    /// Returns `true` if a flag, a variable or a setting is invalid.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Usage(_) => true,
@@ -86,7 +86,7 @@ impl From<InvalidRules> for Error {
     }
 }
 
-/// Returns what went wrong, and why. Some errors state their cause themselves; it is stated once all the same.
+/// Returns the message of an error with its causes. A cause that a message already contains is not repeated.
 pub fn reasons(error: &(dyn StdError + 'static)) -> String {
     let mut next = Some(error);
     let chain = std::iter::from_fn(|| {
@@ -101,7 +101,7 @@ pub fn reasons(error: &(dyn StdError + 'static)) -> String {
     })
 }
 
-/// Adds what failed to an error.
+/// Adds the failed operation to an error.
 pub(crate) trait ErrorContext<T> {
     fn context(self, what: impl Into<String>) -> Result<T>;
 

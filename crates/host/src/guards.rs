@@ -1,4 +1,4 @@
-//! What stands in every session of the command: the hook that asks before something is changed.
+//! Built-in hooks of every session: `confirm` and `protect`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use amplifier_core::{
 };
 use amplifier_modules::shell::{Analysis, analyse};
 
-/// The name of the hook that asks before something is changed.
+/// The name of the hook that requests approval before a tool changes anything.
 pub const CONFIRM: &str = "confirm";
 
-/// The name of the hook that denies commands which would change what is protected.
+/// The name of the hook that denies commands which would change protected paths.
 pub const PROTECT: &str = "protect";
 
-/// The priority of that hook: after guards and whatever else changes an action, so that its question describes what will run.
+/// The priority of `confirm`: after other hooks that change an action, so that the request describes the final one.
 const CONFIRM_PRIORITY: i64 = 1000;
 
-/// Registers the guards. Their questions are open for that long, and name files as they are called in the workspace.
+/// Registers `confirm`, with a time limit for its requests. Requests name files relative to the workspace.
 pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
     guard.run(move |event| confirm(&event, timeout, &workspace));
 }
 
-/// Registers the guard for systems where commands cannot be confined: it denies those that seem to change something that is protected. What a
-/// program does with files that its command does not name is not seen. `home` is the folder that `~` stands for.
+/// Registers `protect`, for systems without a sandbox: it denies commands that seem to change protected paths. It cannot see changes by programs to
+/// files that the command does not name. `home` is the folder for `~`.
 pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) -> Registration {
     let home = home.map(|home| home.to_string_lossy().into_owned()).unwrap_or_default();
     let guard = hooks.hook(TOOL_PRE).named(PROTECT).priority(-100).on_error(OnError::Deny);
@@ -40,13 +40,13 @@ pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) 
     })
 }
 
-/// The protected place that a command may change.
+/// Returns the protected path that a command may change.
 fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option<String> {
     let Analysis { readonly, writes, .. } = analyse(command);
     if readonly {
         return None;
     }
-    // As a shell would read them, or nearly so.
+    // Approximates the expansions of a shell.
     let plain = |text: &str| {
         let text: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
         text.replace("${HOME}", home).replace("$HOME", home).replace("~/", &format!("{home}/"))
@@ -62,15 +62,15 @@ fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option
     Some(workspace.display(written.or_else(mentioned)?))
 }
 
-/// Asks before a tool changes something. Tools that only look, and those that only speak to the agent itself, need no question.
+/// Requests approval before a tool changes anything. Read-only tools, and tools that only affect the agent, need none.
 fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> Option<HookResult> {
     let input = |field: &str| event.text_at(&format!("/tool_input/{field}")).unwrap_or("?");
-    // However a model spells a path: a standing answer about a file is about that file.
+    // A resolved path, so that an approval rule applies to the file in any spelling.
     let file = || {
         let path = input("file_path");
         workspace.resolve(path).map_or_else(|_| path.to_owned(), |resolved| workspace.display(&resolved))
     };
-    // "Allow always" is remembered by this text, so it names what is allowed.
+    // "Allow always" is remembered by this text, so the text names the allowed action.
     let prompt = match event.tool_name() {
         "Read" | "Glob" | "Grep" | "Todo" | "Task" => return None,
         "Bash" => format!("Run `{}`?", input("command")),
@@ -79,11 +79,11 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
         other => format!("Use the tool `{other}`?"),
     };
     let approval = Approval::new(prompt).options(["Allow once", "Allow always", "Deny"]).timeout(timeout);
-    // A hook that asks about the same action has a better reason to.
+    // Another hook that requests approval for the same action takes precedence.
     Some(HookResult::ask(approval.fallback()))
 }
 
-/// Denies every question without asking anyone, because that is what the person has configured.
+/// Denies all approval requests without asking, for the approval mode `deny`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAllApprovals;
 

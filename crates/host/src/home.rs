@@ -1,4 +1,4 @@
-//! Where things are kept.
+//! The data folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use amplifier_process::HOME_VARIABLE;
 use crate::environment::Environment;
 use crate::error::{ErrorContext, Result};
 
-/// The folders of this program: what it keeps, and what the person configures.
+/// The data and configuration folders of the user.
 #[derive(Clone, Debug)]
 pub struct Home {
     data: PathBuf,
@@ -18,10 +18,10 @@ pub struct Home {
 }
 
 impl Home {
-    /// `$AMPLIFIER_HOME` for everything, if it is set; else `$XDG_DATA_HOME/amplifier` and `$XDG_CONFIG_HOME/amplifier`.
+    /// Finds the folders: `$AMPLIFIER_HOME` for everything if set; otherwise `$XDG_DATA_HOME/amplifier` and `$XDG_CONFIG_HOME/amplifier`.
     ///
     /// # Errors
-    /// If there is no home folder either.
+    /// If there is no home folder.
     pub fn find(environment: Environment) -> Result<Self> {
         if let Some(home) = environment.variable("AMPLIFIER_HOME") {
             let home = std::path::absolute(environment.current_dir().join(home));
@@ -35,7 +35,7 @@ impl Home {
         Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment })
     }
 
-    /// Everything in one folder, with an empty environment.
+    /// Uses one folder for everything, with an empty environment.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         Self { data: folder.clone(), config: folder, environment: Environment::default() }
@@ -52,72 +52,72 @@ impl Home {
         &self.environment
     }
 
-    /// For commands that can do without a home: a folder that is never there.
+    /// Returns folders that never exist, for commands that need none.
     pub fn nonexistent() -> Self {
         Self::at("/nonexistent")
     }
 
-    /// Where things are kept.
+    /// The data folder.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// The audit log.
+    /// Returns the folder of the audit log.
     pub fn audit_folder(&self) -> PathBuf {
         self.data.join("audit")
     }
 
-    /// The key that signs the audit log.
+    /// Returns the key that signs the audit log.
     pub fn audit_key(&self) -> PathBuf {
         self.data.join("audit.key")
     }
 
-    /// What the server keeps: its tokens, and where it is while it runs.
+    /// Returns the folder of the server, with its tokens and its socket.
     pub fn server_folder(&self) -> PathBuf {
         self.data.join("server")
     }
 
-    /// The stored sessions.
+    /// Returns the store of sessions.
     pub fn sessions(&self) -> Store {
         Store::new(self.data.join("sessions"))
     }
 
-    /// The lines typed in `chat`.
+    /// Returns the input history of `chat`.
     pub fn line_history(&self) -> PathBuf {
         self.data.join("history")
     }
 
-    /// The definitions of MCP tools that allows count for.
+    /// Returns the file of accepted MCP tool definitions.
     pub fn mcp_tools(&self) -> PathBuf {
         self.data.join("mcp-tools.json")
     }
 
-    /// Which bundles of projects the person has trusted.
+    /// Returns the file of trusted project bundles.
     pub fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")
     }
 
-    /// The same, to be read and changed.
+    /// Returns the store of trusted project bundles.
     pub fn trust_store(&self) -> TrustStore {
         TrustStore::new(self.trust_file())
     }
 
-    /// The person's own bundle, which every session has.
+    /// Returns the user's bundle.
     pub fn user_bundle(&self) -> PathBuf {
         self.config.join("bundle.yaml")
     }
 
-    /// The configuration file.
+    /// Returns the configuration file.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// The person's standing answers.
+    /// Returns the user's approval rules.
     pub fn approval_rules(&self) -> PathBuf {
         self.config.join("approvals.json")
     }
 
-    /// The person's standing answers for projects, each in a folder of its own.
+    /// Returns the folder with the approval rules for projects.
     pub fn projects(&self) -> PathBuf {
         self.config.join("projects")
     }

@@ -1,7 +1,6 @@
 //! Sessions from configuration, for every program that runs or guards an agent on one machine.
 //!
-//! This crate knows neither a terminal nor the arguments of a command. What it has to say goes to [`Notices`], what it has to ask to
-//! [`TrustPrompt`].
+//! This crate has no terminal and no command-line arguments. Its messages go to [`Notices`], its trust requests to [`TrustPrompt`].
 
 pub mod anchors;
 mod approvals;

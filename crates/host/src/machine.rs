@@ -1,4 +1,4 @@
-//! The machine as a server sees it: starts sessions, keeps approval rules, tests bundles and tries events.
+//! The machine as a server sees it: starts sessions, stores approval rules, tests bundles and tries events.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::rule_store::ApprovalRuleStore;
 use crate::server_link::{LinkTarget, ServerLink, SessionCommands, run_remotely};
 use crate::session::{SessionBuilder, SessionParts};
 
-/// How often the files of approval rules are read for changes by others: a command, an editor.
+/// The interval at which rule files are checked for changes by other programs.
 const RULE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The time that sessions have to end.
+/// The time for sessions to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause before the machine connects again.
+/// The delay before the machine reconnects.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 type Handler = Box<dyn Fn(MachineRequest) -> BoxFuture<'static, MachineReply> + Send + Sync>;
@@ -41,12 +41,11 @@ struct MachineState {
     rules: ApprovalRuleStore,
     load: LoadConfig,
     other: Handler,
-    /// The number of sessions that run.
     running: watch::Sender<usize>,
     ending: watch::Sender<bool>,
 }
 
-/// The link of a machine to a server.
+/// The link of a machine to a server. Dropping it disconnects.
 #[must_use = "the machine leaves the server when this is dropped"]
 pub struct MachineHandle {
     machine: Machine,
@@ -54,7 +53,8 @@ pub struct MachineHandle {
 }
 
 impl Machine {
-    /// A machine whose sessions have the configuration that `load` returns for their workspace. Changes of approval rules are recorded in the log.
+    /// A machine with the configurations that `load` returns for workspaces. Rule changes are recorded in the log; `other` handles the remaining
+    /// requests.
     pub fn new(
         home: &Home,
         log: &Log,
@@ -68,7 +68,7 @@ impl Machine {
         }
     }
 
-    /// Serves a server in the same process. `machine` leads to the server's end for machines, `sessions` to that for sessions.
+    /// Serves a server in the same process. `machine` and `sessions` connect to the server's endpoints.
     pub fn connect(&self, machine: PipeConnector, sessions: PipeConnector) -> MachineHandle {
         let (changes, rules) = watch::channel(RuleList::default());
         let handler = self.clone();
@@ -99,7 +99,7 @@ impl Machine {
         let reply = match request {
             MachineRequest::StartSession { workspace, prompt } => {
                 let started = self.start_session(sessions, workspace, prompt).await;
-                // The reason is for whoever asked for the session.
+                // The client that requested the session gets the reason.
                 return match started {
                     Ok(session) => MachineReply::Started { session },
                     Err(error) => MachineReply::Invalid { error: reasons(&error) },
@@ -113,7 +113,7 @@ impl Machine {
         reply.unwrap_or_else(|error| MachineReply::Failed { error: reasons(&error) })
     }
 
-    /// Reads or writes the files of approval rules, which may take a while.
+    /// Runs blocking access to rule files.
     async fn in_files(
         &self,
         work: impl FnOnce(&ApprovalRuleStore) -> Result<MachineReply> + Send + 'static,
@@ -122,7 +122,7 @@ impl Machine {
         tokio::task::spawn_blocking(move || work(&machine.state.rules)).await.map_err(Error::other)?
     }
 
-    /// Returns the configuration of a session in a folder.
+    /// Returns the configuration for a workspace.
     fn config(&self, workspace: Option<String>) -> Result<Config> {
         (self.state.load)(workspace_folder(workspace)?)
     }
@@ -146,7 +146,7 @@ impl Machine {
             let session = match builder.start().await {
                 Ok(session) => session,
                 Err(error) => {
-                    // Whoever asked has an id already if a hook has requested an approval; then the record says why.
+                    // If a hook requested an approval, the client has the id already, and the record has the reason.
                     let _ = report.send(Err(Error::other(error)));
                     return link.close("error").await;
                 }
@@ -155,7 +155,7 @@ impl Machine {
             link.started(&session);
             let ended = run(session, link, &mut running, &cancel, prompt).await;
             drop(servers);
-            // Closing waits for the disk.
+            // Closing blocks on the disk.
             let closed = tokio::task::spawn_blocking(move || policy.close()).await;
             if ended.is_err() || !matches!(closed, Ok(Ok(()))) {
                 tracing::error!(?ended, ?closed, "a session in the server has no proper end in the audit log");
@@ -164,13 +164,13 @@ impl Machine {
         tokio::select! {
             biased;
             started = started => started.ok().context("the session did not start")?,
-            // A hook asks before it begins: whoever started it has to know which request is its own.
+            // A hook can request approval before the start; the client needs the id to find that request.
             id = client.session() => Ok(id),
         }
     }
 }
 
-/// Runs a session until the server, or the end of the machine, ends it.
+/// Runs a session until the server or the machine ends it.
 async fn run(
     session: Session,
     mut link: ServerLink,
@@ -185,7 +185,7 @@ async fn run(
     session.end("user_exit").await.map_err(Error::other)
 }
 
-/// Counts a session while it runs.
+/// Counts a running session.
 struct RunningSession {
     machine: Arc<MachineState>,
     ending: watch::Receiver<bool>,
@@ -205,7 +205,7 @@ impl Drop for RunningSession {
 }
 
 impl MachineHandle {
-    /// Ends all sessions, and waits until they have an end in the audit log, for five seconds at most.
+    /// Ends all sessions, and waits at most five seconds for their seals.
     pub async fn end(self) {
         let state = &self.machine.state;
         state.ending.send_replace(true);
@@ -225,7 +225,7 @@ impl Drop for MachineHandle {
 /// Returns the workspace that a request names.
 ///
 /// # Errors
-/// If it is not the whole path of a folder.
+/// If the workspace is not the absolute path of a folder.
 pub fn workspace_folder(named: Option<String>) -> Result<Option<PathBuf>> {
     let workspace = named.map(PathBuf::from);
     if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
@@ -252,7 +252,7 @@ fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineRepl
     Ok(MachineReply::RuleAdded { rule, list: rules.list() })
 }
 
-/// Returns the path of a project, as sessions name it.
+/// Returns the canonical path of a project.
 fn project_folder(named: &str) -> Result<String, String> {
     let found = Path::new(named).canonicalize().map_err(|error| error.to_string())?;
     if !found.is_dir() || !Path::new(named).is_absolute() {

@@ -13,24 +13,24 @@ use crate::error::{Error, Result, bail};
 /// The model of a session.
 #[derive(Clone, PartialEq)]
 pub enum ModelChoice {
-    /// A model behind a network.
+    /// A remote model.
     Remote {
-        /// Whose.
+        /// The service.
         kind: Kind,
-        /// Which.
+        /// The name of the model.
         model: String,
-        /// Where, if not at the usual place.
+        /// The address, if not the usual one.
         base_url: Option<String>,
-        /// The key, if there is one.
+        /// The key.
         key: Option<String>,
     },
-    /// A file.
+    /// A script for the scripted provider.
     Script(PathBuf),
-    /// Nobody: nothing is configured.
+    /// No model is configured.
     Unconfigured,
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for ModelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,7 +45,7 @@ impl fmt::Debug for ModelChoice {
 }
 
 impl ModelChoice {
-    /// Chooses a model; an empty text stands for no choice. Without a provider, the first whose key is in the environment is used.
+    /// Chooses a model; an empty text means no choice. Without a provider, the first one with a key in the environment is used.
     ///
     /// # Errors
     /// If the provider is unknown, or `scripted` has no script.
@@ -67,7 +67,7 @@ impl ModelChoice {
             _ => {}
         }
         let kind = match provider {
-            // A key says whom to ask.
+            // A key implies its service.
             "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
             word => Some(word.parse::<Kind>().map_err(|_| {
                 usage(format!(

@@ -1,4 +1,4 @@
-//! Messages of this crate for the user, before and beside those of hooks.
+//! Messages of this crate for the user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use amplifier_core::Level;
 /// One message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Its importance.
+    /// The importance.
     pub level: Level,
-    /// The part of the program that it is about; none for a remark about the session itself.
+    /// The part of the program; none for a remark about the session.
     pub source: Option<&'static str>,
-    /// The message.
+    /// The text.
     pub text: String,
 }
 
-/// Receives the messages. It is called on any thread and must not block.
+/// A receiver of messages. It is called on any thread and must not block.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(Notice) + Send + Sync>);
 
 impl Notices {
-    /// Sends every message to a function.
+    /// A receiver that calls a function.
     pub fn new(receive: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(receive))
     }
 
-    /// Drops every message.
+    /// A receiver that ignores all messages.
     pub fn none() -> Self {
         Self::new(|_| ())
     }

@@ -21,7 +21,7 @@ use crate::rule_store::ApprovalRuleFiles;
 use crate::server_link::LinkOptions;
 use crate::trust::{self, TrustPrompt};
 
-/// The active policy of one workspace. It needs no agent, and one process can have several.
+/// The active policy of one workspace. It works without an agent, and a process can have several.
 ///
 /// ```no_run
 /// use amplifier_core::{Map, TOOL_PRE, ToolPre};
@@ -62,34 +62,34 @@ pub struct PolicyBuilder {
 }
 
 impl PolicyBuilder {
-    /// Uses these bundles, which were found for the same configuration.
+    /// Sets the bundles, which must be found for the same configuration.
     pub fn bundles(mut self, bundles: Bundles) -> Self {
         self.bundles = Some(bundles);
         self
     }
 
-    /// Registers hooks there, beside those that are there already.
+    /// Sets the registry for hooks; existing hooks stay.
     pub fn hooks(mut self, hooks: HookRegistry) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// Sends messages for the user there.
+    /// Sets the receiver of messages for the user.
     pub fn notices(mut self, notices: Notices) -> Self {
         self.notices = notices;
         self
     }
 
-    /// Asks there about a project's bundle that is not trusted. Without a prompt, such a bundle is not used.
+    /// Sets the prompt for untrusted project bundles. Without one, such a bundle is not used.
     pub fn trust_prompt(mut self, prompt: Arc<dyn TrustPrompt>) -> Self {
         self.prompt = Some(prompt);
         self
     }
 
-    /// Loads the policy: finds the bundles, opens the log, decides about trust, protects what governs the session, and registers the hooks.
+    /// Loads the policy: finds the bundles, opens the log, decides about trust, protects files, and registers the hooks.
     ///
     /// # Errors
-    /// If a part of the configuration cannot be used. Nothing is registered then.
+    /// If the configuration cannot be used. Nothing is registered then.
     pub async fn load(mut self) -> Result<Policy> {
         let mut bundles = match self.bundles.take() {
             Some(bundles) => bundles,
@@ -106,13 +106,13 @@ impl PolicyBuilder {
         let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
         let (store, notices) = (self.home.sessions(), self.notices.clone());
         let host = host.name_session(move |id, name| {
-            // A session whose name cannot be kept is a session all the same.
+            // The session works without its name.
             if let Err(error) = store.name(id, name) {
                 notices.note(format!("the name of the session is not kept: {error}"));
             }
         });
         let reloader = BundleReloader::start(&bundles, &config, &self.home, &self.hooks, host, &log, &protection)?;
-        // Landlock knows files by their folders, so a second name of a file elsewhere leads around it.
+        // Landlock identifies files by folder, so a hard link elsewhere bypasses it.
         if sandbox.level != SandboxLevel::Namespaces {
             guards::protect(&self.hooks, workspace.clone(), self.home.environment().home());
         }
@@ -121,7 +121,7 @@ impl PolicyBuilder {
         Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, reloader, notices })
     }
 
-    /// Opens the audit log, and decides whether the project's bundle is used, which is recorded there.
+    /// Opens the audit log, and decides about the bundle of the project, which is recorded there.
     async fn log(&self, bundles: &mut Bundles) -> Result<Log> {
         let before = self.config.with_bundles(&bundles.levels());
         let log = open_log(&before, &self.home)?;
@@ -138,7 +138,7 @@ impl PolicyBuilder {
         if after.audit == before.audit {
             return Ok(log);
         }
-        // A project that was trusted just now may want the record kept more safely.
+        // A newly trusted project may require more durability.
         log.close().context("the audit log")?;
         open_log(&after, &self.home)
     }
@@ -151,7 +151,7 @@ impl PolicyBuilder {
     ) -> Result<(ProtectionPlan, ActiveSandbox)> {
         let protection = ProtectionPlan::new(config, &self.home, workspace.root(), levels)?;
         let sandbox = ActiveSandbox::find(config.is_confined, &protection, self.home.environment());
-        // For the first command, while the session starts.
+        // Prepared for the first command while the session starts.
         sandbox.sandbox.prepare();
         if let Some(warning) = sandbox.level.warning() {
             self.notices.note(warning);
@@ -163,7 +163,7 @@ impl PolicyBuilder {
     }
 }
 
-/// Returns the limits of a session that is built from configuration: strict, and with what bundles say.
+/// Returns strict limits with the settings of bundles.
 fn limits(levels: &Levels) -> SessionConfig {
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     levels.apply(&mut limits);
@@ -171,7 +171,7 @@ fn limits(levels: &Levels) -> SessionConfig {
 }
 
 impl Policy {
-    /// Begins with a configuration, without what bundles say.
+    /// Returns a builder for a configuration without the settings of bundles.
     pub fn builder(config: &Config, home: &Home) -> PolicyBuilder {
         PolicyBuilder {
             config: config.clone(),
@@ -183,8 +183,8 @@ impl Policy {
         }
     }
 
-    /// Begins a coordinator with the hooks, rules, limits and log of the policy. If the approval mode is `deny`, every request is denied instead of sent to
-    /// `approvals`.
+    /// Returns a coordinator builder with the hooks, rules, limits and log of the policy. In the approval mode `deny`, every request is denied
+    /// instead of sent to `approvals`.
     pub fn coordinator(&self, session: &str, approvals: impl ApprovalSystem) -> CoordinatorBuilder {
         let coordinator = Coordinator::builder(self.hooks.clone())
             .session_id(session)
@@ -202,12 +202,12 @@ impl Policy {
         guards::register(&self.hooks, self.config.approval_timeout, self.workspace.clone());
     }
 
-    /// Reads the bundles again, and takes over what has changed. It blocks for as long as small files take.
+    /// Reloads changed bundles. Blocks while reading small files.
     pub fn reload(&self) -> ReloadResult {
         self.reloader.reload().0
     }
 
-    /// Returns what the link to a server needs of a session with the policy.
+    /// Returns the options for a link to a server.
     pub fn link_options(&self) -> LinkOptions {
         let (reloader, notices) = (self.reloader.clone(), self.notices.clone());
         let reload = move || {
@@ -224,17 +224,17 @@ impl Policy {
         }
     }
 
-    /// Returns the configuration, with what bundles say.
+    /// Returns the configuration with the settings of bundles.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the folders of this machine's user.
+    /// Returns the folders of the user.
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Returns the bundles as they were when the policy was loaded.
+    /// Returns the bundles at loading time.
     pub fn levels(&self) -> &Levels {
         &self.levels
     }
@@ -277,7 +277,7 @@ impl Policy {
     /// Closes the audit log.
     ///
     /// # Errors
-    /// If a record could not be kept.
+    /// If a record could not be written.
     pub fn close(self) -> Result<()> {
         close_log(self.log, &self.notices)
     }

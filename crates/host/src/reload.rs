@@ -1,4 +1,4 @@
-//! Bundles that are reloaded while a session runs.
+//! Reloading of bundles during a session.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +26,8 @@ pub struct BundleReloader {
 }
 
 impl BundleReloader {
-    /// Registers the hooks of the bundles that may be used, and picks up changes when a turn begins and before each call to the model. A change of the
-    /// project's bundle counts when the user has trusted it. Every new version is recorded.
+    /// Registers the hooks of the usable bundles, and reloads changed files at the start of a turn and before each model call. A changed project
+    /// bundle needs trust first. Every new version is recorded.
     ///
     /// # Errors
     /// If a hook cannot be compiled.
@@ -55,8 +55,7 @@ impl BundleReloader {
         Ok(Self { watcher, config, home })
     }
 
-    /// Reads the files now, and takes over what has changed. Returns the result, and a text for the user of the session if something has changed. It
-    /// blocks for as long as small files take.
+    /// Reloads changed files now. Returns the result, and a text for the user if something has changed. Blocks while reading small files.
     pub fn reload(&self) -> (ReloadResult, Option<String>) {
         let reload = self.watcher.reload_blocking();
         let news = reload.notice().map(|(_, text)| text);
@@ -77,20 +76,20 @@ impl BundleReloader {
     }
 }
 
-/// Records that a new version of the bundles is in force. The hooks tell the user what has changed; a missing record is told by the log's own failure.
+/// Records that a new version of the bundles is active. The hooks inform the user of the change; the log reports failures itself.
 pub fn record_change(log: &Log, levels: &Levels) {
     let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
     _ = log.policy_change(&json!({ "bundles": files }));
 }
 
-/// The files that a session reads its bundles from again.
+/// The bundle files of a session, for reloading.
 struct SessionFiles {
     config: Config,
     home: Home,
     protection: ProtectionPlan,
-    /// The project's bundle as it was when the session began, if it was trusted.
+    /// The project's bundle at the start of the session, if trusted.
     project: Option<(PathBuf, Loaded, Pinned)>,
-    /// `true` since the user's bundle was there.
+    /// `true` once the user's bundle existed.
     has_user: AtomicBool,
     log: Log,
 }
@@ -98,7 +97,7 @@ struct SessionFiles {
 impl BundleSource for SessionFiles {
     fn load(&self) -> Result<Levels, BundleError> {
         let mut bundles = Bundles::find(&self.config, &self.home)?;
-        // Some editors put a file aside before they write it: for that moment, the guards in it must not be gone.
+        // Some editors move a file away before they write it; its guards must stay active meanwhile.
         if self.has_user.load(Ordering::Relaxed) && !bundles.has_user() {
             return Err(missing(&self.home.user_bundle()));
         }
@@ -120,8 +119,8 @@ impl BundleSource for SessionFiles {
 }
 
 impl SessionFiles {
-    /// Puts the project's bundle of before in the place of one that is not trusted, and returns the problem with that: changes of the user count,
-    /// whatever became of the project's.
+    /// Keeps the last trusted version of the project's bundle, and returns the problem of the new one, so that changes of the user's bundle still
+    /// apply.
     fn withhold(&self, bundles: &mut Bundles) -> Option<BundleError> {
         let (file, bundle, pinned) = self.project.as_ref()?;
         let problem = match &bundles.project {

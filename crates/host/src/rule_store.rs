@@ -1,4 +1,4 @@
-//! Standing answers in files: the person's, and those for the projects that the person works in.
+//! Files of approval rules: those of the user, and those for projects.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,28 +22,28 @@ use crate::error::reasons;
 use crate::error::{ErrorContext, Result, bail};
 use crate::home::Home;
 
-/// The name of the file with the answers of a project.
+/// The file with the rules of a project.
 const RULES_FILE: &str = "approvals.json";
-/// The name of the file that says which project it is.
+/// The file with the path of the project.
 const PROJECT_PATH_FILE: &str = "path";
 
-/// The largest file of rules, in bytes.
+/// The largest rule file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// What holds in a folder: the person's answers, and those for the project.
+/// The approval rules for a workspace: those of the user and those of the project.
 #[derive(Clone, Debug)]
 pub struct ApprovalRuleFiles {
     home: Home,
     project: PathBuf,
-    /// What stood in the files at first.
+    /// The rules at the start.
     initial: ApprovalRules,
 }
 
 impl ApprovalRuleFiles {
-    /// Those that hold in this folder, by the path that it has now.
+    /// Reads the rules for a workspace.
     ///
     /// # Errors
-    /// If they cannot be read, or there is no such folder.
+    /// If the rules cannot be read, or the folder does not exist.
     pub fn for_workspace(home: &Home, workspace: &Path) -> Result<Self> {
         let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
         let mut rules = Self { home: home.clone(), project, initial: ApprovalRules::default() };
@@ -51,7 +51,6 @@ impl ApprovalRuleFiles {
         Ok(rules)
     }
 
-    /// What stands in the files now.
     fn read(&self) -> Result<ApprovalRules> {
         let person = read_rules(&self.home.approval_rules())?;
         let folder = folder_of(&self.home, &self.project);
@@ -66,7 +65,7 @@ impl ApprovalRuleFiles {
 impl ApprovalRuleSource for ApprovalRuleFiles {
     async fn in_force(&self) -> Result<ApprovalRules, PortError> {
         let rules = self.clone();
-        // A file that cannot be read may hold a no.
+        // An unreadable file may contain a denial.
         run_blocking(move || rules.read()).await
     }
 
@@ -85,7 +84,7 @@ impl ApprovalRuleSource for ApprovalRuleFiles {
     }
 }
 
-/// Reads or writes files without holding up the others on the thread, as far as there is a runtime.
+/// Runs blocking file access, on a separate thread if there is a runtime.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T, PortError> {
     let done = match Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await?,
@@ -94,19 +93,19 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send
     Ok(done.map_err(|error| reasons(&error))?)
 }
 
-/// The answers in one file.
+/// The rules in one file.
 #[derive(Debug)]
 pub struct RuleFile {
     /// The file.
     pub file: PathBuf,
-    /// The project; none for the person's own.
+    /// The project; none for the user's own file.
     pub project: Option<PathBuf>,
     /// Each rule, as `HOOK:PATTERN`, with `allow` or `deny`, in the order of the file.
     pub rules: Vec<(String, String)>,
 }
 
 impl RuleFile {
-    /// Every file by its name, the person's first, with what stands in it, or why it cannot be read.
+    /// Reads every file, the user's first. Each result has the rules, or the reason why the file cannot be read.
     pub fn read_all(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
         let person = home.approval_rules();
         let mut all = vec![(person.clone(), Self::read(person, None))];
@@ -118,7 +117,7 @@ impl RuleFile {
             Ok(entries) => {
                 for entry in entries {
                     match entry {
-                        // Nothing else is looked into when a session asks what holds.
+                        // Sessions ignore other folders, too.
                         Ok(entry) if is_folder_name(&entry.file_name()) => {
                             let file = entry.path().join(RULES_FILE);
                             all.push((file, Self::read_folder(&entry.path())));
@@ -134,7 +133,7 @@ impl RuleFile {
         all
     }
 
-    /// The answers of the project that a folder is for.
+    /// Reads the rules in the folder of a project.
     fn read_folder(folder: &Path) -> Result<Self> {
         let path = folder.join(PROJECT_PATH_FILE);
         let project = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
@@ -151,16 +150,16 @@ impl RuleFile {
         Ok(Self { file, project, rules })
     }
 
-    /// Writes it, whole or not at all: a file that is cut off could no longer be read, and then nothing would run.
+    /// Writes the file atomically: while a rule file is unreadable, nothing would run.
     fn write(&self) -> Result<()> {
-        // Where a link leads to, so that the link stays.
+        // Follows a link, so that the link stays.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
         let text = serde_json::to_vec_pretty(&RuleEntries(self.rules.clone()))?;
         Ok(write_atomic(&file, &text, Durability::Synced)?)
     }
 }
 
-/// The standing answers in files, to be changed. Every change is recorded before it counts.
+/// A store that changes the rule files. Every change is recorded before it takes effect.
 #[derive(Clone)]
 pub struct ApprovalRuleStore {
     home: Home,
@@ -168,12 +167,12 @@ pub struct ApprovalRuleStore {
 }
 
 impl ApprovalRuleStore {
-    /// Those of a person.
+    /// A store for the files of a user.
     pub fn new(home: Home, log: Log) -> Self {
         Self { home, log }
     }
 
-    /// Returns the rules of every file: the user's, and those of every project; and the files that cannot be read.
+    /// Returns the rules of all files, and the files that cannot be read.
     pub fn list(&self) -> RuleList {
         let mut all = RuleList::default();
         for (file, read) in RuleFile::read_all(&self.home) {
@@ -192,23 +191,23 @@ impl ApprovalRuleStore {
         all
     }
 
-    /// Takes a rule back. False if there is none.
+    /// Revokes a rule. Returns `false` if the rule is unknown.
     ///
     /// # Errors
-    /// If that cannot be recorded or written.
+    /// If the change cannot be recorded or written.
     pub fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool> {
         self.change(rule, Some(by), "revoked", |file, entry| {
             let before = file.rules.len();
-            // The others stay in the order that the person gave them.
+            // Keeps the order of the other rules.
             file.rules.retain(|known| known != entry);
             file.rules.len() < before
         })
     }
 
-    /// Adds a rule. False if the rule is there already.
+    /// Adds a rule. Returns `false` if the rule exists.
     ///
     /// # Errors
-    /// If that cannot be recorded or written.
+    /// If the change cannot be recorded or written.
     pub fn add(&self, rule: &ApprovalRule) -> Result<bool> {
         self.change(rule, rule.by.as_ref(), "added", |file, entry| {
             let is_new = !file.rules.contains(entry);
@@ -219,7 +218,7 @@ impl ApprovalRuleStore {
         })
     }
 
-    /// Changes a file, while nobody else does. False if there is nothing to change.
+    /// Changes a file under a lock. Returns `false` if nothing changes.
     fn change(
         &self,
         rule: &ApprovalRule,
@@ -247,7 +246,7 @@ impl ApprovalRuleStore {
         Ok(true)
     }
 
-    /// The file of a project, whose folder is made if it is missing.
+    /// Returns the rule file of a project, and creates its folder if missing.
     fn project_file(&self, project: &Path) -> Result<PathBuf> {
         let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
         if !project.is_dir() {
@@ -270,17 +269,17 @@ impl ApprovalRuleStore {
         Ok(FileLock::wait(&folder.join(".approvals.lock"))?)
     }
 
-    /// Records a change that is kept nowhere else.
+    /// Records a change of policy that is not stored elsewhere.
     ///
     /// # Errors
-    /// If it cannot be recorded.
+    /// If the change cannot be recorded.
     pub fn record(&self, change: &Value) -> Result<()> {
         let receipt = self.log.policy_change(change).context("the audit log")?;
         self.log.flush_blocking(receipt).context("the audit log")
     }
 }
 
-/// A rule as it stands in a file.
+/// Converts an entry of a rule file to a rule.
 pub fn rule_from_entry(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
     let (hook, pattern) = rule.split_once(':')?;
     let project = project.map(|project| project.to_string_lossy().into_owned());
@@ -288,20 +287,20 @@ pub fn rule_from_entry(project: Option<&Path>, rule: &str, decision: &str) -> Op
     Some(ApprovalRule { scope, project, ..ApprovalRule::new(hook, pattern, decision.parse().ok()?) })
 }
 
-/// The folder with the answers for a project.
+/// Returns the folder with the rules of a project.
 fn folder_of(home: &Home, project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     home.projects().join(name)
 }
 
-/// Whether a folder of that name can be one of a project.
+/// Returns `true` if the name can be that of a project folder.
 fn is_folder_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.len() == 32 && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Fails unless the answers in a folder are for that project.
+/// Fails unless a folder is the one of the project.
 fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let path = folder.join(PROJECT_PATH_FILE);
     let content = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
@@ -312,7 +311,7 @@ fn check_path(folder: &Path, project: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The answers in a file. Only one that is not there holds none: one that cannot be read may hold a no.
+/// Reads the rules in a file. Only a missing file has no rules: an unreadable one may contain a denial.
 fn read_rules(file: &Path) -> Result<ApprovalRules> {
     let text = read_if_exists(file).with_context(|| quoted_path(file))?;
     text.map_or_else(
@@ -329,12 +328,12 @@ fn read_if_exists(file: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// The file as it is called in a text.
+/// Returns the path in backticks.
 pub fn quoted_path(file: &Path) -> String {
     format!("`{}`", file.display())
 }
 
-/// The rules as they stand in a file: one that stands twice, once with each answer, counts as both.
+/// The entries of a rule file. A duplicate with both decisions counts as both.
 struct RuleEntries(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for RuleEntries {

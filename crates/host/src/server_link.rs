@@ -1,4 +1,4 @@
-//! Sessions that a server sees: approval requests go there, and commands come from there.
+//! The link of a session to a server: approval requests go there, and commands come from there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,41 +18,41 @@ use crate::rule_store::ApprovalRuleStore;
 /// The server of a session.
 #[derive(Clone, Debug)]
 pub enum LinkTarget {
-    /// The one that listens on the socket in the user's folder, whenever there is one.
+    /// The server at the socket in the user's folder, whenever there is one.
     Socket {
-        /// `true` if the session takes prompts from there.
+        /// `true` if the session takes prompts from the server.
         takes_prompts: bool,
     },
-    /// The one in the same process.
+    /// The server in the same process.
     Pipe(PipeConnector),
 }
 
-/// What the link needs of a session. [`Policy::link_options`](crate::Policy::link_options) has that of a session from configuration.
+/// The parts of a session that its link needs; see [`Policy::link_options`](crate::Policy::link_options).
 pub struct LinkOptions {
-    /// The folders of the user, one of which has the server's socket.
+    /// The user's folders, one of which contains the server's socket.
     pub home: Home,
-    /// The folder that the session works in.
+    /// The workspace.
     pub workspace: PathBuf,
-    /// The audit log of the session. Changes of its approval rules are recorded there before they count.
+    /// The audit log. Rule changes are recorded there before they take effect.
     pub log: Log,
     /// The receiver of messages for the user.
     pub notices: Notices,
-    /// Reloads the bundles of the session. It may block. Without it, there are none that could change.
+    /// Reloads the bundles, and may block. None if the session has no bundles.
     pub reload: Option<Arc<dyn Fn() -> ReloadResult + Send + Sync>>,
 }
 
 /// The link of a session to its server.
 pub struct ServerLink {
-    /// The client, which is an approval system.
+    /// The client, an approval system.
     pub client: LinkClient,
-    /// The server's commands for the session.
+    /// The commands of the server.
     pub commands: mpsc::Receiver<Command>,
     link: LinkHandle,
 }
 
 impl ServerLink {
-    /// Connects to the server. If none runs, a notice says so; one that is started later is found. `asks_here` is `true` if requests are shown to the user of
-    /// this process, too.
+    /// Connects to the server. If none is running, sends a notice; a server started later is found. `asks_here` is `true` if this process also shows
+    /// approval requests.
     pub fn open(options: LinkOptions, target: &LinkTarget, asks_here: bool) -> Self {
         let LinkOptions { home, workspace, log, notices, reload } = options;
         let store = ApprovalRuleStore::new(home.clone(), log.clone());
@@ -86,7 +86,7 @@ impl ServerLink {
         self.client.begin(session.id(), session.coordinator().clone());
     }
 
-    /// Obeys the commands of the server until [`RemoteControl::close`], and passes each on.
+    /// Applies the commands of the server until [`RemoteControl::close`], and forwards each to `received`.
     pub fn control(self, cancel: &Cancel, received: impl Fn(Command) + Send + 'static) -> RemoteControl {
         let Self { client, mut commands, link } = self;
         let cancel = cancel.clone();
@@ -105,12 +105,12 @@ impl ServerLink {
     }
 }
 
-/// Stops the running turn if the command says so.
+/// Stops the running turn if the command requires that.
 fn apply_command(command: &Command, cancel: &Cancel) {
     match command {
         Command::Interrupt => _ = cancel.request(),
         Command::End => {
-            // The second request is for at once.
+            // The second request stops at once.
             cancel.request();
             cancel.request();
         }
@@ -118,7 +118,7 @@ fn apply_command(command: &Command, cancel: &Cancel) {
     }
 }
 
-/// A session that obeys its server.
+/// A session that its server controls.
 pub struct RemoteControl {
     client: LinkClient,
     link: LinkHandle,
@@ -138,7 +138,7 @@ impl RemoteControl {
     }
 }
 
-/// The commands for a session that runs in a server. When the server ends, so does the session.
+/// The commands for a session in a server. The end of the server ends the session.
 pub(crate) struct SessionCommands<'a> {
     pub(crate) commands: &'a mut mpsc::Receiver<Command>,
     pub(crate) ending: &'a mut watch::Receiver<bool>,
@@ -153,7 +153,7 @@ impl SessionCommands<'_> {
     }
 }
 
-/// Runs a session on the prompts of its server until it is told to end.
+/// Runs a session on prompts of its server, until told to end.
 pub(crate) async fn run_remotely(
     session: &Session,
     client: &LinkClient,
@@ -169,7 +169,7 @@ pub(crate) async fn run_remotely(
             match commands.next().await {
                 Command::Prompt(text) => next = Some(text),
                 Command::End => is_over = true,
-                // No turn runs.
+                // No turn is running.
                 Command::Interrupt => {}
             }
             continue;
@@ -185,7 +185,7 @@ pub(crate) async fn run_remotely(
                 command = commands.next(), if !is_over => {
                     apply_command(&command, cancel);
                     match command {
-                        // The server sends no prompt to a session that is busy; one that crossed its path comes next.
+                        // The server sends no prompt to a busy session; one that was already under way comes next.
                         Command::Prompt(text) => next = Some(text),
                         Command::End => is_over = true,
                         Command::Interrupt => {}

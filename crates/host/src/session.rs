@@ -19,12 +19,12 @@ use crate::notices::Notices;
 use crate::policy::Policy;
 use crate::trust::TrustPrompt;
 
-/// The system prompt unless another is configured.
+/// The default system prompt.
 const DEFAULT_SYSTEM_PROMPT: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
 What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
 around it; say so, and go on with what is allowed.";
 
-/// The tool with which an agent delegates: it is part of every session.
+/// The tool for delegation, which every session has.
 const TASK_TOOL: &str = "Task";
 
 /// Builds a session from configuration, in phases: model, policy (bundles, log, trust, protection), tools, session.
@@ -39,50 +39,50 @@ pub struct SessionBuilder<'a> {
     is_in_server: bool,
 }
 
-/// A session that can be started, and what has to live as long as it. The caller adds its display and its approval system.
+/// A session that is ready to start, and the objects that must outlive it. The caller adds a display and an approval system.
 pub struct SessionParts {
-    /// The session, to be started.
+    /// The session.
     pub builder: amplifier_agent::SessionBuilder,
-    /// The policy around it.
+    /// The policy.
     pub policy: Policy,
-    /// MCP servers. They end when this is dropped.
+    /// The MCP servers, which end when dropped.
     pub servers: Vec<McpServer>,
-    /// `true` if a server is to see the session.
+    /// `true` if a server sees the session.
     pub is_served: bool,
 }
 
 impl<'a> SessionBuilder<'a> {
-    /// Begins with a configuration, without what bundles say.
+    /// A builder for a configuration without the settings of bundles.
     pub fn new(config: &'a Config, home: &'a Home) -> Self {
         let (hooks, notices) = (HookRegistry::new(), Notices::none());
         Self { config, home, hooks, notices, prompt: None, cancel: Cancel::default(), is_in_server: false }
     }
 
-    /// Registers hooks there, beside those that are there already.
+    /// Sets the registry for hooks; existing hooks stay.
     pub fn hooks(mut self, hooks: HookRegistry) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// Sends messages for the user there.
+    /// Sets the receiver of messages for the user.
     pub fn notices(mut self, notices: Notices) -> Self {
         self.notices = notices;
         self
     }
 
-    /// Asks there about a project's bundle that is not trusted.
+    /// Sets the prompt for untrusted project bundles.
     pub fn trust_prompt(mut self, prompt: Option<Arc<dyn TrustPrompt>>) -> Self {
         self.prompt = prompt;
         self
     }
 
-    /// Stops turns with this.
+    /// Sets the handle that stops turns.
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self
     }
 
-    /// Has the session seen by the server that it runs in, whatever is configured.
+    /// Shows the session in the server that it runs in, regardless of the approval mode.
     pub fn in_server(mut self, is_in_server: bool) -> Self {
         self.is_in_server = is_in_server;
         self
@@ -91,7 +91,7 @@ impl<'a> SessionBuilder<'a> {
     /// Builds the session.
     ///
     /// # Errors
-    /// If a part of the configuration cannot be used.
+    /// If the configuration cannot be used.
     pub async fn build(self) -> Result<SessionParts> {
         let bundles = Bundles::find(self.config, self.home)?;
         let provider = self.config.model(&bundles.levels(), self.home.environment())?.provider()?;
@@ -146,7 +146,7 @@ impl<'a> SessionBuilder<'a> {
 }
 
 impl SessionParts {
-    /// Sends approval requests there, unless the approval mode is `deny`.
+    /// Sets the approval system, unless the approval mode is `deny`.
     #[must_use]
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
         self.builder = match self.policy.config().approvals {
@@ -157,7 +157,7 @@ impl SessionParts {
     }
 }
 
-/// Returns the tools of a workspace and of the MCP servers, which are started.
+/// Starts the MCP servers, and returns all tools.
 async fn tools(policy: &Policy) -> Result<(Vec<Arc<dyn Tool>>, Vec<McpServer>)> {
     let mut tools = standard(policy.workspace());
     let mut servers = Vec::new();

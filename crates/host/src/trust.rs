@@ -1,4 +1,4 @@
-//! Decides with the user whether the bundle of a project is used.
+//! Trust decisions of the user about project bundles.
 
 use std::time::Duration;
 
@@ -13,44 +13,44 @@ use crate::bundles::{Project, ProjectTrust};
 use crate::error::{Error, ErrorContext, Result};
 use crate::notices::Notices;
 
-/// Asks the user whether to trust the bundle of a project.
+/// Asks the user to trust the bundle of a project.
 pub trait TrustPrompt: Send + Sync {
     /// Shows the bundle, and returns the user's answer.
     ///
     /// # Errors
-    /// If the user cannot be asked any more.
+    /// If the user can no longer be asked.
     fn ask<'a>(&'a self, request: TrustRequest<'a>) -> BoxFuture<'a, Result<TrustAnswer, PortError>>;
 }
 
-/// The bundle that the user decides about.
+/// The bundle to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustRequest<'a> {
-    /// The bundle, with its hooks.
+    /// The bundle.
     pub bundle: &'a Loaded,
-    /// Every file that trust pins.
+    /// The files that trust pins.
     pub pinned: &'a Pinned,
-    /// The difference to the version that was trusted before, if there was one.
+    /// The difference to the last trusted version.
     pub verdict: &'a Verdict,
-    /// The time for an answer.
+    /// The time limit for an answer.
     pub timeout: Duration,
 }
 
 /// The user's answer about the bundle of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustAnswer {
-    /// Its hooks run.
+    /// The hooks run.
     Trust,
-    /// The session goes on without it.
+    /// The session continues without the bundle.
     Refuse,
-    /// The session is not to begin. The prompt tells the program so.
+    /// The session does not start. The prompt informs the program.
     Stop,
 }
 
-/// Decides whether the bundle of the project is used in a session: asks the user if there is a prompt, and sends a notice if it is not used. The decision is
-/// recorded before it counts.
+/// Decides about the bundle of a project: asks the user if there is a prompt, and sends a notice if the bundle is not used. The decision is recorded
+/// before it takes effect.
 ///
 /// # Errors
-/// If it cannot be recorded or kept, or the user cannot be asked any more.
+/// If the decision cannot be recorded or stored, or the user can no longer be asked.
 pub async fn decide(
     project: &mut Project,
     store: &TrustStore,
@@ -73,7 +73,7 @@ pub async fn decide(
     };
     match answer {
         Some(TrustAnswer::Trust) => trust(project, store, log),
-        // The prompt has told the program.
+        // The prompt has informed the program.
         Some(TrustAnswer::Stop) => Ok(()),
         Some(TrustAnswer::Refuse) => {
             notices.note("going on without the hooks of this project");
@@ -86,7 +86,7 @@ pub async fn decide(
     }
 }
 
-/// Trusts a bundle as it was looked at.
+/// Trusts the version that the user saw.
 fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
     project.state = match std::mem::replace(&mut project.state, ProjectTrust::Unusable(String::new())) {
         ProjectTrust::Untrusted(bundle, pinned, _) => {
@@ -102,7 +102,7 @@ fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
 /// Records a decision about a bundle.
 ///
 /// # Errors
-/// If it cannot be kept.
+/// If the decision cannot be recorded.
 pub fn record(log: &Log, pinned: &Pinned, decision: &str) -> Result<()> {
     let change = json!({
         "project_bundle": pinned.bundle.to_string_lossy(),

@@ -1,4 +1,4 @@
-//! What programs of a session cannot change, and what they cannot read, unless the user's configuration says otherwise.
+//! Built-in lists of protected and hidden paths, which the configuration of the user can change.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use amplifier_process::files;
 
 use crate::environment::Environment;
 
-/// What later runs code of its own accord, and where credentials are kept; below the home folder.
+/// Files below the home folder that run code later, or contain credentials.
 const READ_ONLY: [&str; 60] = [
     // Shells and sessions read these when they start.
     ".bashrc",
@@ -75,7 +75,7 @@ const READ_ONLY: [&str; 60] = [
     ".local/share/keyrings",
 ];
 
-/// The same for files of the system, which root could change.
+/// System files that run code later. Root could change them.
 const READ_ONLY_SYSTEM: [&str; 8] = [
     "/var/spool/cron",
     "/var/spool/at",
@@ -87,7 +87,7 @@ const READ_ONLY_SYSTEM: [&str; 8] = [
     "/etc/cron.monthly",
 ];
 
-/// Profiles of browsers, in which the console's cookie is kept, below the home folder.
+/// Browser profiles below the home folder, which contain the cookie of the console.
 const BROWSERS: [&str; 34] = [
     ".mozilla",
     ".librewolf",
@@ -125,7 +125,7 @@ const BROWSERS: [&str; 34] = [
     ".var/app/app.zen_browser.zen",
 ];
 
-/// The home folder, and where else its configuration and data may be.
+/// The home folder and the XDG folders of the user.
 pub(super) struct UserFolders {
     pub(super) home: PathBuf,
     config: Option<PathBuf>,
@@ -133,20 +133,19 @@ pub(super) struct UserFolders {
 }
 
 impl UserFolders {
-    /// Those of an environment. None if there is none.
+    /// Finds the folders; none without a home folder.
     pub(super) fn find(environment: &Environment) -> Option<Self> {
         let home = environment.home()?.to_owned();
         Some(Self { home, config: environment.path("XDG_CONFIG_HOME"), data: environment.path("XDG_DATA_HOME") })
     }
 
-    /// What programs cannot change.
+    /// Returns the read-only paths.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let system = READ_ONLY_SYSTEM.into_iter().map(PathBuf::from);
         READ_ONLY.iter().flat_map(|path| self.at(path)).chain(system).collect()
     }
 
-    /// What programs cannot read: profiles of browsers, and the sockets with which they could type into a terminal of the user or start a program outside
-    /// of the sandbox.
+    /// Returns the hidden paths: browser profiles, and sockets that allow typing into a terminal or starting a program outside of the sandbox.
     pub(super) fn hidden(&self, environment: &Environment) -> Vec<PathBuf> {
         let browsers = BROWSERS.iter().flat_map(|path| self.at(path));
         let variable = |name: &str| environment.path(name);
@@ -164,7 +163,7 @@ impl UserFolders {
         browsers.chain(tmux).chain(screen).chain(services).collect()
     }
 
-    /// A path below the home folder, also where the user keeps configuration or data instead.
+    /// Returns a path below the home folder and its equivalents in the XDG folders.
     fn at(&self, path: &str) -> impl Iterator<Item = PathBuf> {
         let moved = |folder: &Option<PathBuf>, prefix: &str| {
             folder.as_ref().and_then(|folder| Some(folder.join(Path::new(path).strip_prefix(prefix).ok()?)))

@@ -16,10 +16,10 @@ use amplifier_process::sandbox::{Sandbox, SandboxPolicy};
 /// The reason why a program without a launcher has no sandbox.
 const NO_LAUNCHER: &str = "sandboxing is not available in this program";
 
-/// The sandbox of a hook: that of the agent's commands, or another if the bundle wants a stricter one.
+/// Returns the sandbox of a hook: the one for commands, or another if the bundle requires a stricter one.
 ///
 /// # Errors
-/// In words, if this system cannot do it.
+/// The reason if this system has no such sandbox.
 pub(crate) fn hook_sandbox(
     hook: &SandboxRequest<'_>,
     protection: &ProtectionPlan,

@@ -1,4 +1,4 @@
-//! What programs and tools of a session cannot change or read: what decides about the agent, what records it, and what the lists name.
+//! The protected paths of a session: files that decide about the agent, its records, and the built-in lists.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,56 +20,54 @@ use crate::environment::Environment;
 use crate::error::{ErrorContext, Result, bail, usage};
 use crate::home::Home;
 
-/// The folder of a project that holds its bundle.
+/// The folder with the bundle of a project.
 const PROJECT_FOLDER: &str = ".amplifier";
 
-/// Paths that a program protects beside those of bundles and of the lists.
+/// Additional protected paths of a program.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedPaths {
     /// Files and folders that tools cannot change.
     pub read_only: Vec<PathBuf>,
     /// Files and folders that tools cannot read.
     pub hidden: Vec<PathBuf>,
-    /// Names that file tools do not create.
+    /// Paths that file tools cannot create.
     pub reserved: Vec<PathBuf>,
 }
 
-/// What programs and tools of a session cannot change, and what they cannot read.
+/// The paths that programs and tools of a session cannot change or read.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectionPlan {
-    /// What is there and cannot be changed: files, and folders with all that is in them. Without links.
+    /// Existing paths that cannot be changed, without links.
     paths: Vec<PathBuf>,
-    /// What cannot be read.
     hidden: Vec<PathBuf>,
-    /// What is on the lists and not there. File tools do not make it; commands cannot be kept from that.
+    /// Missing paths of the lists. File tools cannot create them; commands can.
     absent: Vec<PathBuf>,
     workspace: PathBuf,
-    /// The folder that MCP servers are started in.
     current_dir: PathBuf,
-    /// The files and folders of the session by the paths that it uses, with the links in them.
+    /// The files of the session by the paths in use, with their links.
     used: Vec<PathBuf>,
 }
 
 impl ProtectionPlan {
-    /// The protection of a session. Folders that are missing are made, so that nobody else can make them.
+    /// Plans the protection of a session. Missing folders are created, so that no other process can create them.
     ///
     /// # Errors
-    /// If something cannot be protected.
+    /// If a path cannot be protected.
     pub fn new(config: &Config, home: &Home, workspace: &Path, levels: &Levels) -> Result<Self> {
         check_workspace(workspace, &home_folders(home)?)?;
         project(&workspace.join(PROJECT_FOLDER))?;
         for file in anchors::files(&config.anchors) {
-            // What is not there cannot be protected. Where it cannot be made, the log tells that nothing is kept there.
+            // A missing file cannot be protected. If the file cannot be created, the log reports the failing anchor.
             _ = fs::OpenOptions::new().create(true).append(true).owner_only().open(file);
         }
         Self::current(config, home, workspace, levels.bundles().map(|(_, bundle)| bundle))
     }
 
-    /// What is protected of that which is there: all that is kept and configured, the anchors of the audit log, the folder of the project, the folders of
-    /// bundles and of the programs that they and the configuration name, this program, and what is on the lists.
+    /// Plans the protection of existing paths: data, configuration, anchors, the project folder, the folders of bundles and of the programs they and
+    /// the configuration name, this program, and the built-in lists.
     ///
     /// # Errors
-    /// If something cannot be protected.
+    /// If a path cannot be protected.
     pub fn current<'a>(
         config: &Config,
         home: &Home,
@@ -80,7 +78,7 @@ impl ProtectionPlan {
         let mut own =
             ProtectedPaths { read_only: home_folders(home)?, hidden: Self::keys(home)?, reserved: Vec::new() };
         check_allow_setting(&config.sandbox, own.read_only.iter().chain(&own.hidden), &workspace.join(PROJECT_FOLDER))?;
-        // The file alone: other programs are installed in its folder. A command cannot replace it, because it is a mount point there.
+        // Only the file: other programs are installed in its folder. A command cannot replace it, because it is a mount point.
         own.read_only.extend(environment.program().map(Path::to_owned));
         let anchored = config.anchors.iter().filter_map(AnchorConfig::file);
         let files = [config.file.as_path()].into_iter().chain(anchored).map(Path::to_owned).collect();
@@ -95,11 +93,11 @@ impl ProtectionPlan {
         Self::gather(own, files, others, &config.sandbox, environment, workspace, bundles)
     }
 
-    /// The protection of a session that a program puts together itself: its own paths, the folders of the user's home for this program, the folders of the
-    /// bundle and of the programs that it names, and what is on the lists. Missing folders of `home` are made if its rules count for the session.
+    /// Plans the protection of a session that an embedding program builds: its own paths, the folders of `home`, those of the bundle and its
+    /// programs, and the built-in lists. Missing folders of `home` are created if its rules apply.
     ///
     /// # Errors
-    /// If something cannot be protected, or the workspace is in a protected folder.
+    /// If a path cannot be protected, or the workspace is in a protected folder.
     pub fn embedded(
         mut own: ProtectedPaths,
         home: &Home,
@@ -138,7 +136,7 @@ impl ProtectionPlan {
         let project = workspace.join(PROJECT_FOLDER);
         let mut paths: Vec<PathBuf> =
             own.read_only.iter().chain([&project]).filter_map(|path| path.canonicalize().ok()).collect();
-        // Not the link that leads to a key: without it, the key would be seen.
+        // The target, because the key stays readable if only the link is hidden.
         let mut hidden: Vec<PathBuf> = own.hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         for bundle in bundles {
             files.extend(bundle.places());
@@ -148,7 +146,7 @@ impl ProtectionPlan {
                     .context("what hooks name cannot be protected")?,
             );
         }
-        // A bundle that was given as a text has no file.
+        // A bundle from text has no file.
         others.retain(|file| file.exists());
         used.extend(files.iter().chain(&others).cloned());
         let (programs, data): (Vec<PathBuf>, Vec<PathBuf>) = others.into_iter().partition(|file| is_program(file));
@@ -163,7 +161,7 @@ impl ProtectionPlan {
             paths.push(file.canonicalize().with_context(|| format!("`{}`", file.display()))?);
         }
         let mut absent = own.reserved;
-        // The user works in the workspace, whatever it is.
+        // The workspace must stay usable.
         let is_wanted = |path: &PathBuf| !settings.allows(path) && !workspace.starts_with(path);
         let listed = user.iter().flat_map(UserFolders::read_only).chain(settings.read_only.iter().cloned());
         for path in listed {
@@ -176,7 +174,7 @@ impl ProtectionPlan {
         let listed = user.iter().flat_map(|user| user.hidden(environment)).chain(settings.hidden.iter().cloned());
         hidden.extend(listed.map(|path| path.canonicalize().unwrap_or(path)).filter(is_wanted));
         paths.sort();
-        // What is in a protected folder needs no protection of its own.
+        // Content of a protected folder is protected already.
         paths.dedup_by(|place, before| place.starts_with(before));
         hidden.sort();
         hidden.dedup();
@@ -184,24 +182,24 @@ impl ProtectionPlan {
         Ok(Self { paths, hidden, absent, workspace: workspace.to_owned(), current_dir, used })
     }
 
-    /// Fails if a file of bundles is not protected: what is protected is settled when a session begins.
+    /// Fails if a file of a bundle is not protected: protection is fixed when a session starts.
     ///
     /// # Errors
-    /// Names the bundle and the file.
+    /// If a file is unprotected. The error names the bundle and the file.
     pub fn check(&self, levels: &Levels) -> Result<(), BundleError> {
         levels.bundles().try_for_each(|(_, bundle)| self.check_bundle(bundle, []))
     }
 
-    /// The same for one bundle, with files that it uses and does not name.
+    /// Checks one bundle, and files that it uses without naming them.
     ///
     /// # Errors
-    /// Names the bundle and the file.
+    /// If a file is unprotected. The error names the bundle and the file.
     pub fn check_bundle(&self, bundle: &Loaded, used: impl IntoIterator<Item = PathBuf>) -> Result<(), BundleError> {
         let is_protected = |file: &PathBuf| file.canonicalize().is_ok_and(|file| self.covers(&file));
         let of = bundle.files.last().map_or(Path::new(""), PathBuf::as_path);
         let files = bundle.named_files(&self.workspace, &self.current_dir);
         let files = files.map_err(|error| BundleError::whole(of, error.to_string()))?;
-        // A bundle that was given as a text has no file.
+        // A bundle from text has no file.
         let texts: Vec<PathBuf> = bundle.places().filter(|file| !file.exists()).collect();
         let files = files.into_iter().filter(|file| !texts.contains(file));
         if let Some(file) = files.chain(used).find(|file| !is_protected(file)) {
@@ -212,8 +210,7 @@ impl ProtectionPlan {
         Ok(())
     }
 
-    /// Returns the links on the way to a file of the session that programs can make lead elsewhere, each as a warning: what a link leads to is protected, the
-    /// link is not.
+    /// Returns a warning for each link that programs can redirect on the path of a session file: the target is protected, the link is not.
     pub fn link_warnings(&self) -> Vec<String> {
         let links: BTreeSet<PathBuf> = self.used.iter().flat_map(|path| links_on(path)).collect();
         let is_loose = |link: &PathBuf| {
@@ -231,63 +228,62 @@ impl ProtectionPlan {
         links.iter().filter(|link| is_loose(link)).map(warning).collect()
     }
 
-    /// `true` if programs cannot change a path, which has no links in it.
+    /// Returns `true` if programs cannot change a path without links.
     fn covers(&self, path: &Path) -> bool {
         self.paths.iter().any(|place| path.starts_with(place))
     }
 
-    /// What no program of a session reads: the keys that sign for what happens in it, and what lets one answer as the person.
+    /// Returns the paths that no program may read: signing keys, and credentials for answering as the user.
     ///
     /// # Errors
-    /// If the server's folder cannot be made.
+    /// If the folder of the server cannot be created.
     pub fn keys(home: &Home) -> Result<Vec<PathBuf>> {
-        // Who reads these can answer questions as the person. The folder is hidden from commands as a whole, with the socket in it; it is made now, because what
-        // is not there when a command begins cannot be hidden from it.
+        // With these files, a process could answer approval requests as the user. The folder with the socket is hidden from commands completely; it
+        // is created now, because a folder that is missing when a command starts cannot be hidden.
         let server = home.server_folder();
         let made = create_private_folder(&server);
         made.with_context(|| format!("the folder `{}`", server.display()))?;
         Ok(secrets(home))
     }
 
-    /// Protects it from the tools that use files.
+    /// Applies the protection to file tools.
     #[must_use]
     pub fn protect_workspace(&self, workspace: Workspace) -> Workspace {
         workspace.protect(self.paths.iter().chain(&self.absent)).hide(&self.hidden)
     }
 
-    /// What programs cannot change.
+    /// Returns the paths that programs cannot change.
     pub fn read_only(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// What programs cannot read, if it is there.
+    /// Returns the paths that programs cannot read; some may be missing.
     pub fn hidden(&self) -> &[PathBuf] {
         &self.hidden
     }
 
-    /// What the user wants protected and is not there.
+    /// Returns configured paths that are missing.
     pub fn missing<'a>(&self, settings: &'a SandboxSettings) -> Vec<&'a Path> {
         let wanted = settings.read_only.iter().chain(&settings.hidden);
         wanted.map(PathBuf::as_path).filter(|path| !path.exists()).collect()
     }
 
-    /// The folder that the agent works in.
     pub(super) fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// The folders that programs cannot change.
+    /// Returns the folders that programs cannot change.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(PathBuf::as_path).filter(|place| place.is_dir())
     }
 
-    /// What programs can do: everything but changing what is protected, and reading what is hidden.
+    /// Returns the sandbox policy for this protection.
     pub(super) fn policy(&self) -> SandboxPolicy {
         SandboxPolicy { read_only: self.paths.clone(), hidden: self.hidden.clone(), ..SandboxPolicy::default() }
     }
 }
 
-/// The folders of this program, which are made if they are missing.
+/// Creates the folders of this program if missing, and returns them.
 fn home_folders(home: &Home) -> Result<Vec<PathBuf>> {
     let made = own_folders(home).map(|folder| {
         let made = create_private_folder(&folder).and_then(|()| folder.canonicalize());
@@ -296,20 +292,20 @@ fn home_folders(home: &Home) -> Result<Vec<PathBuf>> {
     made.collect()
 }
 
-/// The folders of this program, which need not be there.
+/// Returns the folders of this program, which may be missing.
 fn own_folders(home: &Home) -> impl Iterator<Item = PathBuf> {
     let config = home.config_file().parent().map(Path::to_owned);
     [home.data().to_owned()].into_iter().chain(config)
 }
 
-/// The keys and tokens of this program, which need not be there.
+/// Returns the keys and tokens of this program, which may be missing.
 fn secrets(home: &Home) -> Vec<PathBuf> {
     let server = home.server_folder();
     let tokens = ["token", "tokens.json", "cookies.json", "open.html"].map(|name| server.join(name));
     [home.audit_key(), server].into_iter().chain(tokens).collect()
 }
 
-/// Refuses a workspace in which tools could change nothing.
+/// Rejects a workspace in a protected folder, where tools could change nothing.
 fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
     if let Some(folder) = paths.iter().find(|place| workspace.starts_with(place)) {
         let (workspace, folder) = (workspace.display(), folder.display());
@@ -318,9 +314,9 @@ fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The links on the way to a file, those that links lead to included.
+/// Returns the links on a path, including links to links.
 fn links_on(path: &Path) -> Vec<PathBuf> {
-    // As many as the system follows.
+    // The same limit as the system.
     const MAX_LINKS: usize = 40;
     let mut links = Vec::new();
     let mut ahead: Vec<OsString> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
@@ -341,7 +337,7 @@ fn links_on(path: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// Refuses settings that would give away what decides about the agent.
+/// Rejects settings that would expose files that decide about the agent.
 fn check_allow_setting<'a>(
     settings: &SandboxSettings,
     own: impl IntoIterator<Item = &'a PathBuf>,
@@ -358,7 +354,7 @@ fn check_allow_setting<'a>(
     Ok(())
 }
 
-/// The folder of a project, which is made if it is missing.
+/// Creates the folder of a project if missing.
 fn project(folder: &Path) -> Result<PathBuf> {
     let made = match fs::create_dir(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::symlink_metadata(folder),

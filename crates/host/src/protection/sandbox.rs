@@ -1,4 +1,4 @@
-//! The sandbox of a session: which of the three ways it has, and what to do for a better one.
+//! The sandbox of a session, its level, and advice for a better one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,36 +8,36 @@ use amplifier_process::sandbox::{ConfinementLevel, Sandbox, SandboxChoice, Sandb
 use super::{NO_LAUNCHER, ProtectionPlan};
 use crate::environment::Environment;
 
-/// The sandbox that programs of a session run in.
+/// The sandbox for programs of a session.
 #[derive(Clone, Debug)]
 pub struct ActiveSandbox {
-    /// The sandbox. Where there is none, this still gives programs a session without the terminal of the agent.
+    /// The sandbox. Without one, programs still get their own session, without the terminal of the agent.
     pub sandbox: Sandbox,
-    /// How programs are kept from what is protected.
+    /// The level of protection.
     pub level: SandboxLevel,
-    /// The words that start a program in a sandbox.
+    /// The words of the sandbox launcher.
     pub(super) launcher: Vec<OsString>,
 }
 
-/// How programs are kept from what is protected, the strongest way first.
+/// The levels of protection, strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxLevel {
-    /// By namespaces.
+    /// Namespaces.
     Namespaces,
-    /// By Landlock, which protects files and little else, for this reason.
+    /// Landlock, which protects files and little else. With the reason.
     Landlock(String),
-    /// Commands are only judged by what is seen of them, for this reason.
+    /// Only the analysis of commands. With the reason.
     Analysis(String),
 }
 
 impl ActiveSandbox {
-    /// No sandbox, for this reason. Hooks that want one get it if there are words that start it.
+    /// No sandbox, with a reason. Hooks that require one get it if there is a launcher.
     pub fn none(reason: impl Into<String>, environment: &Environment) -> Self {
         let launcher = environment.launcher_words().to_vec();
         Self { sandbox: Sandbox::default(), level: SandboxLevel::Analysis(reason.into()), launcher }
     }
 
-    /// Finds out which sandbox this system has, unless programs are not to be confined.
+    /// Finds the strongest sandbox of this system, unless confinement is off.
     pub fn find(is_confined: bool, protection: &ProtectionPlan, environment: &Environment) -> Self {
         let launcher = environment.launcher_words().to_vec();
         if launcher.is_empty() {
@@ -51,7 +51,7 @@ impl ActiveSandbox {
         let level = match level {
             ConfinementLevel::Namespaces => SandboxLevel::Namespaces,
             ConfinementLevel::Landlock { no_namespaces } => SandboxLevel::Landlock(no_namespaces.to_string()),
-            // A system other than Linux has one reason for both.
+            // Systems other than Linux have the same reason for both.
             ConfinementLevel::None { no_namespaces, no_landlock } if no_namespaces == no_landlock => {
                 SandboxLevel::Analysis(no_namespaces.to_string())
             }
@@ -64,7 +64,7 @@ impl ActiveSandbox {
 }
 
 impl SandboxLevel {
-    /// Its name.
+    /// Returns the name of the level.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -73,7 +73,7 @@ impl SandboxLevel {
         }
     }
 
-    /// The reason why it is not a stronger one.
+    /// Returns the reason why the level is not stronger.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Namespaces => None,
@@ -81,12 +81,12 @@ impl SandboxLevel {
         }
     }
 
-    /// `true` if programs cannot change what is protected.
+    /// Returns `true` if programs cannot change protected paths.
     pub fn is_sandbox(&self) -> bool {
         !matches!(self, Self::Analysis(_))
     }
 
-    /// What the user is told when a session begins; nothing if all is as it should be.
+    /// Returns the warning for the start of a session, unless the level is the strongest.
     pub fn warning(&self) -> Option<String> {
         let reason = self.reason()?;
         let warning = match self {
@@ -103,13 +103,13 @@ impl SandboxLevel {
         Some(self.advice().map_or(warning.clone(), |advice| format!("{warning}; {advice}")))
     }
 
-    /// What to do for a stronger one, if that can be told.
+    /// Returns advice for a stronger level, if there is any.
     pub fn advice(&self) -> Option<String> {
         let reason = self.reason()?;
         if !reason.contains("user namespaces") {
             return None;
         }
-        // The first that is set so is in the way.
+        // The first setting with this value is the obstacle.
         const SETTINGS: [(&str, &str, &str); 3] = [
             ("user.max_user_namespaces", "0", "15000"),
             ("kernel.unprivileged_userns_clone", "0", "1"),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_system_without_any_sandbox_has_one_reason() {
-        // It starts nothing, and says the same about every sandbox.
+        // The launcher fails in the same way for every sandbox.
         let environment = Environment::default().launcher(["/bin/false"]);
         let active = ActiveSandbox::find(true, &ProtectionPlan::default(), &environment);
         assert_eq!(active.level, SandboxLevel::Analysis("it ended and did not say why".to_owned()));

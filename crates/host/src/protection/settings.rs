@@ -1,4 +1,4 @@
-//! What the user's configuration adds to what is protected, and takes away from it.
+//! Changes of the user's configuration to the protected paths.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use serde::Deserialize;
 
 use crate::environment::Environment;
 
-/// `[sandbox]` in the configuration file: what programs of a session cannot change or read, beside what is always so.
+/// `[sandbox]` in the configuration file: changes to the built-in lists of paths that programs cannot change or read.
 ///
-/// A bundle cannot set any of this.
+/// Bundles cannot change these settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// Files and folders that programs cannot change either.
+    /// More files and folders that programs cannot change.
     pub read_only: Vec<PathBuf>,
-    /// Files and folders that programs cannot read either.
+    /// More files and folders that programs cannot read.
     pub hidden: Vec<PathBuf>,
-    /// Files and folders that programs can change and read, although they are on the built-in lists or beside a file of a hook.
+    /// Files and folders that programs can change and read despite the built-in lists or a hook file beside them.
     pub allow: Vec<PathBuf>,
 }
 
 impl SandboxSettings {
-    /// Replaces `~` by the home folder, and takes links out of the paths.
+    /// Expands `~`, and resolves links.
     ///
     /// # Errors
     /// If a path is neither absolute nor begins with `~/`.
@@ -37,7 +37,7 @@ impl SandboxSettings {
         })
     }
 
-    /// `true` if programs may change and read a path of the built-in lists.
+    /// Returns `true` if the settings allow access to a listed path.
     pub(super) fn allows(&self, path: &Path) -> bool {
         self.allow.iter().any(|allowed| path.starts_with(allowed))
     }
