@@ -1,4 +1,4 @@
-//! Approval requests as a server knows them: open, or decided.
+//! Approval requests on a server: open or decided.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,18 +9,18 @@ use amplifier_core::{ActionPreview, ApprovalDecision, ApprovalRequest, Effect, P
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Identifies an approval request among all sessions: `SESSION.RUN.NUMBER`. It is never used again.
+/// The id of an approval request, unique among all sessions: `SESSION.RUN.NUMBER`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApprovalId {
-    /// The session that asks, which may be a sub-agent.
+    /// The session of the request, which may be a sub-agent.
     pub session: String,
-    /// The run of the session: one that is resumed counts its requests again.
+    /// The run of the session: a resumed session numbers its requests from the start.
     pub run: String,
     /// The number of the request in the run.
     pub number: u64,
 }
 
-/// A text that is no id of an approval request.
+/// An invalid id of an approval request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid approval id `{0}`; expected SESSION.RUN.NUMBER")]
 pub struct InvalidApprovalId(String);
@@ -45,7 +45,7 @@ impl FromStr for ApprovalId {
         let parts: Vec<&str> = text.split('.').collect();
         match parts[..] {
             [session, run, number] if is_valid_id(session) && is_valid_id(run) => match number.parse() {
-                // Another spelling of the number would be another text for the same request.
+                // Another spelling of the number would be a second id for the same request.
                 Ok(parsed) if format!("{parsed}") == number => Ok(Self::new(session, run, parsed)),
                 _ => Err(InvalidApprovalId(text.to_owned())),
             },
@@ -71,39 +71,39 @@ pub fn is_valid_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
-/// An approval request that waits for an answer, and the session that made it.
+/// An open approval request with its session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OpenApproval {
     /// `SESSION.RUN.NUMBER`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub id: ApprovalId,
-    /// The session that asks.
+    /// The session of the request.
     pub session: String,
-    /// If the session is a sub-agent: the connected session that it works for.
+    /// The connected session, if the request comes from its sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
     /// The name of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
-    /// The folder that the session works in.
+    /// The workspace.
     pub workspace: String,
     /// The request.
     #[serde(flatten)]
     pub request: ApprovalRequest,
-    /// The time at which the kernel stops waiting.
+    /// The time limit for an answer.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub deadline: Timestamp,
-    /// `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    /// `true` if a long preview is omitted here: `GET /api/approvals/{id}` returns the whole request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server
-    /// makes it.
+    /// Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the
+    /// server sets it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,
 }
 
-/// A longer request is listed without the lines of its preview.
+/// The largest request in a list, in bytes; a larger one is listed without its preview.
 const BRIEF_BYTES: usize = 16 << 10;
 
 fn truncate(text: &str, most: usize) -> String {
@@ -125,13 +125,12 @@ impl DerefMut for OpenApproval {
 }
 
 impl OpenApproval {
-    /// Returns the session whose connection carries the request and its answer.
+    /// Returns the session with the connection for the request and its answer.
     pub fn connected_session(&self) -> &str {
         self.parent_session.as_deref().unwrap_or(&self.session)
     }
 
-    /// Returns `true` if the request offers an answer that lasts and allows, or that lasts and denies. A request that stands for more than it
-    /// shows offers neither.
+    /// Returns `true` if the request offers to create a rule that allows, or one that denies. A truncated request offers neither.
     pub fn offers_rule(&self, allows: bool) -> bool {
         let lasting = if allows { Effect::AllowAlways } else { Effect::DenyAlways };
         self.options.iter().any(|option| option.effect == lasting)
@@ -147,7 +146,7 @@ impl OpenApproval {
         body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
     }
 
-    /// Returns the request as lists have it: a long one without the lines of its preview.
+    /// Returns the request for lists, without a long preview.
     pub fn brief(&self) -> Self {
         if self.weight() <= BRIEF_BYTES {
             return self.clone();
@@ -175,7 +174,7 @@ impl OpenApproval {
         self.with_preview(ActionPreview::default())
     }
 
-    /// Copies all but the preview, which may be large.
+    /// Copies everything but the preview, which may be large.
     fn with_preview(&self, preview: ActionPreview) -> Self {
         let ApprovalRequest { hook, event, prompt, reason, warning, options, .. } = &self.request;
         let request = ApprovalRequest {
@@ -200,7 +199,7 @@ impl OpenApproval {
         }
     }
 
-    /// Returns the request as a server without room for all of it keeps it. It can be denied there, and allowed where all of it is shown.
+    /// Returns the request without details, for a server that lacks memory. It can be denied there, and allowed where the whole request is shown.
     pub fn withheld(&self) -> Self {
         let warning =
             "there is no room for all of this question here: it can be denied here, or answered at its terminal";
@@ -226,7 +225,7 @@ impl OpenApproval {
         parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
     }
 
-    /// Returns the reason why an answer cannot be given, if there is one.
+    /// Returns the reason why an answer is invalid, if there is one.
     pub fn rejection(&self, label: &str, scope: AnswerScope) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
             return Some(invalid_option(label, self.options.iter().map(|option| option.label.as_str())));
@@ -244,26 +243,26 @@ impl OpenApproval {
     }
 }
 
-/// Returns the reason why an answer that is none of the options cannot be given.
+/// Returns the error for an answer that is not an option.
 pub fn invalid_option<'a>(label: &str, options: impl Iterator<Item = &'a str>) -> String {
     let options: Vec<String> = options.map(|option| format!("`{option}`")).collect();
     format!("`{label}` is none of {}", options.join(", "))
 }
 
-/// The requests that an answer is for.
+/// The scope of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerScope {
-    /// This request, and what the option says.
+    /// This request and the effect of the option.
     #[default]
     Once,
-    /// The same request in every session in the same folder, too.
+    /// Also the same request in all sessions of the same folder.
     Project,
 }
 
 impl AnswerScope {
-    /// Returns the scope of the rule that the answer becomes, if it becomes one.
+    /// Returns the scope of the resulting rule, if there is one.
     pub fn rule_scope(self) -> Option<RuleScope> {
         match self {
             Self::Once => None,
@@ -276,15 +275,15 @@ impl AnswerScope {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DecidedApproval {
-    /// `SESSION.RUN.NUMBER`; missing if no approver had to be asked.
+    /// `SESSION.RUN.NUMBER`; missing if no approver was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub id: Option<ApprovalId>,
     /// The session.
     pub session: String,
-    /// The hook that asked.
+    /// The hook of the request.
     pub hook: String,
-    /// The event at which it asked.
+    /// The event of the request.
     pub event: String,
     /// The text of the request.
     pub prompt: String,
@@ -296,7 +295,7 @@ pub struct DecidedApproval {
     pub created_at: Option<String>,
     /// The time of the decision.
     pub decided_at: String,
-    /// The number of the record of the decision; 0 if it is not read yet.
+    /// The sequence number of the decision record; 0 until read.
     #[serde(default)]
     pub seq: u64,
 }

@@ -1,8 +1,7 @@
 //! The link between a server and the sessions and machines that it sees.
 //!
-//! A session sends its approval requests to a server with a [`LinkClient`], which is an approval system like a terminal. A machine starts sessions and
-//! keeps approval rules for the server: [`serve_machine`]. Both reach the server by a socket in the user's own folder, or by a pipe if they run in the
-//! server's process.
+//! A session sends approval requests to a server with a [`LinkClient`], an approval system. A machine starts sessions and stores approval rules for
+//! the server: [`serve_machine`]. Both connect by a socket in the user's folder, or by a pipe within the process of the server.
 
 mod approval;
 mod client;

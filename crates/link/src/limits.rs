@@ -1,4 +1,4 @@
-//! Questions that are too large for a line.
+//! Size limits of approval requests on the link.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::transport::MAX_LINE_BYTES;
 /// The longest prompt and reason, in bytes.
 const MAX_TEXT_BYTES: usize = ActionPreview::LARGEST_TEXT;
 
-/// Cuts what is too large for people and lines, and says so where it is seen.
+/// Truncates large texts and previews, and marks the request as truncated.
 pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
     let mut is_cut = false;
     let mut cut = |text: &mut String| {
@@ -23,14 +23,14 @@ pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
     let whole = approval.prompt.len();
     cut(&mut approval.prompt);
     if approval.prompt.len() != whole {
-        // What lasts would be about more than is shown.
+        // A rule would cover more than is shown.
         approval.options.retain(|option| option.effect != Effect::AllowAlways);
     }
     approval.reason.iter_mut().for_each(&mut cut);
     if is_cut {
         approval.request.preview = approval.request.preview.too_large();
     }
-    // Characters that JSON escapes take up to six times their room, and a preview may come from elsewhere.
+    // Escaped characters take up to six bytes each, and previews come from several sources.
     if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > MAX_LINE_BYTES / 2) {
         let ActionPreview { title, target, summary, .. } = approval.request.preview;
         let brief = |text: String| truncate_chars(&text, 500).into_owned();
@@ -68,7 +68,7 @@ mod tests {
         let long = truncate_request(with(|request| request.prompt = "x".repeat(MAX_TEXT_BYTES + 1)));
         assert_eq!((long.prompt.len(), long.preview.truncated), (MAX_TEXT_BYTES + "…".len(), true));
         assert_eq!(long.preview.warnings, [ActionPreview::TOO_LARGE]);
-        // A line of the link is no longer than this, however the text is escaped.
+        // No line of the link is longer, even with escapes.
         let row = PreviewRow::new(PreviewRowKind::Plain, "\u{1}".repeat(MAX_LINE_BYTES / 6));
         let preview = ActionPreview { body: vec![row], ..ActionPreview::new("Deploy") };
         let left = truncate_request(with(|request| request.preview = preview)).preview.clone();

@@ -1,4 +1,4 @@
-//! The machine as a peer of the server: starts sessions, keeps approval rules in files, tests bundles and tries events.
+//! The machine as a peer of the server: starts sessions, stores approval rules, tests bundles and tries events.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::message::VERSION;
 use crate::transport::{Lines, MAX_LINE_BYTES, write};
 
-/// The number of replies that wait for a server that does not read.
+/// The number of queued replies for a slow server.
 const REPLY_QUEUE: usize = 64;
 
 /// A message of a machine to the server.
@@ -35,7 +35,7 @@ pub enum MachineMessage {
     },
     /// The approval rules in files have changed.
     Rules {
-        /// All of them.
+        /// All rules.
         #[serde(flatten)]
         rules: RuleList,
     },
@@ -56,63 +56,63 @@ pub struct MachineCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MachineRequest {
-    /// Starts a session, which connects to the server and lives until it is told to end. Replied to with [`MachineReply::Started`].
+    /// Starts a session, which connects to the server and runs until told to end. The reply is [`MachineReply::Started`].
     StartSession {
-        /// The folder that it works in; the machine's own if missing.
+        /// The workspace; that of the machine if missing.
         workspace: Option<String>,
         /// The first prompt.
         prompt: Option<String>,
     },
-    /// Lists the approval rules in files. Replied to with [`MachineReply::Rules`].
+    /// Lists the approval rules in files. The reply is [`MachineReply::Rules`].
     ListRules,
-    /// Adds an approval rule to a file. The change is recorded before it counts. Replied to with [`MachineReply::RuleAdded`].
+    /// Adds an approval rule to a file, after recording the change. The reply is [`MachineReply::RuleAdded`].
     AddRule {
         /// The rule.
         rule: ApprovalRule,
     },
-    /// Revokes an approval rule in a file. The change is recorded before it counts. Replied to with [`MachineReply::RuleRevoked`].
+    /// Revokes an approval rule in a file, after recording the change. The reply is [`MachineReply::RuleRevoked`].
     RevokeRule {
         /// The id of the rule.
         rule: String,
         /// The user who revokes it.
         by: Actor,
     },
-    /// Runs the tests of a bundle. Replied to with [`MachineReply::Tested`].
+    /// Runs the tests of a bundle. The reply is [`MachineReply::Tested`].
     TestBundle {
-        /// The bundle as text; the one of the machine's folder if missing.
+        /// The bundle as text; that of the machine's folder if missing.
         bundle: Option<String>,
     },
-    /// Tries an event. Replied to with [`MachineReply::Tried`].
+    /// Tries an event. The reply is [`MachineReply::Tried`].
     DryRun(DryRun),
 }
 
-/// An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks.
+/// An event to try. Only hooks run, and no approvals are requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DryRun {
     /// The event.
     pub event: String,
-    /// Its data.
+    /// The data.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub data: Map<String, Value>,
-    /// The folder whose hooks are tried, as a session there would have them; the server's own if missing.
+    /// The workspace of the hooks; that of the server if missing.
     #[serde(default)]
     pub workspace: Option<String>,
-    /// A bundle as text, whose hooks alone are tried.
+    /// A bundle as text, if only its hooks are to be tried.
     #[serde(default)]
     pub bundle: Option<String>,
 }
 
-/// The report of an event that was tried.
+/// The report of a tried event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DryRunReport {
     /// The report.
     #[serde(flatten)]
     pub report: EmissionReport,
-    /// The reason why hooks of a project may be missing: it is not trusted.
+    /// The reason why hooks may be missing: the project is not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -121,7 +121,7 @@ pub struct DryRunReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MachineReply {
-    /// A session runs, or its hooks are asking before it does.
+    /// The session is running, or waits for an approval before the start.
     Started {
         /// The id of the session.
         session: String,
@@ -130,16 +130,16 @@ pub enum MachineReply {
     Rules(RuleList),
     /// An approval rule is added.
     RuleAdded {
-        /// The rule as it was added.
+        /// The rule as added.
         rule: ApprovalRule,
         /// All rules in files.
         list: RuleList,
     },
-    /// An approval rule is revoked, or was not there.
+    /// An approval rule is revoked or unknown.
     RuleRevoked {
-        /// `true` if it was there.
+        /// `true` if the rule existed.
         found: bool,
-        /// The rules in files that are left.
+        /// The remaining rules in files.
         list: RuleList,
     },
     /// The tests of a bundle have run.
@@ -147,7 +147,7 @@ pub enum MachineReply {
         /// The results, as `amplifier hooks test --json` prints them.
         results: Value,
     },
-    /// An event was tried.
+    /// The report of a tried event.
     Tried {
         /// The report, as `amplifier hooks try --json` prints it.
         report: Box<DryRunReport>,
@@ -169,7 +169,7 @@ pub enum MachineReply {
 pub struct RuleList {
     /// The rules in the files that can be read.
     pub rules: Vec<ApprovalRule>,
-    /// The files that cannot be read. While there is one, no rule allows anything.
+    /// The unreadable files. While there is one, no rule allows anything.
     pub unreadable: Vec<UnreadableFile>,
 }
 
@@ -177,20 +177,19 @@ pub struct RuleList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnreadableFile {
-    /// The file, or the folder that it should be in.
+    /// The file, or the folder of a missing file.
     pub file: String,
     /// The reason.
     pub reason: String,
 }
 
-/// Serves the requests of a server until it closes the connection. Each request is handled in a task of its own; changes of `rules` are sent as they
-/// happen.
+/// Serves the requests of a server until it closes the connection. Each request runs in its own task; changes of `rules` are sent immediately.
 ///
 /// # Errors
 /// If the connection breaks.
 ///
 /// # Cancel safety
-/// Dropping the future ends the tasks of the requests that run.
+/// Dropping the future ends the tasks of running requests.
 pub async fn serve_machine<H, F>(
     server: impl AsyncRead + AsyncWrite + Send + 'static,
     mut rules: watch::Receiver<RuleList>,
@@ -215,7 +214,7 @@ where
                 let (handle, send) = (handle.clone(), send.clone());
                 running.spawn(async move {
                     let reply = Box::new(limit_reply(handle(request).await));
-                    // The connection may be gone.
+                    // Fails if the connection is closed.
                     let _ = send.send(MachineMessage::Reply { reference, reply }).await;
                 });
             }
@@ -228,7 +227,7 @@ where
     }
 }
 
-/// A line has a largest size.
+/// Replaces a reply that is too long for a line.
 fn limit_reply(reply: MachineReply) -> MachineReply {
     match serde_json::to_vec(&reply) {
         Ok(line) if line.len() < MAX_LINE_BYTES - 100 => reply,

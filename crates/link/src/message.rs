@@ -1,4 +1,4 @@
-//! The messages of the link: one JSON object a line.
+//! The messages of the link, as lines of JSON.
 
 use amplifier_core::{Actor, ApprovalAnswer, ApprovalDecision, ApprovalRule, Digest};
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::approval::{ApprovalId, OpenApproval};
 
-/// The version of the messages. Both ends send theirs; a server refuses a session with another one.
+/// The version of the messages. Both ends send theirs; a server rejects other versions.
 pub const VERSION: u32 = 4;
 
 /// A message of a session to its server.
@@ -16,12 +16,12 @@ pub const VERSION: u32 = 4;
 pub enum SessionMessage {
     /// The session introduces itself. The first line.
     Hello(SessionHello),
-    /// An approval request is open. Its nonce is the server's.
+    /// A new approval request. The server sets its nonce.
     ApprovalRequested {
         /// The request.
         approval: Box<OpenApproval>,
     },
-    /// An approval request is closed.
+    /// The decision on an approval request.
     ApprovalClosed {
         /// The request.
         id: ApprovalId,
@@ -70,9 +70,9 @@ pub enum SessionMessage {
         #[serde(flatten)]
         reload: ReloadResult,
     },
-    /// The session begins or ends to wait for a prompt.
+    /// The session starts or stops waiting for a prompt.
     Idle {
-        /// `true` if it waits.
+        /// `true` if the session waits.
         idle: bool,
     },
     /// The session ends. The last line.
@@ -89,14 +89,14 @@ pub struct SessionHello {
     pub version: u32,
     /// The id of the session.
     pub session: String,
-    /// The run of the session: one that is resumed counts its requests again.
+    /// The run of the session: a resumed session numbers its requests from the start.
     pub run: String,
     /// The name of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The folder that the session works in.
+    /// The workspace.
     pub workspace: String,
     /// `true` if the session takes prompts.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct SessionHello {
     /// `true` if the session waits for a prompt.
     #[serde(default)]
     pub idle: bool,
-    /// The time at which the session began.
+    /// The start time.
     pub started_at: Timestamp,
 }
 
@@ -112,15 +112,15 @@ pub struct SessionHello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerStatus {
-    /// The kernel has taken the answer.
+    /// The kernel accepted the answer.
     Taken,
     /// The answer came after the time limit.
     Late,
-    /// Another approver was faster.
+    /// Another answer was first.
     Answered,
     /// The request is closed for another reason, or unknown.
     Closed,
-    /// The answer is none of the options, or not for that scope; the request is still open.
+    /// The answer is not an option of the request, or not available for that scope; the request stays open.
     NotOffered,
 }
 
@@ -128,7 +128,7 @@ pub enum AnswerStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// The session is known now. The first line.
+    /// The session is registered. The first line.
     Welcome {
         /// The version of the server's messages.
         version: u32,
@@ -140,7 +140,7 @@ pub enum ServerMessage {
         reference: u64,
         /// The request.
         id: ApprovalId,
-        /// The digest of what was shown. An answer to anything else does not count.
+        /// The digest of the shown request. An answer to any other version is ignored.
         digest: Digest,
         /// The answer.
         #[serde(flatten)]
@@ -151,7 +151,7 @@ pub enum ServerMessage {
         /// The text.
         text: String,
     },
-    /// Stops the running turn: the first time when the running tool has finished, then at once.
+    /// Stops the running turn: first gracefully, the second time at once.
     Interrupt,
     /// Ends the session.
     End,
@@ -197,14 +197,14 @@ pub struct ReloadResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReloadStatus {
-    /// The files are as they were.
+    /// The files are unchanged.
     Unchanged,
     /// The hooks of the new version are active.
     Changed,
-    /// The new version has a mistake; the old one stays active.
+    /// The new version is invalid; the old one stays active.
     Refused,
-    /// The project's bundle is not the one that the user has trusted.
+    /// The user does not trust this version of the project's bundle.
     NotTrusted,
-    /// The session has not replied in time, or is gone. A server's view; a session never sends it.
+    /// The session did not reply in time, or is offline. Set by the server; a session never sends it.
     NoAnswer,
 }

@@ -1,4 +1,4 @@
-//! Ways between the two ends of the link: a socket, or a pipe within one process. Messages are lines of JSON.
+//! Transports of the link: a socket, or a pipe within one process. Messages are lines of JSON.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl PipeConnector {
         Self(Arc::new(open))
     }
 
-    /// Opens a pipe, and returns the end that is not the server's.
+    /// Opens a pipe, and returns the client's end.
     pub fn open(&self) -> DuplexStream {
         (self.0)()
     }
@@ -44,7 +44,7 @@ impl std::fmt::Debug for PipeConnector {
 /// Writes a line.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the write fails.
 pub async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -52,22 +52,22 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize)
     to.flush().await
 }
 
-/// Lines as they come. Reading one is safe to cancel: what was read of it stays.
+/// A reader of lines.
 pub struct Lines<R> {
     from: R,
     line: Vec<u8>,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    /// Reads lines from there.
+    /// A reader for a stream.
     pub fn new(from: R) -> Self {
         Self { from, line: Vec::new() }
     }
 
-    /// The next line; none when there are no more.
+    /// Reads the next line; none at the end. Safe to cancel: partial lines are kept.
     ///
     /// # Errors
-    /// If it cannot be read, is too long, or is no message.
+    /// If the stream fails, or the line is too long or not a message.
     pub async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let left = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len()) as u64;
         (&mut self.from).take(left).read_until(b'\n', &mut self.line).await?;
@@ -76,7 +76,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             Some(line) => Ok(Some(serde_json::from_slice(line)?)),
             None if line.is_empty() => Ok(None),
             None if line.len() > MAX_LINE_BYTES => Err(io::Error::other("a line is too long")),
-            // The other end went away in the middle of it.
+            // The peer closed the connection within a line.
             None => Ok(None),
         }
     }

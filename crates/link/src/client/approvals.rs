@@ -1,4 +1,4 @@
-//! The approval requests of a session: announced, and answered once.
+//! The approval requests of a session: announced to the server, and answered once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +13,21 @@ use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_valid_id};
 use crate::limits::truncate_request;
 use crate::message::{AnswerStatus, SessionMessage};
 
-/// The number of closed requests that are kept, and the time. A late answer to one of these the session records itself; beyond that, the server finds
-/// the decision in the log.
+/// The number of remembered closed requests, and their age. The session records late answers to these itself; for older ones, the server finds the
+/// decision in the log.
 const CLOSED_LIMIT: (usize, Duration) = (256, Duration::from_secs(3600));
 
-/// A request that is open.
+/// An open request.
 pub(super) struct PendingRequest {
     request: Arc<OpenRequest>,
     pub(super) approval: OpenApproval,
-    /// Takes the first answer to the kernel.
+    /// The channel for the first answer to the kernel.
     answer: Option<oneshot::Sender<ApprovalAnswer>>,
-    /// `true` if the kernel's future has returned it.
+    /// `true` if the kernel received the answer.
     is_delivered: Arc<AtomicBool>,
 }
 
-/// A request that was open.
+/// A closed request.
 pub(super) struct ClosedRequest {
     id: ApprovalId,
     request: Arc<OpenRequest>,
@@ -35,11 +35,11 @@ pub(super) struct ClosedRequest {
     at: Instant,
 }
 
-/// The state of the request that an answer is for.
+/// The state of the request for an answer.
 enum AnswerTarget {
     /// Open: the answer goes to the kernel.
     Open(oneshot::Sender<ApprovalAnswer>, Arc<OpenRequest>, Arc<AtomicBool>),
-    /// Open, but another answer came before.
+    /// Open, but answered already.
     Answered(Arc<OpenRequest>),
     Closed(Arc<OpenRequest>, ApprovalDecision),
     NotOffered,
@@ -47,7 +47,7 @@ enum AnswerTarget {
 }
 
 impl ClientState {
-    /// Announces a request, and its decision.
+    /// Sends a request and its decision to the server.
     pub(super) async fn track_request(
         self: Arc<Self>,
         request: Arc<OpenRequest>,
@@ -74,7 +74,7 @@ impl ClientState {
                 state.closed.pop_front();
             }
         }
-        // It may be one that lasts.
+        // The decision may have created a rule.
         self.send_rules();
     }
 
@@ -87,7 +87,7 @@ impl ClientState {
             id: ApprovalId::new(session.as_str(), self.options.run.as_str(), request.number),
             session_name: self.options.name.clone().filter(|_| session == own),
             session,
-            // The server knows over which connection it comes.
+            // The server sets this from the connection.
             parent_session: None,
             workspace: self.workspace.clone(),
             deadline: request.created_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
@@ -97,7 +97,7 @@ impl ClientState {
         }
     }
 
-    /// Takes an answer to the kernel, and returns the result.
+    /// Passes an answer to the kernel, and returns the result.
     pub(super) async fn take(
         self: &Arc<Self>,
         id: &ApprovalId,
@@ -106,14 +106,14 @@ impl ClientState {
     ) -> (AnswerStatus, Option<ApprovalDecision>) {
         let (request, decision) = match self.target(id, digest, &answer.label) {
             AnswerTarget::Open(kernel, request, is_delivered) => {
-                // If the kernel does not take it, another approver was faster, and the request closes.
+                // If this fails, another answer was first, and the request closes.
                 let _ = kernel.send(answer.clone());
                 let decision = request.closed().await;
                 let is_delivered = is_delivered.load(Ordering::SeqCst);
                 if is_delivered && decision.basis == DecisionBasis::Answer && decision.by == answer.by {
                     return (AnswerStatus::Taken, Some(decision));
                 }
-                // The kernel itself has recorded an answer that it got after the time limit.
+                // The kernel records late answers that it received itself.
                 if !(is_delivered && decision.basis == DecisionBasis::Timeout) {
                     request.too_late(answer);
                 }

@@ -1,4 +1,4 @@
-//! The connection of a session to a server: kept up, and what is said over it.
+//! The connection of a session to a server, and its messages.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use super::{ClientState, Command, LinkClient, State};
 use crate::message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 use crate::transport::{Lines, PipeConnector, write};
 
-/// How long is waited before the first attempt to connect again; twice as long before each further one, up to the last.
+/// The delay before the first reconnect, doubled up to the second value.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// How long the server may take to say welcome, and to take a line.
+/// The time limit for the welcome, and for sending a line.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many messages wait for a server that does not listen. Beyond that, the connection is given up.
+/// The number of queued messages for a slow server. Beyond that, the connection is dropped.
 const MESSAGE_QUEUE: usize = 16_384;
-/// How long a farewell may take.
+/// The time limit for the last message.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection to a server, kept up until it is dropped.
+/// A connection to a server, maintained until dropped.
 #[must_use = "the connection ends when it is dropped"]
 pub struct LinkHandle {
     client: LinkClient,
@@ -33,7 +33,7 @@ pub struct LinkHandle {
 }
 
 impl LinkClient {
-    /// Talks to the server at a socket, whenever it is there.
+    /// Connects to the server at a socket, whenever there is one.
     pub fn connect(&self, socket: impl Into<PathBuf>) -> LinkHandle {
         let (socket, shared) = (socket.into(), self.shared.clone());
         self.link(async move {
@@ -56,7 +56,7 @@ impl LinkClient {
         })
     }
 
-    /// Talks to the server that the session runs in.
+    /// Connects to the server in the same process.
     pub fn join(&self, server: &PipeConnector) -> LinkHandle {
         let (shared, server) = (self.shared.clone(), server.clone());
         self.link(async move {
@@ -74,7 +74,7 @@ impl LinkClient {
     fn link(&self, connection: impl Future<Output = ()> + Send + 'static) -> LinkHandle {
         let mut session = self.shared.session.subscribe();
         let task = tokio::spawn(async move {
-            // There is nothing to say before it is known who says it.
+            // The hello needs the id of the session.
             if session.wait_for(Option::is_some).await.is_ok() {
                 connection.await;
             }
@@ -84,13 +84,13 @@ impl LinkClient {
 }
 
 impl LinkHandle {
-    /// Ends the connection: the server learns that the session has ended.
+    /// Ends the connection, and informs the server that the session has ended.
     pub async fn close(mut self, reason: &str) {
         let is_connected = {
             let mut state = self.client.shared.state();
             state.is_over = true;
             state.send(SessionMessage::Bye { reason: reason.to_owned() });
-            // What was said so far is still heard.
+            // Queued messages are still sent.
             state.link.take().is_some()
         };
         if is_connected {
@@ -104,13 +104,13 @@ impl Drop for LinkHandle {
         self.task.abort();
         let mut state = self.client.shared.state();
         state.link = None;
-        // The session's coordinator holds its approval system: without this, neither would ever end.
+        // The coordinator of the session owns the approval system: this breaks the reference cycle.
         state.coordinator = None;
     }
 }
 
 impl ClientState {
-    /// Talks to a server until the connection ends.
+    /// Exchanges messages with a server until the connection ends.
     async fn exchange_messages(
         self: &Arc<Self>,
         from: impl AsyncRead + Unpin,
@@ -163,7 +163,7 @@ impl ClientState {
         }
     }
 
-    /// Everything that a server has to know, and what is said from now on.
+    /// Returns the current state as messages, and the queue of later ones.
     fn connect_queue(&self) -> (Vec<SessionMessage>, mpsc::Receiver<SessionMessage>) {
         let (link, messages) = mpsc::channel(MESSAGE_QUEUE);
         let mut state = self.state();
@@ -174,7 +174,7 @@ impl ClientState {
         state.sent_hooks = state.hooks();
         open.push(SessionMessage::Rules { rules: state.sent_rules.clone() });
         open.push(SessionMessage::Hooks { hooks: state.sent_hooks.clone() });
-        // Under the same lock: nothing is said twice, and nothing is missed.
+        // Under the same lock, so that no message is lost or sent twice.
         state.link = Some(link);
         (open, messages)
     }
@@ -207,14 +207,14 @@ impl ClientState {
         }
     }
 
-    /// Looks at the bundles, and tells what came of it.
+    /// Reloads the bundles, and sends the result.
     fn reload_bundles(self: &Arc<Self>, reference: u64) {
         let shared = self.clone();
         tokio::spawn(async move {
             let state = shared.clone();
             let reload = tokio::task::spawn_blocking(move || {
                 let result = state.options.reload.as_ref().map(|reload| reload());
-                // The list first: whoever waits for the look finds it there.
+                // The list first, so that the requester finds it when the reply arrives.
                 state.send_hooks();
                 result.unwrap_or(ReloadResult { result: ReloadStatus::Unchanged, message: None })
             });

@@ -1,6 +1,6 @@
-//! The session's end: puts questions to the server, and takes answers and commands.
+//! The client of the link: sends approval requests to the server, and receives answers and commands.
 //!
-//! `connection.rs` keeps up the connection, `approvals.rs` takes answers to the kernel, `rules.rs` keeps the answers that last.
+//! `connection.rs` maintains the connection, `approvals.rs` passes answers to the kernel, `rules.rs` manages the approval rules.
 
 mod approvals;
 mod connection;
@@ -20,7 +20,7 @@ use self::approvals::{ClosedRequest, PendingRequest};
 pub use self::connection::LinkHandle;
 use crate::message::{ReloadResult, SessionMessage};
 
-/// How many commands wait for the session.
+/// The number of queued commands.
 const COMMAND_QUEUE: usize = 64;
 
 /// Records a change, or fails with a reason.
@@ -28,36 +28,34 @@ pub type RecordChange = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 
 /// Options of a [`LinkClient`].
 pub struct LinkClientOptions {
-    /// The folder that the session works in.
+    /// The workspace.
     pub workspace: PathBuf,
-    /// The run of the session, in letters, digits, `-` and `_`: the writer of its records, so that the record of an approval request is found by its
-    /// id.
+    /// The run of the session, in letters, digits, `-` and `_`. Equals the writer of its records, so that the record of a request is found by id.
     pub run: String,
     /// The name of the session.
     pub name: Option<String>,
     /// `true` if the session takes prompts from the server.
     pub takes_prompts: bool,
-    /// Records a change of the session's approval rules, before it counts. It may block.
+    /// Records a change of approval rules before it takes effect. It may block.
     pub record: Option<RecordChange>,
-    /// Reloads the bundles of the session. It may block. Without it, there are none that could change.
+    /// Reloads the bundles, and may block. None if the session has no bundles.
     pub reload: Option<Arc<dyn Fn() -> ReloadResult + Send + Sync>>,
 }
 
-/// What a session can be told.
+/// A command for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To work on this.
+    /// Run this prompt.
     Prompt(String),
-    /// To stop the running turn: the first time when the running tool has finished, then at once.
+    /// Stop the running turn: first gracefully, the second time at once.
     Interrupt,
-    /// To end.
+    /// End the session.
     End,
 }
 
-/// The part of a session that talks to a server: an approval system, and a source of commands. A handle: clones share the same state.
+/// The client of a session: an approval system, and a source of commands. Cheap to clone; clones share state.
 ///
-/// Questions wait for as long as the kernel lets them, whether a server is there or not. When one comes, or comes back, everything that is
-/// still open is announced to it.
+/// Requests wait within the time limit of the kernel, even without a server. A server that connects gets all open requests.
 #[derive(Clone)]
 pub struct LinkClient {
     shared: Arc<ClientState>,
@@ -68,7 +66,6 @@ struct ClientState {
     workspace: String,
     started_at: Timestamp,
     commands: mpsc::Sender<Command>,
-    /// The id of the session, once it is known.
     session: watch::Sender<Option<String>>,
     // A std lock: nothing awaits while it is held.
     state: Mutex<State>,
@@ -81,17 +78,17 @@ struct State {
     is_over: bool,
     open: BTreeMap<u64, PendingRequest>,
     closed: VecDeque<ClosedRequest>,
-    /// Standing answers for the session that were not given to a question.
+    /// Rules that were added without an approval request.
     added_rules: Vec<ApprovalRule>,
-    /// The way to the server, while there is one.
+    /// The queue to the server, while connected.
     link: Option<mpsc::Sender<SessionMessage>>,
-    /// What the server was last told.
+    /// The state that the server knows.
     sent_rules: Vec<ApprovalRule>,
     sent_hooks: Vec<Value>,
 }
 
 impl LinkClient {
-    /// A participant that is connected to nothing yet, and what the server wants the session to do.
+    /// A client without a connection, and the receiver of commands.
     pub fn new(options: LinkClientOptions) -> (Self, mpsc::Receiver<Command>) {
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
         let workspace = options.workspace.canonicalize().unwrap_or_else(|_| options.workspace.clone());
@@ -106,7 +103,7 @@ impl LinkClient {
         (Self { shared: Arc::new(shared) }, receiver)
     }
 
-    /// The session has begun. Before that, it is known by its first question.
+    /// Sets the session after its start. Before, the first approval request reveals the id.
     pub fn begin(&self, session: &str, coordinator: Coordinator) {
         self.shared.state().coordinator = Some(coordinator);
         self.shared.apply_session_rules();
@@ -114,14 +111,14 @@ impl LinkClient {
         self.refresh();
     }
 
-    /// Returns when the id of the session is known, with the id.
+    /// Waits for the id of the session.
     pub async fn session(&self) -> String {
         let mut session = self.shared.session.subscribe();
         let known = session.wait_for(Option::is_some).await.map(|known| known.clone());
         known.ok().flatten().unwrap_or_default()
     }
 
-    /// Says whether the session waits for a prompt.
+    /// Reports if the session waits for a prompt.
     pub fn set_idle(&self, idle: bool) {
         {
             let mut state = self.shared.state();
@@ -131,7 +128,7 @@ impl LinkClient {
         self.refresh();
     }
 
-    /// Tells the server which standing answers and which hooks the session has, if that has changed.
+    /// Sends changed rules and hooks to the server.
     pub fn refresh(&self) {
         self.shared.send_rules();
         self.shared.send_hooks();
@@ -140,7 +137,7 @@ impl LinkClient {
 
 impl ApprovalSystem for LinkClient {
     /// # Cancel safety
-    /// Dropping the future changes nothing for the server: it is told when the question is closed.
+    /// Dropping the future changes nothing for the server, which is notified when the request closes.
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         if let Some(session) = request.data.text("session_id") {
             self.shared.set_session_id(session);
@@ -164,7 +161,7 @@ impl ClientState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of the session is known. The first one stays: sub-agents ask through the session that delegated to them.
+    /// Sets the id, unless it is set: sub-agents use the connection of their parent.
     fn set_session_id(&self, session: &str) {
         self.session.send_if_modified(|known| {
             let is_new = known.is_none();
@@ -177,7 +174,7 @@ impl ClientState {
 }
 
 impl State {
-    /// Says something to the server, if it is there. If it does not listen, the connection is given up; when it is back, it is told all.
+    /// Queues a message, if connected. If the queue is full, the connection is dropped; a new connection starts with the full state.
     fn send(&mut self, message: SessionMessage) {
         if self.link.as_ref().is_some_and(|link| link.try_send(message).is_err()) {
             self.link = None;

@@ -10,7 +10,7 @@ use super::{ClientState, State};
 use crate::message::SessionMessage;
 
 impl ClientState {
-    /// Changes a standing answer of the session, and says whether it is changed.
+    /// Changes the approval rules of the session, and sends the result.
     pub(super) fn change_rules(
         self: &Arc<Self>,
         reference: u64,
@@ -19,7 +19,7 @@ impl ClientState {
         let shared = self.clone();
         tokio::task::spawn_blocking(move || {
             let error = change(&shared).err();
-            // The list first: whoever waits for the change finds it there.
+            // The list first, so that the requester finds it when the reply arrives.
             shared.send_rules();
             shared.state().send(SessionMessage::RuleChanged { reference, error });
         });
@@ -51,14 +51,14 @@ impl ClientState {
         Ok(())
     }
 
-    /// Records a change of the session's rules before it counts.
+    /// Records a change of rules before it takes effect.
     fn record(&self, change: &Value) -> Result<(), String> {
         let Some(record) = &self.options.record else { return Ok(()) };
         let session = self.session.borrow().clone();
         record(&json!({ "session": session, "approval_rule": change }))
     }
 
-    /// Puts the rules in force that were given to the session.
+    /// Applies the added rules to the coordinator.
     pub(super) fn apply_session_rules(&self) {
         let state = self.state();
         if let Some(coordinator) = &state.coordinator {
@@ -77,7 +77,7 @@ impl ClientState {
 }
 
 impl State {
-    /// Returns the rules of the session: the answers that last, and those that were added.
+    /// Returns the rules of the session: remembered answers and added rules.
     pub(super) fn rules(&self) -> Vec<ApprovalRule> {
         let remembered = self.coordinator.as_ref().map(Coordinator::remembered_approvals).unwrap_or_default();
         let session = self.coordinator.as_ref().and_then(|coordinator| coordinator.session_id().map(str::to_owned));
