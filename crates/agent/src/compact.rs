@@ -72,14 +72,14 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     if rest.is_empty() {
         return match trigger {
             Trigger::Auto => Ok(()),
-            Trigger::Manual => Err(Stop::Failed("there is nothing to shorten yet".to_owned())),
+            Trigger::Manual => Err(Stop::Failed("nothing to compact: the conversation is empty".to_owned())),
         };
     }
     let tokens = count_messages(&history);
     let strategy = strategy(session, tokens).await?;
     let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
 
-    session.observer.note("the conversation is being shortened");
+    session.observer.note("compacting the conversation");
     let (older, kept) = rest.split_at(cut(rest, target / 2));
     let replacement = match strategy {
         Strategy::Summarize => summary(session, system, older).await?,
@@ -107,7 +107,7 @@ async fn strategy(session: &Core, tokens: usize) -> Result<Strategy, Stop> {
     let chosen = match session.gate(DECISION_CONTEXT_RESOLUTION, decision).await {
         Ok(data) => data.get("strategy").cloned().unwrap_or_default(),
         Err(Stop::Denied(denial)) => {
-            session.observer.note(&format!("the conversation is shortened by the default strategy: {denial}"));
+            session.observer.note(&format!("compacting with the default strategy: {denial}"));
             return Ok(default);
         }
         Err(stop) => return Err(stop),
@@ -133,7 +133,7 @@ async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Tri
         Ok(data) => data.get("target_tokens").and_then(Value::as_u64).unwrap_or(target),
         // A hook can defer it once: a conversation that never gets shorter would stop the session for good.
         Err(Stop::Denied(denial)) if !session.compaction_deferred.swap(true, Ordering::Relaxed) => {
-            session.observer.note(&format!("compaction is put off: {denial}"));
+            session.observer.note(&format!("compaction is deferred: {denial}"));
             return match trigger {
                 Trigger::Auto => Ok(None),
                 Trigger::Manual => Err(Stop::Denied(denial)),
@@ -173,7 +173,7 @@ async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Resul
     let answer = call_model(session, ModelCall::Side(messages)).await?;
     session.inject(answer.injected).await;
     if answer.text.trim().is_empty() {
-        return Err(Stop::Failed("the model gave no summary; the conversation stays as it is".to_owned()));
+        return Err(Stop::Failed("the model returned no summary; the conversation is unchanged".to_owned()));
     }
     Ok(replacement(format!("Summary of the conversation so far:\n\n{}", answer.text)))
 }

@@ -67,7 +67,7 @@ pub(crate) fn run<'a>(parent: &'a Core, call: &'a str, input: Map) -> BoxFuture<
         let input: Input = input::read(NAME, input)?;
         if parent.depth + 1 >= parent.options.depth {
             let times = parent.options.depth.saturating_sub(1);
-            let why = format!("agents may delegate {times} times to one another, not more");
+            let why = format!("too many nested agents; at most {times} delegations are allowed");
             return Err(ToolError::Failed(why));
         }
         delegate(parent, call, input).await.map_err(|stop| ToolError::Failed(stop.to_string()))
@@ -156,7 +156,7 @@ impl SpawnRequest {
             Some(config @ Value::Object(_)) => ChildConfig::deserialize(config)
                 .map_err(|error| invalid_data(&format!("`config_override`: {error}")))?,
             // Serde would read an array by position, and an empty one as no limit.
-            Some(_) => return Err(invalid_data("`config_override` is no object")),
+            Some(_) => return Err(invalid_data("`config_override` is not an object")),
         };
         Ok(Self { agent: text(data, "agent_name")?, task: text(data, "task")?, config })
     }
@@ -164,7 +164,7 @@ impl SpawnRequest {
 
 /// Returns a required field.
 fn text(data: &EventData, field: &str) -> Result<String, Stop> {
-    data.text(field).map(str::to_owned).ok_or_else(|| invalid_data(&format!("`{field}` is no text")))
+    data.text(field).map(str::to_owned).ok_or_else(|| invalid_data(&format!("`{field}` is not text")))
 }
 
 async fn run_child(parent: &Core, id: String, spawn: &SpawnRequest, injected: Vec<InjectedMessage>) -> TurnEnd {

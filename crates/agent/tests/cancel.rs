@@ -192,7 +192,7 @@ async fn a_wait_before_another_try_ends_at_once() {
         session.cancel().request();
     };
     assert_eq!(futures::join!(session.prompt("go"), stop).0, TurnEnd::Interrupted);
-    let note = "the provider cannot answer at the moment: as the script says; trying again in 50.0 s";
+    let note = "the provider is unavailable: as the script says; trying again in 50.0 s";
     assert_eq!((notes.all(), model.requests().len()), (vec![note.to_owned()], 1));
     assert_eq!(said(&session.history()), ["user: go", STOPPED]);
     session.end("user_exit").await.unwrap();

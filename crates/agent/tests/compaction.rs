@@ -210,14 +210,14 @@ async fn it_can_be_put_off_once() {
     assert_eq!(session.prompt("now?").await, answered("Done."));
     assert_eq!(said(&session.history())[..2], ["system: Be brief.", SUMMARY]);
     let notes: Vec<_> = notes.all().into_iter().filter(|note| !note.starts_with("text:")).collect();
-    let expected = ["compaction is put off: Denied by hook busy: not now", "the conversation is being shortened"];
+    let expected = ["compaction is deferred: Denied by hook busy: not now", "compacting the conversation"];
     assert_eq!(notes, expected);
 }
 
 #[tokio::test]
 async fn a_person_who_wants_it_is_told_why_it_does_not_happen() {
     let session = builder(&small([])).start().await.unwrap();
-    let nothing = TurnEnd::Failed("there is nothing to shorten yet".to_owned());
+    let nothing = TurnEnd::Failed("nothing to compact: the conversation is empty".to_owned());
     assert_eq!(session.compact().await, Err(nothing));
 
     let hooks = HookRegistry::new();
@@ -231,9 +231,9 @@ async fn a_person_who_wants_it_is_told_why_it_does_not_happen() {
 
 #[tokio::test]
 async fn without_a_summary_the_conversation_stays_as_it_is() {
-    let unavailable = "the provider does not take the request: as the script says";
+    let unavailable = "the provider rejected the request: as the script says";
     for (answer, why) in [
-        (ScriptedResponse::text(" "), "the model gave no summary; the conversation stays as it is"),
+        (ScriptedResponse::text(" "), "the model returned no summary; the conversation is unchanged"),
         (ScriptedResponse::failing(ScriptedFault::Rejected), unavailable),
     ] {
         let session = builder(&small([ScriptedResponse::text("Hi."), answer])).start().await.unwrap();
@@ -296,7 +296,7 @@ async fn the_call_for_a_summary_is_one_of_the_steps() {
     let options = SessionOptions { steps: 1, ..SessionOptions::default() };
     let session = builder(&model).options(options).start().await.unwrap();
     session.prompt("tell me").await;
-    let limit = "the model was asked 1 times in this turn, which is the limit";
+    let limit = "the turn reached its limit of 1 model calls";
     assert_eq!(session.prompt("and now?").await, TurnEnd::Failed(limit.to_owned()));
     assert_eq!(session.compact().await, Ok(()), "it has a turn of its own");
 }

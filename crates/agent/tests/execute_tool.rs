@@ -101,7 +101,7 @@ async fn a_tool_that_fails_or_is_not_there_says_so() {
     let unknown = session.execute_tool("Ecco", Map::new()).await;
     assert_eq!(
         (unknown.success, unknown.text.as_str()),
-        (false, "Error: there is no tool `Ecco`; there are Echo, Task")
+        (false, "Error: unknown tool `Ecco`; expected one of Echo, Task")
     );
 }
 
@@ -122,7 +122,7 @@ impl Tool for Other {
 async fn a_tool_is_not_replaced_by_the_one_that_delegates() {
     let builder =
         || Session::builder(Arc::new(ScriptedProvider::new(Script::new([])))).tools([Arc::new(Other) as Arc<dyn Tool>]);
-    let said = "`Task` is the tool that delegates to another agent: call yours something else";
+    let said = "the tool name `Task` is reserved; choose another name";
     for refused in [builder().start().await, builder().only(["Task".to_owned()]).start().await] {
         assert_eq!(refused.map(drop).map_err(|error| error.to_string()), Err(said.to_owned()));
     }

@@ -88,11 +88,7 @@ async fn failures_are_told_as_what_they_are() {
     for (name, input, expected) in [
         ("fail", json!({}), ("failed", "the disk is full")),
         ("refuse", json!({ "code": -32603 }), ("failed", "the MCP server `test` refused: not like this")),
-        (
-            "refuse",
-            json!({ "code": -32602 }),
-            ("input", "the input of `mcp__test__refuse` cannot be read: not like this"),
-        ),
+        ("refuse", json!({ "code": -32602 }), ("input", "invalid input of `mcp__test__refuse`: not like this")),
     ] {
         assert_eq!(failure(call(&server, name, input).await), (expected.0, expected.1.to_owned()));
     }
@@ -118,7 +114,7 @@ async fn a_call_that_takes_too_long_is_given_up_and_cancelled() {
 #[tokio::test]
 async fn a_server_that_dies_is_said_to_have_ended() {
     let server = start("").await.unwrap();
-    let ended = "the MCP server `test` has ended; its tools cannot be used until it is started again";
+    let ended = "the MCP server `test` has ended; start the server again to use its tools";
     for name in ["crash", "echo"] {
         let answer = call(&server, name, json!({ "text": "anyone?" })).await;
         assert_eq!(failure(answer), ("failed", ended.to_owned()), "{name}");
@@ -155,15 +151,15 @@ async fn a_server_sees_only_the_harmless_part_of_the_environment() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_says_nothing_is_given_up() {
     let error = start("silent").await.unwrap_err();
-    let expected = "the MCP server `test` did not introduce itself: it gave no answer within 30s; what it wrote to its standard \
-                    error is logged at level `debug`";
+    let expected = "the MCP server `test` failed the handshake: no reply within 30s; see its standard error in the \
+                    log at level `debug`";
     assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_be_started_says_why() {
     let error = start("die").await.unwrap_err();
-    assert!(error.to_string().contains("did not introduce itself: it has ended"), "{error}");
+    assert!(error.to_string().contains("failed the handshake: the process has ended"), "{error}");
 
     let error = McpServer::start("test", "no-such-program", &[], &BTreeMap::new()).await.unwrap_err();
     let expected = "the MCP server `test` cannot be started: `no-such-program`: No such file or directory (os error 2)";

@@ -177,10 +177,7 @@ async fn input_that_is_no_object_fails_and_the_tool_does_not_run() {
         let run = in_time(world.run(&["go"])).await;
         let saw = run.saw("");
         assert_eq!(saw.ends, ["answered: Done."]);
-        assert_eq!(
-            saw.model[1][2],
-            format!("tool: Error: the input of `Echo` cannot be read: it must be an object, not {input}")
-        );
+        assert_eq!(saw.model[1][2], format!("tool: Error: invalid input of `Echo`: expected an object, not {input}"));
         assert_eq!(saw.model[1][3], "tool: hi", "the other tool ran");
         assert_eq!(saw.tool, [r#"Echo {"text":"hi"}"#]);
     }

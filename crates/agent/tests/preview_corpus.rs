@@ -465,11 +465,10 @@ fn each_tool_has_its_own_form() {
     call(write("new.txt", ""), "Write  new.txt  new empty file");
     call(write("notes.txt", "one\n2\nthree\n"), "Write  notes.txt  +1 −1\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three");
     call(write("one.txt", "one"), "Write  one.txt  changes nothing");
-    let expected = "Write  bytes.bin\n! the content that is replaced is not shown: it is not text, but 4 bytes\n+x\n\
+    let expected = "Write  bytes.bin\n! the content that is replaced is not shown: not text, but 4 bytes\n+x\n\
                     \\ no line break at the end of the file";
     call(write("bytes.bin", "x"), expected);
-    let expected =
-        "Edit  key\n! will be refused: `key` cannot be edited: it is a key that tools cannot read\n-secret\n+public";
+    let expected = "Edit  key\n! will be refused: `key` cannot be edited: hidden from tools\n-secret\n+public";
     call(edit("key", "secret", "public"), expected);
     let expected = "Edit  aaa.txt\n! will be refused: `old_string` is in `aaa.txt` 2 times: add lines around it so that it is there once, \
                     or set `replace_all`\n-aa\n+b";
@@ -497,6 +496,6 @@ fn what_is_too_large_to_show_is_said() {
     assert!(shown.body[0].text.len() > MIB / 2 && shown.body[0].text.ends_with('…'));
     // What is replaced is more than tools read.
     let shown = preview(write("too-large.txt", "short\n"));
-    let replaced = format!("the content that is replaced is not shown: it has {} bytes", 10 * MIB + 4);
+    let replaced = format!("the content that is replaced is not shown: too large, {} bytes", 10 * MIB + 4);
     assert_eq!(shown.warnings, [ActionPreview::TOO_LARGE.to_owned(), replaced]);
 }

@@ -59,7 +59,7 @@ fn a_file_can_say_everything_that_a_script_can() {
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
     let check = |text: &str, field: &str, problem: &str| {
-        let error = format!("the script `script.json` is not as expected{field}: {problem}");
+        let error = format!("invalid script `script.json`{field}: {problem}");
         assert_eq!(load(text), Err(error));
     };
     check("{", "", "EOF while parsing an object at line 1 column 1");
@@ -188,7 +188,7 @@ async fn an_agent_without_more_answers_is_named() {
     let model = Arc::new(ScriptedProvider::new(script));
     let session = Session::builder(provider(&model)).start().await.unwrap();
     assert_eq!(session.prompt("go").await, TurnEnd::Answered("Done.".to_owned()));
-    let why = "the script does not go on: all 1 answers of agent `reviewer` were given";
+    let why = "no scripted response: all 1 answers of agent `reviewer` were given";
     assert!(session.history()[4].content.contains(why), "{}", session.history()[4].content);
 }
 

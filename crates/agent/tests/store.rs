@@ -57,7 +57,7 @@ fn files(place: &Place, id: &str) -> BTreeMap<String, Vec<u8>> {
 async fn sessions_are_listed_and_found() {
     let place = Place::new();
     assert_eq!(place.store().list().unwrap(), []);
-    let unknown = |id: &str| format!("there is no session `{id}`; `amplifier sessions list` shows those there are");
+    let unknown = |id: &str| format!("unknown session `{id}`; run `amplifier sessions list` to list the sessions");
     assert_eq!(place.store().find("last").unwrap_err().to_string(), unknown("last"));
 
     let first = stored(&place).await;
@@ -92,7 +92,10 @@ async fn sessions_are_listed_and_found() {
     let common = first.chars().zip(second.id().chars()).take_while(|(a, b)| a == b).count();
     assert_eq!(store.find(&first[..=common]).unwrap(), listed[1]);
     let ambiguous = store.find(&first[..common]).unwrap_err().to_string();
-    assert_eq!(ambiguous, format!("2 sessions begin with `{}`; please give more of it", &first[..common]));
+    assert_eq!(
+        ambiguous,
+        format!("ambiguous session id `{}`: 2 sessions match; give more characters", &first[..common])
+    );
     for id in ["x", "", "..", "../data"] {
         assert_eq!(store.find(id).unwrap_err().to_string(), unknown(id));
     }
@@ -160,7 +163,7 @@ async fn a_session_goes_on_after_its_end() {
 
 #[tokio::test]
 async fn without_a_store_nothing_is_resumed() {
-    let none = "there is no place where sessions are kept";
+    let none = "no session store is configured";
     assert_eq!(failure(Session::builder(scripted([])).resume("last").await), none);
     assert_eq!(failure(Session::builder(scripted([])).fork("last", None).await), none);
 }
@@ -300,7 +303,7 @@ async fn a_damaged_line_is_an_error_that_says_where() {
     let text = lines.join("\n") + "\n";
     fs::write(&path, &text).unwrap();
     let problem = format!(
-        "`{}`, line 3, is damaged: invalid type: integer `1`, expected a string; mend the line or take it away",
+        "invalid line 3 in `{}`: invalid type: integer `1`, expected a string; repair or remove the line",
         path.display()
     );
     assert_eq!(place.store().export(&id).unwrap_err().to_string(), problem);
@@ -498,8 +501,7 @@ async fn a_file_that_cannot_be_written_is_shown_and_the_turn_goes_on() {
     let session = place.session(answers(["One.", "Two."])).hooks(hooks).observer(notes.clone()).start().await.unwrap();
     assert_eq!(session.prompt("first").await, TurnEnd::Answered("One.".to_owned()));
     assert_eq!(session.prompt("second").await, TurnEnd::Answered("Two.".to_owned()));
-    let told = "the conversation cannot be written down: No space left on device (os error 28); it is tried again with \
-                every message";
+    let told = "the conversation cannot be stored: No space left on device (os error 28); every new message retries";
     assert_eq!(notes.all(), [told, "text: One.", "text: Two."], "once is enough");
     assert_eq!(said(&session.history()), STORED[1..]);
     session.end("complete").await.unwrap();
@@ -540,9 +542,9 @@ async fn on_a_full_disk() {
     session.prompt("third").await;
     let notes: Vec<_> = notes.all().into_iter().filter(|note| !note.starts_with("text:")).collect();
     let expected = [
-        "the conversation cannot be written down: File too large (os error 27); it is tried again with every message",
-        "the conversation is being shortened",
-        "the conversation is written down again, nothing of it is missing",
+        "the conversation cannot be stored: File too large (os error 27); every new message retries",
+        "compacting the conversation",
+        "the conversation is stored again; no message is missing",
     ];
     assert_eq!(notes, expected);
     let large = format!("user: {large}");
@@ -571,7 +573,7 @@ async fn a_folder_that_is_gone_is_shown_and_the_turn_goes_on() {
     fs::remove_dir_all(place.sessions()).unwrap();
     assert_eq!(session.prompt("first").await, TurnEnd::Answered("One.".to_owned()));
     let notes = notes.all();
-    assert!(notes[0].starts_with("the conversation cannot be written down: No such file or directory"), "{notes:?}");
+    assert!(notes[0].starts_with("the conversation cannot be stored: No such file or directory"), "{notes:?}");
     assert_eq!(notes[1..], ["text: One."]);
     assert!(Store::new(place.sessions()).list().unwrap().is_empty());
 }

@@ -35,7 +35,7 @@ fn an_agent_has_the_tools_that_its_bundles_leave_it() {
     place.write("home/bundle.yaml", "tools: { only: [Read, Grpe] }\n");
     let failed = place.run(&["Make it"]);
     failed.check_failed(
-        "amplifier: `only` names the tool `Grpe`, but there are only Bash, Edit, Glob, Grep, MultiEdit, Read, Task, Todo, Write",
+        "amplifier: unknown tool `Grpe` in `only`; expected one of Bash, Edit, Glob, Grep, MultiEdit, Read, Task, Todo, Write",
     );
 }
 
@@ -180,7 +180,10 @@ fn a_session_whose_bundle_became_a_pipe_ends_when_it_is_told_to() {
 fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
     let gone = |place: &Place| std::fs::remove_file(place.at("home/bundle.yaml")).unwrap();
     let (place, ran) = meanwhile(GUARD, gone);
-    assert!(ran.error.contains("bundle.yaml: it is gone; to do without it, start a new session"), "{ran:?}");
+    assert!(
+        ran.error.contains("bundle.yaml: file not found; start a new session to continue without the bundle"),
+        "{ran:?}"
+    );
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
     for (saved, what) in [("", "it is empty"), ("# Guards:\n", "it is empty"), ("hooks:\n", "its hooks are gone")] {
         let (place, ran) = while_it_runs(GUARD, saved);
@@ -232,7 +235,7 @@ fn a_changed_bundle_of_a_project_counts_when_it_is_trusted() {
     let ran = running.end();
     assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
     assert!(ran.error.contains("hello"), "{ran:?}");
-    assert!(ran.error.contains("is not what you have trusted"), "{ran:?}");
+    assert!(ran.error.contains("is not the version that you trusted"), "{ran:?}");
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
 }
 

@@ -251,8 +251,7 @@ async fn without_a_server_it_says_so_and_the_time_limit_holds() {
     let place = touch();
     let Ran { code, error, .. } = place.run(&["--serve", "--approval-timeout", "0.5", "Make it"]);
     assert_eq!(code, 0);
-    let expected =
-        "no server is running, so questions wait for one until their time is up; to start one: amplifier serve\n";
+    let expected = "no server is running, so approval requests wait for one within their time limit; to start one: amplifier serve\n";
     assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("Approval timed out, denied by default: Run `touch made`?"), "{error}");
     place
@@ -283,7 +282,7 @@ async fn a_session_runs_within_the_server() {
     let (_machine, hub, log) = hosted(&place).await;
     let workspace = place.at("workspace").display().to_string();
     let nowhere = hub.start_session(Some("nowhere".to_owned()), None).await.unwrap_err();
-    assert_eq!(nowhere.message, "the workspace `nowhere` is no folder; please give its whole path");
+    assert_eq!(nowhere.message, "the workspace `nowhere` is not a folder; give an absolute path");
     let id = hub.start_session(Some(workspace.clone()), None).await.unwrap();
     let about = until(|| hub.session(&id)).await;
     assert_eq!((about.place, about.takes_prompts), (Where::Server, true));

@@ -158,7 +158,7 @@ fn sessions_are_found_that_only_the_log_knows_and_others_are_not() {
         "there is no session `nobody`; `amplifier sessions list` and `amplifier audit stats` show those there are";
     place.amplifier(&["hooks", "trace", "nobody"]).check_failed(&format!("amplifier: {unknown}"));
     assert_eq!(place.run(&["Again", "--bundle", "../bundle.yaml"]).code, 0);
-    let ambiguous = "amplifier: 2 sessions begin with `0`; please give more of it";
+    let ambiguous = "amplifier: ambiguous session id `0`: 2 sessions match; give more characters";
     place.amplifier(&["hooks", "trace", "0"]).check_failed(ambiguous);
     // The other way round: stored, and not in the log.
     fs::rename(place.at("home/audit"), place.at("home/moved")).unwrap();

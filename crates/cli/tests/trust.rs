@@ -55,8 +55,8 @@ fn nothing_of_a_project_runs_until_it_is_trusted_and_its_absence_is_told() {
     let place = place(BUNDLE);
     let bundle = file(&place, "bundle.yaml");
     let warning = format!(
-        "▲ warning  trust: none of the hooks of this project run, because its bundle `{bundle}` is not trusted; to look \
-         at it and trust it: amplifier hooks trust\n"
+        "▲ warning  trust: none of the hooks of this project run, because its bundle `{bundle}` is not trusted; to review \
+         and trust the bundle: amplifier hooks trust\n"
     );
     assert_eq!(noted(&place), (false, warning));
 
@@ -86,7 +86,8 @@ fn whatever_changes_has_to_be_trusted_again_and_is_named() {
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
     let check = |changed: &str, difference: &str| {
         let (ran, said) = noted(&place);
-        let expected = format!("is not what you have trusted: `{}` {difference}; to look", file(&place, changed));
+        let expected =
+            format!("is not the version that you trusted: `{}` {difference}; to review", file(&place, changed));
         assert!(!ran && said.contains(&expected), "{said}");
     };
     place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch ../noted ../other\n");

@@ -113,7 +113,7 @@ fn check_file(file: &Path) -> Result<()> {
         // The first checkpoint creates the file and its folders. An empty file would look as if it had been emptied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = file.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
-            let folder = folder.context("it has no folder")?;
+            let folder = folder.context("no existing parent folder")?;
             tempfile::tempfile_in(folder).map(drop).with_context(|| format!("`{}`", folder.display()))
         }
         Err(error) => Err(error.into()),
@@ -129,7 +129,7 @@ fn check_program(program: &str, environment: &Environment) -> Result<()> {
             .is_some_and(|path| std::env::split_paths(&path).any(|folder| may_run(&folder.join(program)))),
     };
     if !is_found {
-        bail!("there is no such program, or nobody may run it");
+        bail!("program not found or not executable");
     }
     Ok(())
 }

@@ -133,11 +133,11 @@ impl Project {
             ProjectTrust::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
             ProjectTrust::Untrusted(_, _, Verdict::Changed(changes)) => {
                 let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
-                format!("is not what you have trusted: {}", changes.join(", "))
+                format!("is not the version that you trusted: {}", changes.join(", "))
             }
             ProjectTrust::Untrusted(..) => "is not trusted".to_owned(),
         };
-        Some(format!("{why}; to look at it and trust it: amplifier hooks trust"))
+        Some(format!("{why}; to review and trust the bundle: amplifier hooks trust"))
     }
 
     /// Returns the trust state in a few words.

@@ -203,7 +203,7 @@ impl Config {
             is_confined: match confinement.as_str() {
                 "on" => true,
                 "off" => false,
-                other => return Err(usage(format!("the confinement of commands is `on` or `off`, not `{other}`"))),
+                other => return Err(usage(format!("invalid confinement `{other}`; expected `on` or `off`"))),
             },
             sandbox: file.sandbox.resolve(home.environment()).map_err(usage)?,
             system: file.system,
@@ -333,7 +333,7 @@ fn read(path: &Path, is_named: bool) -> Result<ConfigFile> {
         Err(error) => return Err(error).with_context(|| format!("the configuration `{}`", path.display())),
     };
     let file: ConfigFile =
-        toml::from_str(&text).with_context(|| format!("the configuration `{}` is not as expected", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("invalid configuration `{}`", path.display()))?;
     let folder = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
     file.resolve_paths(&folder).with_context(|| format!("the configuration `{}`", path.display()))
 }
@@ -346,6 +346,6 @@ fn parse_seconds(text: &str) -> Result<Duration> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
     match seconds {
         Some(Ok(seconds)) => Ok(seconds),
-        _ => Err(usage(format!("the approval timeout is a number of seconds above 0, not `{text}`"))),
+        _ => Err(usage(format!("invalid approval timeout `{text}`; expected seconds above 0"))),
     }
 }

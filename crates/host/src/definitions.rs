@@ -87,8 +87,8 @@ impl McpDefinitionStore {
                 Level::Warning,
                 "mcp",
                 format!(
-                    "the MCP server `{server}` has changed the {parts} of its tool `{tool}`; what allowed `{name}` before \
-                     does not count until you always allow it again"
+                    "the MCP server `{server}` has changed the {parts} of its tool `{tool}`; earlier rules for `{name}` \
+                     do not apply until you always allow the tool again"
                 ),
             );
         }
@@ -118,7 +118,7 @@ impl McpDefinitionStore {
     fn read(&self) -> Result<Tools> {
         match fs::read(&self.file) {
             Ok(text) => serde_json::from_slice(&text).with_context(|| {
-                format!("`{}` is damaged; if it is removed, all tools are accepted as they are", self.file.display())
+                format!("`{}` is damaged; remove the file to accept all tools as they are", self.file.display())
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Tools::new()),
             Err(error) => Err(error).with_context(|| format!("`{}`", self.file.display())),

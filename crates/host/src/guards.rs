@@ -89,6 +89,6 @@ pub struct DenyAllApprovals;
 
 impl ApprovalSystem for DenyAllApprovals {
     async fn request_approval(&self, _request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        Err(ApprovalError::Failed("nobody is asked, because `approvals` is `deny`".into()))
+        Err(ApprovalError::Failed("requests are denied, because `approvals` is `deny`".into()))
     }
 }

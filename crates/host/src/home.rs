@@ -25,10 +25,10 @@ impl Home {
     pub fn find(environment: Environment) -> Result<Self> {
         if let Some(home) = environment.variable("AMPLIFIER_HOME") {
             let home = std::path::absolute(environment.current_dir().join(home));
-            return Ok(Self::at(home.context("AMPLIFIER_HOME is no usable path")?).with(environment));
+            return Ok(Self::at(home.context("AMPLIFIER_HOME is not a usable path")?).with(environment));
         }
         let variable = |name: &str| environment.path(name);
-        let none = || format!("there is no home folder; please set {HOME_VARIABLE} or AMPLIFIER_HOME");
+        let none = || format!("no home folder found; set {HOME_VARIABLE} or AMPLIFIER_HOME");
         let user = || variable(HOME_VARIABLE).with_context(none);
         let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
         let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;

@@ -229,7 +229,7 @@ impl Drop for MachineHandle {
 pub fn workspace_folder(named: Option<String>) -> Result<Option<PathBuf>> {
     let workspace = named.map(PathBuf::from);
     if let Some(folder) = workspace.as_ref().filter(|folder| !folder.is_absolute() || !folder.is_dir()) {
-        bail!("the workspace `{}` is no folder; please give its whole path", folder.display());
+        bail!("the workspace `{}` is not a folder; give an absolute path", folder.display());
     }
     Ok(workspace)
 }
@@ -237,7 +237,7 @@ pub fn workspace_folder(named: Option<String>) -> Result<Option<PathBuf>> {
 fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineReply> {
     let project = match (rule.scope, rule.project.as_deref()) {
         (RuleScope::Project, None) => {
-            return Ok(MachineReply::Invalid { error: "say for which folder: `project`".to_owned() });
+            return Ok(MachineReply::Invalid { error: "missing `project`: the folder of the rule".to_owned() });
         }
         (RuleScope::Project, Some(project)) => match project_folder(project) {
             Ok(project) => Some(project),
@@ -256,9 +256,9 @@ fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineRepl
 fn project_folder(named: &str) -> Result<String, String> {
     let found = Path::new(named).canonicalize().map_err(|error| error.to_string())?;
     if !found.is_dir() || !Path::new(named).is_absolute() {
-        return Err("it has to be the whole path of a folder".to_owned());
+        return Err("expected the absolute path of a folder".to_owned());
     }
-    found.into_os_string().into_string().map_err(|_| "its name is not text".to_owned())
+    found.into_os_string().into_string().map_err(|_| "the path is not text".to_owned())
 }
 
 fn revoke_rule(rules: &ApprovalRuleStore, id: &str, by: &Actor) -> Result<MachineReply> {

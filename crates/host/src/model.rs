@@ -61,7 +61,7 @@ impl ModelChoice {
         let has_script = !script.as_os_str().is_empty();
         match provider {
             "scripted" if !has_script => {
-                return Err(usage("the provider `scripted` needs a file to play: --script FILE"));
+                return Err(usage("missing script for the provider `scripted`; add --script FILE"));
             }
             "scripted" | "" if has_script => return Ok(Self::Script(script)),
             _ => {}
@@ -70,9 +70,7 @@ impl ModelChoice {
             // A key implies its service.
             "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
             word => Some(word.parse::<Kind>().map_err(|_| {
-                usage(format!(
-                    "there is no provider `{word}`; there are `anthropic`, `openai`, `gemini` and `scripted`"
-                ))
+                usage(format!("unknown provider `{word}`; expected `anthropic`, `openai`, `gemini` or `scripted`"))
             })?),
         };
         let Some(kind) = kind else { return Ok(Self::Unconfigured) };
@@ -95,7 +93,7 @@ impl ModelChoice {
             Self::Script(file) => Ok(Arc::new(ScriptedProvider::new(Script::load(&file).map_err(Error::other)?))),
             Self::Remote { kind, model, base_url, key } => {
                 if key.is_none() && base_url.is_none() {
-                    bail!("the provider `{kind}` needs a key: please set {}", kind.key_variable());
+                    bail!("missing key for the provider `{kind}`; set {}", kind.key_variable());
                 }
                 let options = RemoteOptions { key, base_url, ..RemoteOptions::new(kind, model) };
                 Ok(Arc::new(RemoteProvider::new(options).map_err(Error::other)?))
@@ -108,7 +106,7 @@ impl ModelChoice {
 pub const NO_MODEL: &str = "\
 no model is configured
 
-  To see what this is about, without a key and without a network:
+  For a demonstration without a key and without a network:
       amplifier demo
 
   To work with a model, set the key of its maker:
@@ -117,4 +115,4 @@ no model is configured
   Or use a model on this machine (Ollama, vLLM, llama.cpp):
       amplifier run --provider openai --base-url http://localhost:11434/v1/ --model llama3.2 \"…\"
 
-  `amplifier doctor` says what is configured and what is missing";
+  `amplifier doctor` shows the configuration and its problems";

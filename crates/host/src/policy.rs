@@ -108,7 +108,7 @@ impl PolicyBuilder {
         let host = host.name_session(move |id, name| {
             // The session works without its name.
             if let Err(error) = store.name(id, name) {
-                notices.note(format!("the name of the session is not kept: {error}"));
+                notices.note(format!("the name of the session cannot be stored: {error}"));
             }
         });
         let reloader = BundleReloader::start(&bundles, &config, &self.home, &self.hooks, host, &log, &protection)?;

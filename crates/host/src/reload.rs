@@ -135,5 +135,5 @@ impl SessionFiles {
 }
 
 fn missing(file: &Path) -> BundleError {
-    BundleError::whole(file, "it is gone; to do without it, start a new session")
+    BundleError::whole(file, "file not found; start a new session to continue without the bundle")
 }

@@ -250,7 +250,7 @@ impl ApprovalRuleStore {
     fn project_file(&self, project: &Path) -> Result<PathBuf> {
         let project = project.canonicalize().with_context(|| format!("the folder `{}`", project.display()))?;
         if !project.is_dir() {
-            bail!("`{}` is no folder", project.display());
+            bail!("`{}` is not a folder", project.display());
         }
         let folder = folder_of(&self.home, &project);
         create_private_folder(&folder)?;
@@ -306,7 +306,11 @@ fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let content = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
     let is_own_folder = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
     if content != project.as_os_str().as_encoded_bytes() || !is_own_folder {
-        bail!("the standing answers in `{}` are not for `{}`; remove the folder", folder.display(), project.display());
+        bail!(
+            "the approval rules in `{}` do not belong to `{}`; remove the folder",
+            folder.display(),
+            project.display()
+        );
     }
     Ok(())
 }

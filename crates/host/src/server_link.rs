@@ -70,8 +70,8 @@ impl ServerLink {
                 let folder = home.server_folder();
                 if !is_open(&folder) {
                     let meanwhile = match asks_here {
-                        true => "questions are asked here until there is one",
-                        false => "questions wait for one until their time is up",
+                        true => "approval requests appear only here",
+                        false => "approval requests wait for one within their time limit",
                     };
                     notices.note(format!("no server is running, so {meanwhile}; to start one: amplifier serve"));
                 }

@@ -76,7 +76,7 @@ pub async fn decide(
         // The prompt has informed the program.
         Some(TrustAnswer::Stop) => Ok(()),
         Some(TrustAnswer::Refuse) => {
-            notices.note("going on without the hooks of this project");
+            notices.note("continuing without the hooks of this project");
             Ok(())
         }
         None => {

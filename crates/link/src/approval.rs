@@ -153,7 +153,7 @@ impl OpenApproval {
         }
         let ActionPreview { title, target, summary, warnings, fields, .. } = &self.preview;
         let mut warnings: Vec<String> = warnings.iter().take(10).map(|warning| truncate(warning, 500)).collect();
-        warnings.push("it is too long for a list: look at the whole question before you answer it".to_owned());
+        warnings.push("truncated in lists; open the whole request before you answer".to_owned());
         let fields = fields.iter().take(10);
         let fields =
             fields.map(|field| PreviewField { name: truncate(&field.name, 100), value: truncate(&field.value, 500) });
@@ -201,8 +201,7 @@ impl OpenApproval {
 
     /// Returns the request without details, for a server that lacks memory. It can be denied there, and allowed where the whole request is shown.
     pub fn withheld(&self) -> Self {
-        let warning =
-            "there is no room for all of this question here: it can be denied here, or answered at its terminal";
+        let warning = "too large for this server; deny the request here, or answer in its terminal";
         let ActionPreview { title, target, summary, .. } = &self.preview;
         let preview = ActionPreview {
             title: truncate(title, 500),
@@ -233,11 +232,11 @@ impl OpenApproval {
         match scope {
             AnswerScope::Once => None,
             AnswerScope::Project if !self.offers_rule(option.effect.allows()) => {
-                Some("the question offers no such answer that lasts; answer for once".to_owned())
+                Some("the request does not offer an approval rule; answer once".to_owned())
             }
-            AnswerScope::Project if self.prompt.contains('*') => Some(
-                "the question has a `*` in it, which would stand for any text in a rule; answer for once".to_owned(),
-            ),
+            AnswerScope::Project if self.prompt.contains('*') => {
+                Some("the request contains `*`, which would match any text in a rule; answer once".to_owned())
+            }
             AnswerScope::Project => None,
         }
     }
@@ -246,7 +245,7 @@ impl OpenApproval {
 /// Returns the error for an answer that is not an option.
 pub fn invalid_option<'a>(label: &str, options: impl Iterator<Item = &'a str>) -> String {
     let options: Vec<String> = options.map(|option| format!("`{option}`")).collect();
-    format!("`{label}` is none of {}", options.join(", "))
+    format!("invalid option `{label}`; expected one of {}", options.join(", "))
 }
 
 /// The scope of an answer.

@@ -234,7 +234,7 @@ pub fn read_regular(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.0.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
-        let text = format!("it has more than {} MiB", largest >> 20);
+        let text = format!("larger than {} MiB", largest >> 20);
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)
@@ -245,7 +245,7 @@ pub fn read_regular(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_regular`], and if the content is not UTF-8.
 pub fn read_regular_text(path: &Path, largest: u64) -> io::Result<String> {
-    let not_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text");
+    let not_text = |_| io::Error::new(ErrorKind::InvalidData, "not UTF-8 text");
     String::from_utf8(read_regular(path, largest)?).map_err(not_text)
 }
 

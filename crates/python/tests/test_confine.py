@@ -167,7 +167,7 @@ CONFINED = "hooks: [{command: 'true', on: 'tool:pre', confine: {}}]"
         ("frozen", True, "this program has no interpreter of its own that could be started"),
         ("executable", "", "this program has no interpreter of its own that could be started"),
         # Something that is no interpreter, and ends well whatever it is asked.
-        ("executable", shutil.which("true"), "it ended and did not say why"),
+        ("executable", shutil.which("true"), "the launcher ended without a reason"),
     ],
 )
 def test_a_hook_that_cannot_be_confined_is_not_loaded(
@@ -209,7 +209,7 @@ def test_where_the_system_allows_no_namespaces_a_confined_hook_is_not_loaded_and
     hook, session, command = [line for line in ended.stdout.splitlines() if "|" not in line]
     assert hook.startswith("bundle:1:9: it cannot be confined: this system allows no user namespaces: ")
     assert session.startswith("commands cannot be confined here: this system allows no user namespaces: ")
-    has_landlock = ended.stderr.startswith("commands and hooks are confined by Landlock, because namespaces cannot be had here (this system allows no user namespaces: ")
+    has_landlock = ended.stderr.startswith("commands and hooks are confined by Landlock, because namespaces are not available (this system allows no user namespaces: ")
     assert has_landlock or ended.stderr.startswith("commands are not confined here (this system allows no user namespaces: ")
     assert command.split() == ["NoNewPrivs:", "1" if has_landlock else "0"]
 
@@ -437,7 +437,7 @@ def test_a_server_of_tools_is_confined_as_commands_are(place: pathlib.Path) -> N
             assert (await running.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
         with pytest.raises(RuntimeError, match="the MCP server `bad` did not introduce itself"):
             await Session(ScriptedProvider([]), bundle=bad, store=place / "store", config=UNRECORDED).start()
-        with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started: `no-such-program-here`: it is not in `PATH`"):
+        with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started: `no-such-program-here`: not found in `PATH`"):
             await Session(ScriptedProvider([]), bundle=missing, store=place / "store", config=UNRECORDED).start()
 
     run(main())

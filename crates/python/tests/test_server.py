@@ -403,7 +403,7 @@ def test_without_a_server_a_warning_says_so_once_and_the_session_asks_here(
     run(main())
     assert (workspace / "two").exists()
     (warning,) = caplog.records
-    assert warning.getMessage() == "no server is running, so questions are asked here until there is one; to start one: amplifier serve"
+    assert warning.getMessage() == "no server is running, so approval requests appear only here; to start one: amplifier serve"
 
 
 def test_a_server_that_is_started_later_gets_the_question_that_waits_for_it(
@@ -419,7 +419,7 @@ def test_a_server_that_is_started_later_gets_the_question_that_waits_for_it(
     run(main())
     assert (workspace / "made").exists()
     (warning,) = caplog.records
-    assert "questions wait for one until their time is up" in warning.getMessage()
+    assert "approval requests wait for one within their time limit" in warning.getMessage()
 
 
 def test_the_home_of_the_session_says_which_server_sees_it(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:

@@ -96,7 +96,7 @@ def test_tools_of_python_get_dicts_and_give_texts_dicts_and_failures() -> None:
             assert (failed.success, failed.error) == (False, "Error: LookupError: there is nothing")
             unknown = await session.execute_tool("Add2", {})
             assert not unknown.success
-            assert "there is no tool `Add2`" in (unknown.error or "")
+            assert "unknown tool `Add2`" in (unknown.error or "")
         assert got == [{"numbers": [1, 2]}]
         specs = {tool["name"]: tool for tool in provider.asked[0]["tools"]}
         assert specs["Add"]["input_schema"] == Adder.input_schema
@@ -349,11 +349,11 @@ def test_nothing_runs_after_an_interrupt(where: str, interrupt: type[BaseExcepti
         ({"config_override": {"tools": "Look"}}, "`config_override`: invalid type: string"),
         ({"config_override": {"tools": None}}, "`config_override`: invalid type: null"),
         ({"config_override": {"only": ["Look"]}}, "`config_override`: unknown field `only`, expected `tools` or `system`"),
-        ({"config_override": 5}, "`config_override` is no object"),
-        ({"config_override": []}, "`config_override` is no object"),
-        ({"config_override": [["Look"], "Look."]}, "`config_override` is no object"),
-        ({"agent_name": 5}, "`agent_name` is no text"),
-        ({"task": None}, "`task` is no text"),
+        ({"config_override": 5}, "`config_override` is not an object"),
+        ({"config_override": []}, "`config_override` is not an object"),
+        ({"config_override": [["Look"], "Look."]}, "`config_override` is not an object"),
+        ({"agent_name": 5}, "`agent_name` is not text"),
+        ({"task": None}, "`task` is not text"),
     ],
 )
 def test_a_limit_of_a_sub_agent_that_cannot_be_read_is_not_left_out(changed: dict[str, Any], problem: str) -> None:
@@ -364,7 +364,7 @@ def test_a_limit_of_a_sub_agent_that_cannot_be_read_is_not_left_out(changed: dic
         provider = ScriptedProvider([calling("Task", task="x", agent_name="h"), "done"], agents={"h": [calling("danger"), "child"]})
         async with Session(provider, hooks=hooks, tools=[Tool("danger", lambda input: heard.append("danger"))]) as session:
             assert (await session.prompt("go")).answered
-            assert f"what hooks made of it cannot be used: {problem}" in contents(session, "tool")[0]
+            assert f"unusable data from a hook: {problem}" in contents(session, "tool")[0]
         assert heard == ["error"]
 
     run(main())

@@ -161,8 +161,8 @@ asyncio.run(main())
 def test_a_conversation_that_cannot_be_stored_is_logged_and_shown(tmp_path: pathlib.Path) -> None:
     ended = subprocess.run([sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True)
     assert ended.stdout.startswith("b\n"), ended.stderr
-    assert "the conversation cannot be written down: File too large" in ended.stdout
-    assert "the conversation cannot be written down" in ended.stderr
+    assert "the conversation cannot be stored: File too large" in ended.stdout
+    assert "the conversation cannot be stored" in ended.stderr
 
 
 def test_a_turn_keeps_its_guards_when_whoever_ends_the_session_stops_waiting() -> None:

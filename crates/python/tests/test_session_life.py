@@ -321,7 +321,7 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
         Session(ScriptedProvider([]), store="/nowhere", fork="last", turn=-1)
     with pytest.raises(ValueError, match="`turn` must be a whole number from 0 on; found `'1'`"):
         Session(ScriptedProvider([]), store="/nowhere", fork="last", turn="1")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`Task` is the tool that delegates to another agent: call yours something else"):
+    with pytest.raises(ValueError, match="the tool name `Task` is reserved; choose another name"):
         run(Session(ScriptedProvider([]), tools=[Tool("Task", print)]).start())
     with pytest.raises(ValueError, match="the configuration is wrong"):
         Session(ScriptedProvider([]), config={"injection_size_limitt": 1})

@@ -20,7 +20,7 @@ def test_a_failing_provider_ends_the_turn() -> None:
         async with Session(ScriptedProvider([{"error": "rejected"}])) as session:
             turn = await session.prompt("hey")
             assert turn.end == "failed"
-            assert "does not take the request" in (turn.reason or "")
+            assert "rejected the request" in (turn.reason or "")
 
     run(main())
 
@@ -156,6 +156,6 @@ def test_a_session_that_has_used_its_tokens_stops_however_many_a_model_claims() 
     async def main() -> None:
         async with Session(Boastful(), options={"tokens": 100}) as session:
             assert (await session.prompt("hey")).answered
-            assert "has used its 100 tokens" in (await session.prompt("hey")).text
+            assert "reached its limit of 100 tokens" in (await session.prompt("hey")).text
 
     run(main())

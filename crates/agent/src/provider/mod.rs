@@ -103,7 +103,7 @@ pub struct TokenUsage {
 #[non_exhaustive]
 pub enum ProviderError {
     /// The provider limits the rate of requests.
-    #[error("the provider asked to slow down: {message}")]
+    #[error("the provider limits requests: {message}")]
     Throttled {
         /// The message of the provider.
         message: String,
@@ -111,31 +111,31 @@ pub enum ProviderError {
         retry_after: Option<Duration>,
     },
     /// The provider is temporarily unavailable.
-    #[error("the provider cannot answer at the moment: {0}")]
+    #[error("the provider is unavailable: {0}")]
     Unavailable(String),
     /// The provider is unreachable, or the connection broke.
     #[error("the connection to the provider failed: {0}")]
     Connection(String),
     /// The call exceeded its time limit.
-    #[error("the provider gave no answer within {0:?}")]
+    #[error("the provider did not respond within {0:?}")]
     TimedOut(Duration),
     /// The response is incomplete.
-    #[error("the answer ended before it was complete")]
+    #[error("the response is incomplete")]
     Truncated,
     /// The response is malformed.
-    #[error("the answer cannot be read: {0}")]
+    #[error("malformed response: {0}")]
     Malformed(String),
     /// The key is missing or invalid.
-    #[error("the provider does not accept the key: {0}")]
+    #[error("invalid provider key: {0}")]
     Unauthorized(String),
     /// The provider rejected the request.
-    #[error("the provider does not take the request: {0}")]
+    #[error("the provider rejected the request: {0}")]
     Rejected(String),
     /// The provider failed permanently.
     #[error("the provider failed: {0}")]
     Failed(String),
     /// The script has no response for the request.
-    #[error("the script does not go on: {0}")]
+    #[error("no scripted response: {0}")]
     Script(String),
 }
 

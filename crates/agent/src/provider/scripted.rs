@@ -96,7 +96,7 @@ pub enum ScriptError {
         error: std::io::Error,
     },
     /// The file is not a script.
-    #[error("the script `{path}` is not as expected{}: {error}", within(.field.as_deref()))]
+    #[error("invalid script `{path}`{}: {error}", within(.field.as_deref()))]
     Malformed {
         /// The path.
         path: String,

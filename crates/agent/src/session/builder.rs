@@ -32,10 +32,10 @@ pub enum SessionError {
     #[error("the session does not start: {0}")]
     Denied(Denial),
     /// The user interrupted the start.
-    #[error("the session does not start: it was interrupted")]
+    #[error("the session does not start: interrupted")]
     Interrupted,
     /// [`SessionBuilder::only`] names an unknown tool.
-    #[error("`only` names the tool `{name}`, but there are only {}", known.join(", "))]
+    #[error("unknown tool `{name}` in `only`; expected one of {}", known.join(", "))]
     UnknownTool {
         /// The unknown name.
         name: String,
@@ -43,7 +43,7 @@ pub enum SessionError {
         known: Vec<String>,
     },
     /// A tool has the reserved name `Task`.
-    #[error("`{}` is the tool that delegates to another agent: call yours something else", task::NAME)]
+    #[error("the tool name `{}` is reserved; choose another name", task::NAME)]
     TakenName,
     /// The stored session cannot be used.
     #[error(transparent)]

@@ -301,11 +301,11 @@ impl Core {
     pub(crate) fn spend_step(&self) -> Result<(), Stop> {
         let SessionOptions { steps, tokens, .. } = &self.options;
         if self.budget.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
-            return Err(Stop::Failed(format!("the model was asked {steps} times in this turn, which is the limit")));
+            return Err(Stop::Failed(format!("the turn reached its limit of {steps} model calls")));
         }
         match tokens {
             Some(limit) if self.budget.tokens.load(Ordering::Relaxed) >= *limit => {
-                Err(Stop::Failed(format!("the session has used its {limit} tokens")))
+                Err(Stop::Failed(format!("the session reached its limit of {limit} tokens")))
             }
             _ => Ok(()),
         }
@@ -355,14 +355,13 @@ impl Core {
         };
         match written {
             Some(Err(error)) => {
-                tracing::error!(part = "store", %error, "the conversation cannot be written down");
-                self.observer.warning(&format!(
-                    "the conversation cannot be written down: {error}; it is tried again with every message"
-                ));
+                tracing::error!(part = "store", %error, "the conversation cannot be stored");
+                self.observer
+                    .warning(&format!("the conversation cannot be stored: {error}; every new message retries"));
             }
             Some(Ok(())) => {
-                tracing::info!(part = "store", "the conversation is written down again");
-                self.observer.note("the conversation is written down again, nothing of it is missing");
+                tracing::info!(part = "store", "the conversation is stored again");
+                self.observer.note("the conversation is stored again; no message is missing");
             }
             None => {}
         }

@@ -25,16 +25,16 @@ const MAX_NAME_CHARS: usize = 200;
 #[non_exhaustive]
 pub enum StoreError {
     /// No store is configured.
-    #[error("there is no place where sessions are kept")]
+    #[error("no session store is configured")]
     None,
     /// The id is unknown.
-    #[error("there is no session `{id}`; `amplifier sessions list` shows those there are")]
+    #[error("unknown session `{id}`; run `amplifier sessions list` to list the sessions")]
     Unknown {
         /// The id.
         id: String,
     },
     /// Several sessions begin with the prefix.
-    #[error("{count} sessions begin with `{id}`; please give more of it")]
+    #[error("ambiguous session id `{id}`: {count} sessions match; give more characters")]
     Ambiguous {
         /// The prefix.
         id: String,
@@ -58,7 +58,7 @@ pub enum StoreError {
         id: String,
     },
     /// A line cannot be read.
-    #[error("`{path}`, line {line}, is damaged: {problem}; mend the line or take it away")]
+    #[error("invalid line {line} in `{path}`: {problem}; repair or remove the line")]
     Damaged {
         /// The file.
         path: String,

@@ -106,14 +106,14 @@ impl BashTool {
         let output = output.trim_end();
         match status {
             _ if !in_time => {
-                Err(ToolError::Failed(with_ending(output, &format!("ended after {seconds} s: it took too long"))))
+                Err(ToolError::Failed(with_ending(output, &format!("ended after {seconds} s: time limit exceeded"))))
             }
             Some(status) if status.success() => {
                 let output = if output.is_empty() { "(no output)" } else { output };
                 Ok(ToolOutput::text(output).with("exit_code", 0))
             }
             Some(status) => Err(ToolError::Failed(with_ending(output, &describe_exit(status)))),
-            None => Err(ToolError::Failed(with_ending(output, "how it ended is not known"))),
+            None => Err(ToolError::Failed(with_ending(output, "the exit status is unknown"))),
         }
     }
 

@@ -39,6 +39,6 @@ where
     let work = move || if stop.requested() { Err(ToolError::Failed("stopped".to_owned())) } else { work(&stop) };
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(ToolError::Failed(format!("the tool broke off: {error}"))),
+        Err(error) => Err(ToolError::Failed(format!("the tool panicked: {error}"))),
     }
 }

@@ -54,7 +54,7 @@ impl Workspace {
         let mut content = Vec::new();
         self.open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
         if content.len() as u64 > MAX_FILE_BYTES {
-            return Err(io::Error::other(format!("it is larger than {} MB", MAX_FILE_BYTES / 1024 / 1024)));
+            return Err(io::Error::other(format!("larger than {} MB", MAX_FILE_BYTES / 1024 / 1024)));
         }
         Ok(content)
     }

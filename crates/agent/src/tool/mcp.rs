@@ -73,7 +73,7 @@ pub enum McpError {
     },
     /// The handshake failed.
     #[error(
-        "the MCP server `{server}` did not introduce itself: {problem}; what it wrote to its standard error is logged at level `debug`"
+        "the MCP server `{server}` failed the handshake: {problem}; see its standard error in the log at level `debug`"
     )]
     Handshake {
         /// The server.
@@ -121,7 +121,7 @@ impl McpServer {
         }
         // The launcher always starts, so a missing program is detected here.
         if !sandbox.is_none() && !program_exists(command) {
-            let problem = if command.contains('/') { "there is no such file" } else { "it is not in `PATH`" };
+            let problem = if command.contains('/') { "no such file" } else { "not found in `PATH`" };
             return Err(not_started(io::Error::new(io::ErrorKind::NotFound, problem)));
         }
         let started = Command::new(command, Environment::Basic).args(args).sandbox(sandbox);
@@ -131,24 +131,23 @@ impl McpServer {
         let process = ServerProcess { _running: running, log };
         let definitions = McpDefinitions::default();
         let handshake = timeout(HANDSHAKE_TIMEOUT, async {
-            let input = input.ok_or("its standard input is gone")?;
+            let input = input.ok_or("no standard input")?;
             let this = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
             let config = ClientConfig::new(ClientCapabilities::default(), this);
             let client = McpClient { config, definitions: definitions.clone() }.serve((output, input)).await;
             let client = client.map_err(|error| match error {
                 ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
-                    "it has ended".to_owned()
+                    "the process has ended".to_owned()
                 }
                 error => truncate(error.to_string()),
             })?;
             let tools = client.list_all_tools().await.map_err(|error| match error {
-                ServiceError::TransportClosed | ServiceError::TransportSend(_) => "it has ended".to_owned(),
-                error => truncate(format!("its tools cannot be listed: {error}")),
+                ServiceError::TransportClosed | ServiceError::TransportSend(_) => "the process has ended".to_owned(),
+                error => truncate(format!("the tools cannot be listed: {error}")),
             })?;
             Ok((client, tools))
         });
-        let handshake =
-            handshake.await.unwrap_or_else(|_| Err(format!("it gave no answer within {HANDSHAKE_TIMEOUT:?}")));
+        let handshake = handshake.await.unwrap_or_else(|_| Err(format!("no reply within {HANDSHAKE_TIMEOUT:?}")));
         let (client, tools) = handshake.map_err(|problem| McpError::Handshake { server: server(), problem })?;
         let server =
             Self { name: name.into(), _process: process, client, definitions, tools, call_limit: CALL_TIMEOUT };
@@ -295,15 +294,15 @@ impl Tool for McpTool {
             let response = timeout(self.limit, self.peer.call_tool_once(call));
             match response.await.map_err(|_| failed(format!("gave no answer within {:?}", self.limit)))? {
                 Ok(CallToolResponse::Complete(result)) => to_output(result),
-                Ok(_) => Err(failed("wants to ask back before it answers, which is not possible here".to_owned())),
+                Ok(_) => Err(failed("requires elicitation, which is not supported".to_owned())),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
                     Err(ToolError::Input { tool: self.name.clone(), problem: truncate(error.message.into()) })
                 }
                 Err(ServiceError::McpError(error)) => Err(failed(truncate(format!("refused: {}", error.message)))),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                    Err(failed("has ended; its tools cannot be used until it is started again".to_owned()))
+                    Err(failed("has ended; start the server again to use its tools".to_owned()))
                 }
-                Err(error) => Err(failed(truncate(format!("gave an answer that cannot be read: {error}")))),
+                Err(error) => Err(failed(truncate(format!("sent a malformed reply: {error}")))),
             }
         })
     }
@@ -317,7 +316,7 @@ fn to_output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     }
     let text = truncate(blocks.join("\n"));
     if result.is_error == Some(true) {
-        return Err(ToolError::Failed(if text.is_empty() { "it failed and did not say why".to_owned() } else { text }));
+        return Err(ToolError::Failed(if text.is_empty() { "failed without a reason".to_owned() } else { text }));
     }
     Ok(ToolOutput::text(text))
 }

@@ -138,7 +138,7 @@ impl ToolOutput {
 #[non_exhaustive]
 pub enum ToolError {
     /// The input is invalid.
-    #[error("the input of `{tool}` cannot be read: {problem}")]
+    #[error("invalid input of `{tool}`: {problem}")]
     Input {
         /// The tool.
         tool: String,

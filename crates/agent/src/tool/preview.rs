@@ -118,11 +118,11 @@ fn write_preview(input: &Map, workspace: &Workspace) -> Result<ActionPreview, To
         FileBefore::Missing => diff::compare(preview, None, &content),
         FileBefore::Content(bytes) => match String::from_utf8(bytes) {
             Ok(before) => diff::compare(preview, Some(&before), &content),
-            Err(error) => {
-                not_shown(preview, &format!("it is not text, but {}", counted(error.as_bytes().len(), "byte")))
-            }
+            Err(error) => not_shown(preview, &format!("not text, but {}", counted(error.as_bytes().len(), "byte"))),
         },
-        FileBefore::TooLarge(bytes) => not_shown(preview, &format!("it has {}", counted(bytes, "byte"))).too_large(),
+        FileBefore::TooLarge(bytes) => {
+            not_shown(preview, &format!("too large, {}", counted(bytes, "byte"))).too_large()
+        }
         FileBefore::Unreadable(why) => not_shown(preview, &why),
     })
 }

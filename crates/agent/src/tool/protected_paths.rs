@@ -42,7 +42,7 @@ impl ProtectedPaths {
         let file = FileStatus::from_file(file)?.id;
         let is_file = |hidden: &PathBuf| FileStatus::from_path(hidden).is_ok_and(|hidden| hidden.id == file);
         if self.hidden.iter().any(|hidden| is_file(hidden) || contains(hidden, file)) {
-            return Err(io::Error::other("it is a key that tools cannot read"));
+            return Err(io::Error::other("hidden from tools"));
         }
         Ok(())
     }

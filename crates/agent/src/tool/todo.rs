@@ -75,11 +75,11 @@ pub(super) fn preview(input: &Map) -> Result<ActionPreview, ToolError> {
 fn read(input: Map) -> Result<Vec<TodoItem>, ToolError> {
     let Input { todos } = input::read(NAME, input)?;
     if let Some(index) = todos.iter().position(|todo| todo.content.trim().is_empty()) {
-        return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty: say what is to be done")));
+        return Err(input::invalid(NAME, format!("`todos[{index}].content` is empty; describe the task")));
     }
     let in_progress = todos.iter().filter(|todo| todo.status == TodoStatus::InProgress).count();
     if in_progress > 1 {
-        return Err(input::invalid(NAME, format!("{in_progress} of them are `in_progress`: at most one can be")));
+        return Err(input::invalid(NAME, format!("{in_progress} tasks are `in_progress`; at most one is allowed")));
     }
     Ok(todos)
 }

@@ -134,7 +134,7 @@ async fn request(session: &Core, call: ModelCall) -> Result<ModelRequest, Stop> 
 }
 
 fn read_field<T: DeserializeOwned>(field: &str, value: Option<&Value>) -> Result<T, Stop> {
-    let value = value.ok_or_else(|| invalid_data(&format!("there is no `{field}`")))?;
+    let value = value.ok_or_else(|| invalid_data(&format!("missing `{field}`")))?;
     T::deserialize(value).map_err(|error| invalid_data(&format!("`{field}`: {error}")))
 }
 
@@ -185,7 +185,7 @@ async fn attempt_once(session: &Core, request: ModelRequest, is_live: bool) -> R
     let mut answer = ModelResponse::default();
     let mut blocks = BlockEvents { session, is_live, index: 0, open: None };
     let mut room = MAX_RESPONSE_BYTES;
-    let panicked = || CallFailure::Provider(ProviderError::Malformed("the provider broke down".to_owned()));
+    let panicked = || CallFailure::Provider(ProviderError::Malformed("the provider panicked".to_owned()));
     let stream = catch_unwind(AssertUnwindSafe(|| session.provider.answer(request)));
     let mut stream = AssertUnwindSafe(stream.map_err(|_| panicked())?).catch_unwind();
     let deadline = tokio::time::Instant::now() + limit;
@@ -205,7 +205,7 @@ async fn attempt_once(session: &Core, request: ModelRequest, is_live: bool) -> R
         room = match room.checked_sub(size(&chunk)) {
             Some(left) => left,
             None => {
-                let why = format!("it is longer than {MAX_RESPONSE_BYTES} bytes");
+                let why = format!("longer than {MAX_RESPONSE_BYTES} bytes");
                 return Err(CallFailure::Provider(ProviderError::Malformed(why)));
             }
         };

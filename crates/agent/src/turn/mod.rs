@@ -182,7 +182,7 @@ async fn run_steps(session: &Core) -> Result<String, Stop> {
         if answer.tool_calls.is_empty() {
             return match answer.stop {
                 Some(StopReason::MaxTokens) => {
-                    Err(Stop::Failed("the answer was cut off: it may not be longer".to_owned()))
+                    Err(Stop::Failed("the response was cut off at its token limit".to_owned()))
                 }
                 Some(StopReason::Refusal) => Err(Stop::Failed("the model refused to answer".to_owned())),
                 _ => Ok(answer.text),
@@ -268,7 +268,7 @@ fn view<'a, P: Payload + 'a, T: ?Sized + ToOwned>(data: &'a EventData, field: fn
 
 /// The denial for unusable data from a hook.
 pub(crate) fn invalid_data(problem: &str) -> Stop {
-    let reason = format!("what hooks made of it cannot be used: {problem}");
+    let reason = format!("unusable data from a hook: {problem}");
     Stop::Denied(Denial { by: "kernel".into(), reason })
 }
 

@@ -134,7 +134,7 @@ async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> 
     let input = match &call.input {
         Value::Object(input) => input.clone(),
         Value::Null => Map::new(),
-        other => return Err(Stop::Failed(format!("it must be an object, not {other}"))),
+        other => return Err(Stop::Failed(format!("expected an object, not {other}"))),
     };
     let mut operation = ToolPre::new(name.as_str(), input.clone()).with("tool_call_id", call.id.as_str());
     if let Some(definition) = session.tools.get(&name).and_then(|tool| tool.definition()) {
@@ -150,7 +150,7 @@ async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> 
             Err(format!("the tool cannot become `{}` here, only at `decision:tool_resolution`", changed.tool_name()))
         }
         Value::Object(input) => Ok(input.clone()),
-        _ => Err("`tool_input` is no object".to_owned()),
+        _ => Err("`tool_input` is not an object".to_owned()),
     });
     let changed = changed.and_then(|input| match compared_with {
         Ok(compared_with) => Ok((input, compared_with)),
@@ -162,7 +162,7 @@ async fn approve(session: &Core, call: &ToolCall) -> Result<ApprovedCall, Stop> 
             ApprovedCall { call, input, compared_with, invalid: None }
         }
         Err(problem) => {
-            let invalid = Some(format!("what hooks made of it cannot be used: {problem}"));
+            let invalid = Some(format!("unusable data from a hook: {problem}"));
             ApprovedCall { call: call.clone(), input, compared_with: None, invalid }
         }
     })
@@ -182,7 +182,7 @@ async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
         Some(tool) => run_tool(tool.clone(), approved.input.clone(), approved.compared_with.clone()),
         None => {
             let known: Vec<&str> = session.tools.keys().map(String::as_str).collect();
-            let why = format!("there is no tool `{}`; there are {}", approved.call.name, known.join(", "));
+            let why = format!("unknown tool `{}`; expected one of {}", approved.call.name, known.join(", "));
             async { Err(ToolError::Failed(why)) }.boxed()
         }
     };
@@ -198,7 +198,7 @@ async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
         () = stopped => Err(ToolError::Failed(INTERRUPTED.to_owned())),
         result = AssertUnwindSafe(run).catch_unwind() => match result {
             Ok(result) => result,
-            Err(_) => Err(ToolError::Failed("the tool broke down".to_owned())),
+            Err(_) => Err(ToolError::Failed("the tool panicked".to_owned())),
         },
     };
     CompletedCall { approved, result, milliseconds: started.elapsed().as_millis() as u64 }

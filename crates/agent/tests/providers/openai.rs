@@ -120,7 +120,7 @@ async fn arguments_that_are_no_object_are_malformed() {
     for arguments in ["{\"path\": ", "[1]", "\"text\"", "oops"] {
         let mut events = vec![openai::call(0, "call_a", "write"), openai::arguments(0, arguments)];
         events.extend(openai::end("tool_calls"));
-        let error = ProviderError::Malformed("the arguments for tool `write` are no JSON object".to_owned());
+        let error = ProviderError::Malformed("the arguments for tool `write` are not a JSON object".to_owned());
         assert_eq!(answer(Kind::OpenAi, events).await, [Err(error)]);
     }
 }

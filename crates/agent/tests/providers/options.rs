@@ -30,7 +30,7 @@ fn the_key_is_not_shown() {
 
 #[test]
 fn without_a_key_only_another_address_works() {
-    let missing = ProviderError::Unauthorized("there is none; set `GEMINI_API_KEY`".to_owned());
+    let missing = ProviderError::Unauthorized("missing; set `GEMINI_API_KEY`".to_owned());
     assert_eq!(error(RemoteOptions::new(Kind::Gemini, "gemini-2.5-flash")), missing);
 
     let mut options = RemoteOptions::new(Kind::Gemini, "gemini-2.5-flash");
@@ -42,7 +42,7 @@ fn without_a_key_only_another_address_works() {
 fn a_key_that_cannot_be_sent_is_found_before_it_is() {
     let mut options = RemoteOptions::new(Kind::OpenAi, "gpt-4.1");
     options.key = Some("sk-\nsecret".to_owned());
-    let expected = "it has unprintable characters; check `OPENAI_API_KEY`".to_owned();
+    let expected = "unprintable characters; check `OPENAI_API_KEY`".to_owned();
     assert_eq!(error(options), ProviderError::Unauthorized(expected));
 }
 

@@ -139,7 +139,7 @@ async fn steps_of_the_child_count_for_the_parent() {
     let world = World::new(script([delegate(), ScriptedResponse::text("End.")], [echo("a"), echo("b"), echo("c")]));
     let run = world.options(|options| options.steps = 3).run(&["go"]).await;
     assert_eq!(run.requests.len(), 3);
-    assert_eq!(run.saw("").ends, ["failed: the model was asked 3 times in this turn, which is the limit"]);
+    assert_eq!(run.saw("").ends, ["failed: the turn reached its limit of 3 model calls"]);
     assert_eq!(run.events("agent:complete")[0]["status"], "error");
 }
 

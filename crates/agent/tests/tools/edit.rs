@@ -34,7 +34,7 @@ async fn a_text_can_be_replaced_wherever_it_is() {
 async fn an_edit_that_is_not_clear_changes_nothing() {
     let place = Place::with(&[("a.py", "x = x\naaa")]);
     let edit = EditTool::new(place.workspace.clone());
-    let input = |problem: &str| ("input", format!("the input of `Edit` cannot be read: {problem}"));
+    let input = |problem: &str| ("input", format!("invalid input of `Edit`: {problem}"));
     let ambiguous = "add lines around it so that it is there once, or set `replace_all`";
     let missing = "read the file again and give the text exactly as it is there, without line numbers";
     let cases = [
@@ -116,7 +116,7 @@ async fn several_edits_are_all_made_or_none() {
     assert_eq!(place.content("a.py"), "one two");
 
     let edits = json!([{"old_string": "one", "new_string": "1"}, {"old_string": "two", "new_string": "two"}]);
-    let expected = "the input of `MultiEdit` cannot be read: `edits[1]`: \
+    let expected = "invalid input of `MultiEdit`: `edits[1]`: \
                     `old_string` and `new_string` are the same: nothing would change";
     assert_eq!(
         failure(&multi_edit, json!({"file_path": "a.py", "edits": edits})).await,
@@ -128,8 +128,8 @@ async fn several_edits_are_all_made_or_none() {
 #[tokio::test]
 async fn several_edits_are_at_least_one() {
     let multi_edit = MultiEditTool::new(Place::new().workspace);
-    let missing = "the input of `MultiEdit` cannot be read: missing field `edits`";
+    let missing = "invalid input of `MultiEdit`: missing field `edits`";
     assert_eq!(failure(&multi_edit, file("a.py")).await, ("input", missing.to_owned()));
-    let empty = "the input of `MultiEdit` cannot be read: `edits` is empty: give at least one";
+    let empty = "invalid input of `MultiEdit`: `edits` is empty: give at least one";
     assert_eq!(failure(&multi_edit, json!({"file_path": "a.py", "edits": []})).await, ("input", empty.to_owned()));
 }

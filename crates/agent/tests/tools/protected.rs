@@ -75,7 +75,7 @@ async fn a_key_is_not_read_by_any_name() {
     place.link("link", "keys/key");
     fs::hard_link(place.path("keys/key"), place.path("src/other-name")).unwrap();
     for (path, name) in [("keys/key", "keys/key"), ("link", "keys/key"), ("src/other-name", "src/other-name")] {
-        let expected = format!("`{name}` cannot be read: it is a key that tools cannot read");
+        let expected = format!("`{name}` cannot be read: hidden from tools");
         assert_eq!(failure(&ReadTool::new(workspace.clone()), file(path)).await, failed(&expected));
     }
     // A key that was replaced is as secret as the one before.

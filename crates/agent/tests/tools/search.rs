@@ -47,7 +47,7 @@ async fn files_are_found_by_name_in_order() {
 async fn files_are_found_within_the_workspace_alone() {
     let place = project();
     let glob = GlobTool::new(place.workspace.clone());
-    let input = |problem: &str| ("input", format!("the input of `Glob` cannot be read: {problem}"));
+    let input = |problem: &str| ("input", format!("invalid input of `Glob`: {problem}"));
     let cases = [
         (json!({"pattern": "*", "path": ".."}), out_of_bounds(&place, "..")),
         (json!({"pattern": "*", "path": "outside"}), out_of_bounds(&place, "outside")),
@@ -143,7 +143,7 @@ async fn a_search_that_cannot_be_made_is_refused() {
     let grep = GrepTool::new(place.workspace.clone());
     let (kind, text) = failure(&grep, json!({"pattern": "(x"})).await;
     assert_eq!(kind, "input");
-    assert!(text.starts_with("the input of `Grep` cannot be read: `pattern`: regex parse error:"), "{text}");
+    assert!(text.starts_with("invalid input of `Grep`: `pattern`: regex parse error:"), "{text}");
     assert!(text.ends_with("error: unclosed group"), "{text}");
     assert_eq!(failure(&grep, json!({"pattern": "secret", "path": "outside"})).await, out_of_bounds(&place, "outside"));
     assert_eq!(

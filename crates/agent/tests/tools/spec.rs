@@ -66,7 +66,7 @@ async fn input_that_cannot_be_read_is_named() {
         ),
     ];
     for (input, problem) in cases {
-        let expected = ("input", format!("the input of `Read` cannot be read: {problem}"));
+        let expected = ("input", format!("invalid input of `Read`: {problem}"));
         assert_eq!(failure(&read, input).await, expected);
     }
 }
@@ -74,7 +74,7 @@ async fn input_that_cannot_be_read_is_named() {
 #[tokio::test]
 async fn numbers_out_of_range_are_refused() {
     let place = Place::new();
-    let input = |tool: &str, problem: &str| ("input", format!("the input of `{tool}` cannot be read: {problem}"));
+    let input = |tool: &str, problem: &str| ("input", format!("invalid input of `{tool}`: {problem}"));
     let bash = BashTool::new(place.workspace.clone());
     for seconds in [0, 601] {
         let problem = format!("`timeout` is {seconds}, and must be between 1 and 600 seconds");

@@ -26,15 +26,15 @@ async fn a_list_that_cannot_be_is_refused_and_the_old_one_stays() {
     let todo = TodoTool::new();
     run(&todo, todos(&[("read", "pending")])).await.unwrap();
     let cases = [
-        (todos(&[("a", "in_progress"), ("b", "in_progress")]), "2 of them are `in_progress`: at most one can be"),
-        (todos(&[("a", "pending"), (" ", "pending")]), "`todos[1].content` is empty: say what is to be done"),
+        (todos(&[("a", "in_progress"), ("b", "in_progress")]), "2 tasks are `in_progress`; at most one is allowed"),
+        (todos(&[("a", "pending"), (" ", "pending")]), "`todos[1].content` is empty; describe the task"),
         (
             todos(&[("a", "done")]),
             "`todos[0].status`: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`",
         ),
     ];
     for (input, problem) in cases {
-        let expected = ("input", format!("the input of `Todo` cannot be read: {problem}"));
+        let expected = ("input", format!("invalid input of `Todo`: {problem}"));
         assert_eq!(failure(&todo, input).await, expected);
     }
     assert_eq!(todo.list(), "[ ] read");

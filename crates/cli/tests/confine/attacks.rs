@@ -170,7 +170,7 @@ fn no_tool_reads_the_key() {
     }
     let results = world.does(&calls);
     assert!(results.iter().all(|result| !result.contains(key)), "{results:?}");
-    assert_eq!(results[0], "Error: `outer/home/audit.key` cannot be read: it is a key that tools cannot read");
+    assert_eq!(results[0], "Error: `outer/home/audit.key` cannot be read: hidden from tools");
     if let Some(result) = results.get(5) {
         assert_eq!(result, "cat: outer/home/audit.key: Permission denied\n{}");
     }
@@ -232,7 +232,7 @@ fn no_tool_reads_the_secrets_of_the_server() {
         ));
     }
     let results = world.does(&calls);
-    assert_eq!(results[0], "Error: `outer/home/server/token` cannot be read: it is a key that tools cannot read");
+    assert_eq!(results[0], "Error: `outer/home/server/token` cannot be read: hidden from tools");
     assert!(results.iter().all(|result| !result.contains("a secret") && !result.contains("sha256")), "{results:?}");
     if let Some(result) = results.get(4) {
         assert!(result.starts_with("Error: 0\n") && result.matches("No such file").count() == 2, "{result}");

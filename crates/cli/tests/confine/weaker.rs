@@ -202,7 +202,7 @@ fn a_protection_that_did_not_take_effect_is_told_by_the_session_and_the_doctor()
     let (level, warnings) = told_by_session(&place, |program| program);
     assert_eq!(level, second_choice());
     let warning = match level.as_str() {
-        "landlock" => "commands and hooks are confined by Landlock, because namespaces cannot be had here",
+        "landlock" => "commands and hooks are confined by Landlock, because namespaces are not available",
         _ => "commands are not confined here",
     };
     assert!(warnings.contains(&format!("{warning} ({reason}")), "{warnings}");

@@ -39,7 +39,7 @@ fn ordinary_work_goes_on() {
         "1\n2\n3",
         "Error: before\nexit code 7",
         "Error: ended by signal 15",
-        "Error: begun\nended after 5 s: it took too long",
+        "Error: begun\nended after 5 s: time limit exceeded",
         "Error: bash: line 1: no-such-program: command not found\nexit code 127",
     ];
     assert_eq!(results, expected);
@@ -155,7 +155,7 @@ fn a_link_that_commands_could_turn_is_pointed_out() {
         return;
     }
     let world = World::new();
-    let note = "is a link, and commands can make it lead elsewhere; name what it leads to: `";
+    let note = "is a link that commands can redirect; name the target instead: `";
     let (_, Ran { error, .. }) = world.does_with(&[], |program| program);
     assert!(!error.contains(note), "{error}");
     std::os::unix::fs::symlink("hooks/check.sh", world.0.at("workspace/linked.sh")).unwrap();

@@ -75,7 +75,7 @@ fn a_broken_file_is_named_with_the_line() {
         for command in ["doctor", "run"] {
             let Ran { code, out, error } = place.amplifier(&[command]);
             assert_eq!((code, out.as_str()), (1, ""), "{error}");
-            let begin = format!("amplifier: the configuration `{file}` is not as expected: TOML parse error at {line}");
+            let begin = format!("amplifier: invalid configuration `{file}`: TOML parse error at {line}");
             assert!(error.starts_with(&begin) && error.contains(problem), "{error}");
         }
     };
@@ -98,16 +98,16 @@ fn a_value_that_there_is_not_is_refused_with_those_there_are() {
     let check = |arguments: &[&str], problem: &str| {
         place.amplifier(&[&["doctor"], arguments].concat()).check_usage(&format!("amplifier: {problem}"));
     };
-    let providers = "there are `anthropic`, `openai`, `gemini` and `scripted`";
-    check(&["--provider", "acme"], &format!("there is no provider `acme`; {providers}"));
-    check(&["--provider", "scripted"], "the provider `scripted` needs a file to play: --script FILE");
+    let providers = "expected `anthropic`, `openai`, `gemini` or `scripted`";
+    check(&["--provider", "acme"], &format!("unknown provider `acme`; {providers}"));
+    check(&["--provider", "scripted"], "missing script for the provider `scripted`; add --script FILE");
     check(
         &["--orchestrator", "x"],
         "`orchestrator`: unknown orchestrator `x`; expected one of: loop-basic, loop-streaming",
     );
     check(&["--audit", "x"], "`audit`: unknown durability `x`; expected one of: async, group, record");
     for seconds in ["0", "soon", "NaN", "inf", "1e300"] {
-        let problem = format!("the approval timeout is a number of seconds above 0, not `{seconds}`");
+        let problem = format!("invalid approval timeout `{seconds}`; expected seconds above 0");
         check(&["--approval-timeout", seconds], &problem);
     }
 }
@@ -122,7 +122,7 @@ fn who_has_configured_no_model_reads_how_to() {
         assert!(error.contains(help), "{error}");
     }
     let failed = place.amplifier(&["run", "--provider", "gemini", "Greet me"]);
-    failed.check_failed("amplifier: the provider `gemini` needs a key: please set GEMINI_API_KEY");
+    failed.check_failed("amplifier: missing key for the provider `gemini`; set GEMINI_API_KEY");
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn a_script_that_cannot_be_played_is_named() {
     place.write("workspace/bad.json", "{\n  \"answer\": []\n}");
     let Ran { code, out, error } = place.amplifier(&["run", "--script", "bad.json", "Greet me"]);
     assert_eq!((code, out.as_str()), (1, ""));
-    assert!(error.starts_with("amplifier: the script `bad.json` is not as expected"), "{error}");
+    assert!(error.starts_with("amplifier: invalid script `bad.json`"), "{error}");
     assert!(error.ends_with("unknown field `answer`, expected `answers` or `agents` at line 2 column 10\n"), "{error}");
     let Ran { code, out, .. } = place.amplifier(&["doctor", "--script", "bad.json"]);
-    assert!(code == 1 && out.contains("✗ model          the script `bad.json` is not as expected"), "{out}");
+    assert!(code == 1 && out.contains("✗ model          invalid script `bad.json`"), "{out}");
 }
 
 #[test]

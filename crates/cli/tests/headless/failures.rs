@@ -109,7 +109,7 @@ fn what_needs_no_home_does_without() {
     ] {
         assert!(!without_home(&place, &arguments).fine().is_empty(), "{arguments:?}");
     }
-    let missing = "amplifier: there is no home folder; please set HOME or AMPLIFIER_HOME\n";
+    let missing = "amplifier: no home folder found; set HOME or AMPLIFIER_HOME\n";
     for (arguments, code) in [(["audit", "verify"], 3), (["audit", "stats"], 3), (["hooks", "list"], 1)] {
         let ran = without_home(&place, &arguments);
         assert_eq!((ran.code, ran.error.as_str()), (code, missing), "{arguments:?}");
@@ -148,8 +148,8 @@ fn the_doctor_finds_anchors_that_cannot_work_and_sessions_say_so_once() {
     let program = place.at("nowhere").display().to_string();
     for (anchor, problem) in [
         ("\"..\"".to_owned(), "Is a directory"),
-        ("{ command = [\"no-such-program\"] }".to_owned(), "there is no such program"),
-        (format!("{{ command = [{program:?}] }}"), "there is no such program"),
+        ("{ command = [\"no-such-program\"] }".to_owned(), "program not found"),
+        (format!("{{ command = [{program:?}] }}"), "program not found"),
     ] {
         place.write("home/config.toml", &format!("anchors = [{anchor}]\n"));
         let about = trouble(&place, "anchors").unwrap();

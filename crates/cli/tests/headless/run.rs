@@ -136,7 +136,7 @@ fn a_standing_answer_allows_what_it_matches_and_nothing_else() {
 fn questions_are_denied_on_request() {
     let place = Place::with(bash("touch made"));
     let Ran { code, error, .. } = place.run(&["--approvals", "deny", "Make it"]);
-    let why = "Approval failed (nobody is asked, because `approvals` is `deny`): Run `touch made`?";
+    let why = "Approval failed (requests are denied, because `approvals` is `deny`): Run `touch made`?";
     assert_eq!((code, error), (0, format!("● Bash  touch made\n  └ Denied by hook confirm: {why}\n")));
     assert!(!place.at("workspace/made").exists());
 }

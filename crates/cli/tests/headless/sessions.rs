@@ -47,7 +47,7 @@ fn where_there_are_none_it_says_how_to_begin_one() {
     let hint = "There are no sessions yet. `amplifier chat` or `amplifier run` begins one.\n";
     assert_eq!(place.amplifier(&["sessions", "list"]).fine(), hint);
     let failed = place.amplifier(&["sessions", "show", "last"]);
-    failed.check_failed("amplifier: there is no session `last`; `amplifier sessions list` shows those there are");
+    failed.check_failed("amplifier: unknown session `last`; run `amplifier sessions list` to list the sessions");
 }
 
 #[test]
@@ -70,8 +70,10 @@ fn a_session_is_found_by_the_beginning_of_its_id() {
     let ids = ids(&place);
     let show = |id: &str| place.amplifier(&["sessions", "show", id]);
     assert_eq!(show(&ids[0][..30]).fine(), show("last").fine());
-    show(&ids[0][..3])
-        .check_failed(&format!("amplifier: 2 sessions begin with `{}`; please give more of it", &ids[0][..3]));
+    show(&ids[0][..3]).check_failed(&format!(
+        "amplifier: ambiguous session id `{}`: 2 sessions match; give more characters",
+        &ids[0][..3]
+    ));
 }
 
 #[test]

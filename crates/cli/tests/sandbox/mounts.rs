@@ -160,6 +160,6 @@ fn nothing_is_started_if_the_check_finds_that_a_protection_did_not_take_effect()
     ] {
         let ran = Ran::new(place.command(&[option, path], "echo ran").output().unwrap());
         assert_eq!((ran.code, ran.out.as_str()), (Some(125), ""), "{ran:?}");
-        assert_eq!(ran.error, format!("amplifier: it cannot be confined: `{path}` {problem}\n"));
+        assert_eq!(ran.error, format!("amplifier: cannot confine the program: `{path}` {problem}\n"));
     }
 }

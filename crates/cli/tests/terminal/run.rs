@@ -163,7 +163,7 @@ fn the_progress_line_leaves_nothing_behind() {
     check(
         json!([{ "error": "rejected", "delay_ms": 150 }]),
         1,
-        &["Failed: the provider does not take the request: as the script says"],
+        &["Failed: the provider rejected the request: as the script says"],
     );
 }
 

@@ -47,7 +47,7 @@ fn a_person_sees_what_a_project_would_run_and_decides() {
     terminal.until(ASKS);
     terminal.keys("n");
     terminal.until("✗ Not now");
-    terminal.until("going on without the hooks of this project");
+    terminal.until("continuing without the hooks of this project");
     assert_eq!(terminal.end(), 0);
     assert!(!noted(&place));
 

@@ -87,7 +87,7 @@ impl ProtectionPlan {
             others.extend(
                 server
                     .named_files(name, environment.current_dir())
-                    .context("what MCP servers name cannot be protected")?,
+                    .context("the files that MCP servers name cannot be protected")?,
             );
         }
         Self::gather(own, files, others, &config.sandbox, environment, workspace, bundles)
@@ -143,7 +143,7 @@ impl ProtectionPlan {
             others.extend(
                 bundle
                     .named_files(workspace, environment.current_dir())
-                    .context("what hooks name cannot be protected")?,
+                    .context("the files that hooks name cannot be protected")?,
             );
         }
         // A bundle from text has no file.
@@ -220,7 +220,7 @@ impl ProtectionPlan {
         let warning = |link: &PathBuf| {
             let target = link.canonicalize().unwrap_or_else(|_| link.clone());
             format!(
-                "`{}` is a link, and commands can make it lead elsewhere; name what it leads to: `{}`",
+                "`{}` is a link that commands can redirect; name the target instead: `{}`",
                 link.display(),
                 target.display()
             )

@@ -92,11 +92,11 @@ impl SandboxLevel {
         let warning = match self {
             Self::Namespaces => return None,
             Self::Landlock(_) => format!(
-                "commands and hooks are confined by Landlock, because namespaces cannot be had here ({reason}): files are protected, and other processes are \
+                "commands and hooks are confined by Landlock, because namespaces are not available ({reason}): files are protected, and other processes are \
                  not"
             ),
             Self::Analysis(_) => format!(
-                "commands are not confined here ({reason}): those that would change bundles, keys or the audit log are denied by what is seen of them, \
+                "commands are not confined here ({reason}): those that would change bundles, keys or the audit log are denied by analysis, \
                  which is weaker, and hooks run without a sandbox"
             ),
         };
@@ -137,8 +137,11 @@ mod tests {
         // The launcher fails in the same way for every sandbox.
         let environment = Environment::default().launcher(["/bin/false"]);
         let active = ActiveSandbox::find(true, &ProtectionPlan::default(), &environment);
-        assert_eq!(active.level, SandboxLevel::Analysis("it ended and did not say why".to_owned()));
+        assert_eq!(active.level, SandboxLevel::Analysis("the launcher ended without a reason".to_owned()));
         let warning = active.level.warning().unwrap();
-        assert!(warning.starts_with("commands are not confined here (it ended and did not say why): "), "{warning}");
+        assert!(
+            warning.starts_with("commands are not confined here (the launcher ended without a reason): "),
+            "{warning}"
+        );
     }
 }

@@ -123,7 +123,7 @@ impl ClientState {
         tokio::time::timeout(SERVER_TIMEOUT, write(&mut to, &hello)).await??;
         match tokio::time::timeout(SERVER_TIMEOUT, lines.next()).await?? {
             Some(ServerMessage::Welcome { version: VERSION }) => *is_welcome = true,
-            _ => return Err(io::Error::other("the server does not say welcome")),
+            _ => return Err(io::Error::other("the server did not send a welcome")),
         }
         let (open, mut messages) = self.connect_queue();
         let writing = async {
@@ -219,10 +219,10 @@ impl ClientState {
                 result.unwrap_or(ReloadResult { result: ReloadStatus::Unchanged, message: None })
             });
             let reload = reload.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "the bundles cannot be looked at");
+                tracing::error!(%error, "the bundles cannot be reloaded");
                 ReloadResult {
                     result: ReloadStatus::Refused,
-                    message: Some("the session failed to look at them".to_owned()),
+                    message: Some("the reload of the bundles failed".to_owned()),
                 }
             });
             shared.state().send(SessionMessage::Reloaded { reference, reload });

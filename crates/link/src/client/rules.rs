@@ -41,7 +41,7 @@ impl ClientState {
             let state = self.state();
             (state.rules().into_iter().find(|rule| rule.id() == id), state.coordinator.clone())
         };
-        let rule = rule.ok_or("the session has no such rule")?;
+        let rule = rule.ok_or("unknown rule of the session")?;
         self.record(&json!({ "rule": rule.written(), "change": "revoked", "by": by }))?;
         if let Some(coordinator) = coordinator {
             coordinator.forget_approval(&rule);

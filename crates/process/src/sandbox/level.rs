@@ -74,7 +74,7 @@ impl SandboxPolicy {
     fn try_method(&self, starter: &[OsString], method: Method) -> Result<Sandbox, SandboxError> {
         let words = self.words(starter, method);
         let [program, arguments @ ..] = words.as_slice() else {
-            return Err(SandboxError("there is no launcher".to_owned()));
+            return Err(SandboxError("no launcher is configured".to_owned()));
         };
         let mut check = Command::new(program);
         check.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -82,7 +82,9 @@ impl SandboxPolicy {
         if !ended.status.success() || ended.stdout != POSSIBLE.as_bytes() {
             let said = String::from_utf8_lossy(&ended.stderr);
             let said = said.trim().trim_start_matches(IMPOSSIBLE);
-            return Err(SandboxError(if said.is_empty() { "it ended and did not say why" } else { said }.to_owned()));
+            return Err(SandboxError(
+                if said.is_empty() { "the launcher ended without a reason" } else { said }.to_owned(),
+            ));
         }
         Ok(Sandbox::from_launcher(words, starter.len()))
     }

@@ -42,7 +42,7 @@ pub const PIN_MISMATCH_TEXT: &str = "amplifier: a pinned file has changed: ";
 const POSSIBLE: &str = "it can be confined\n";
 
 /// The start of the reply of a launcher that cannot confine.
-const IMPOSSIBLE: &str = "amplifier: it cannot be confined: ";
+const IMPOSSIBLE: &str = "amplifier: cannot confine the program: ";
 
 /// The reason why a program cannot be confined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -17,7 +17,7 @@ pub(crate) fn wait_for_input(limit: Duration) -> io::Result<bool> {
         result => result?,
     };
     if stdin[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        return Err(io::Error::other("the terminal is gone"));
+        return Err(io::Error::other("the terminal is closed"));
     }
     Ok(stdin[0].revents().contains(PollFlags::IN))
 }

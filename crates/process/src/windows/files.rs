@@ -227,7 +227,7 @@ fn open_unlinked(path: &Path, flags: u32) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).share_mode(SHARE_WITHOUT_DELETE).custom_flags(flags | NO_FOLLOW).open(path)?;
     if file.metadata()?.is_symlink() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a link"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "links are not allowed"));
     }
     Ok(file)
 }

@@ -36,7 +36,7 @@ pub(crate) fn bash() -> io::Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !is_of_wsl(folder));
     let found = folders.find_map(|folder| Some(folder.join("bash.exe")).filter(|file| file.is_file()));
-    let missing = "there is no `bash.exe` in `PATH` but that of WSL, if any, which cannot be used; install Git for Windows, and add its `bin` to `PATH`";
+    let missing = "no usable `bash.exe` in `PATH` (the one of WSL does not count); install Git for Windows, and add its `bin` to `PATH`";
     found.map(Into::into).ok_or_else(|| io::Error::new(ErrorKind::NotFound, missing))
 }
 

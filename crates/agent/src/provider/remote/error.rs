@@ -65,7 +65,7 @@ impl ErrorMapper {
     /// Converts an error within a stream.
     fn response_error(&self, body: &Value) -> ProviderError {
         let Some(message) = message(body) else {
-            return ProviderError::Malformed("a piece of the answer has nothing in it".to_owned());
+            return ProviderError::Malformed("a chunk of the response is empty".to_owned());
         };
         let error = details(body);
         let number = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);

@@ -109,10 +109,10 @@ impl RemoteProvider {
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         let variable = kind.key_variable();
         if key.is_none() && base_url.is_none() {
-            return Err(ProviderError::Unauthorized(format!("there is none; set `{variable}`")));
+            return Err(ProviderError::Unauthorized(format!("missing; set `{variable}`")));
         }
         if key.as_ref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
-            return Err(ProviderError::Unauthorized(format!("it has unprintable characters; check `{variable}`")));
+            return Err(ProviderError::Unauthorized(format!("unprintable characters; check `{variable}`")));
         }
 
         let errors = ErrorMapper::new(key.clone(), idle_timeout);

@@ -126,7 +126,7 @@ fn arguments(tool: &str, arguments: Value, stop: StopReason) -> Result<Value, Pr
         // A tool without parameters, unless the response was cut off.
         Value::Null => Ok(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() && stop != StopReason::MaxTokens => Ok(Value::Object(Map::new())),
-        _ => Err(ProviderError::Malformed(format!("the arguments for tool `{tool}` are no JSON object"))),
+        _ => Err(ProviderError::Malformed(format!("the arguments for tool `{tool}` are not a JSON object"))),
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn start_on_message(
 /// Reports the exit of the program, or the failure to start it, to the user of the sandbox.
 pub(super) fn report_exit(socket: &OwnedFd, ended: Result<[u8; 2], LaunchError>) -> Result<u8, LaunchError> {
     let how = ended.unwrap_or_else(|error| [EXITED, error.report()]);
-    rustix::io::write(socket, &how).context("whoever uses the sandbox is gone")?;
+    rustix::io::write(socket, &how).context("the user of the sandbox has ended")?;
     Ok(0)
 }
 
@@ -191,7 +191,7 @@ fn wait_for(child: Pid, user: Option<&OwnedFd>) -> Result<WaitStatus, LaunchErro
                 }
             }
             (Ok(_) | Err(Errno::INTR), _) => {}
-            (Err(error), _) => return Err(SandboxError(format!("the program is gone: {error}")).into()),
+            (Err(error), _) => return Err(SandboxError(format!("the program is missing: {error}")).into()),
         }
     }
 }
@@ -229,8 +229,9 @@ fn forward_exit(child: Pid, mut reader: PipeReader) -> Result<u8, SandboxError> 
         }
         // All possible writers have ended.
         Err(_) => {
-            let waited = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is gone")?;
-            let (_, status) = waited.ok_or_else(|| SandboxError::new("the program is gone"))?;
+            let waited =
+                retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("the program is missing")?;
+            let (_, status) = waited.ok_or_else(|| SandboxError::new("the program is missing"))?;
             Ok(status.terminating_signal().map_or_else(|| exit_code(status), exit_by_signal))
         }
     }

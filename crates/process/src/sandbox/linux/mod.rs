@@ -44,7 +44,7 @@ pub(super) fn wait(policy: &SandboxPolicy, method: Method) -> Result<u8, LaunchE
         descriptors::close_inherited()?;
     }
     let receive = |socket: &OwnedFd| {
-        rustix::io::write(socket, &[message::READY]).context("whoever made the sandbox is gone")?;
+        rustix::io::write(socket, &[message::READY]).context("the user of the sandbox has ended")?;
         let mut program = message::receive(socket)?.ok_or(LaunchError::Unused)?;
         program.envs(temporary(policy));
         Ok(program)

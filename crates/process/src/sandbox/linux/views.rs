@@ -183,7 +183,7 @@ fn make_read_only(point: &Path) -> io::Result<()> {
 fn scratch(files: &[CheckedFile]) -> Result<&'static Path, SandboxError> {
     let is_free = |folder: &&Path| folder.is_dir() && files.iter().all(|file| !file.path.starts_with(folder));
     let scratch = SCRATCH_FOLDERS.iter().map(Path::new).find(is_free);
-    scratch.ok_or_else(|| SandboxError("there is no folder for copies of pinned files".to_owned()))
+    scratch.ok_or_else(|| SandboxError("no folder is free for copies of pinned files".to_owned()))
 }
 
 /// Converts an error: usually, the file was replaced at this moment.
