@@ -60,7 +60,6 @@ pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
     compact(session, history, Trigger::Auto).await
 }
 
-/// Compacts the conversation at the request of the user.
 pub(crate) async fn now(session: &Core) -> Result<(), Stop> {
     let history = session.context.conversation.history();
     compact(session, history, Trigger::Manual).await
@@ -160,7 +159,6 @@ fn cut(messages: &[Message], mut room: usize) -> usize {
     begin
 }
 
-/// Requests a summary of the older messages from the model.
 async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Result<Message, Stop> {
     session.spend_step()?;
     let instruction = Message::user(INSTRUCTION);

@@ -26,7 +26,6 @@ impl SessionContext {
         *self.lock() = Some(CapturedInjections { event, injected: Vec::new(), diverted });
     }
 
-    /// Ends the capture, and returns the captured injections.
     pub(crate) fn take_injections(&self) -> Vec<InjectedMessage> {
         self.lock().take().map_or_else(Vec::new, |captured| captured.injected)
     }

@@ -139,7 +139,6 @@ struct ChildConfig {
     /// The only tools of the sub-agent; those of the parent unless given.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     tools: Option<Vec<String>>,
-    /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     system: Option<String>,
 }
@@ -162,7 +161,6 @@ impl SpawnRequest {
     }
 }
 
-/// Returns a required field.
 fn text(data: &EventData, field: &str) -> Result<String, Stop> {
     data.text(field).map(str::to_owned).ok_or_else(|| invalid_data(&format!("`{field}` is not text")))
 }

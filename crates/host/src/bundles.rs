@@ -72,7 +72,6 @@ impl Bundles {
         Ok(Self { user: load(user)?, named: load(named)?, project })
     }
 
-    /// Returns `true` if the user has a bundle.
     pub(crate) fn has_user(&self) -> bool {
         self.user.is_some()
     }

@@ -51,7 +51,6 @@ pub struct Overrides {
     pub config: Option<PathBuf>,
 }
 
-/// The content of the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ConfigFile {
@@ -322,7 +321,6 @@ impl Settings {
     }
 }
 
-/// The largest configuration file, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 fn read(path: &Path, is_named: bool) -> Result<ConfigFile> {

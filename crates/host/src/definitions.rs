@@ -29,7 +29,6 @@ pub struct McpDefinitionStore {
 /// A tool, by its name for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KnownDefinition {
-    /// The digest of the accepted definition.
     accepted: String,
     /// The digests of the last seen parts, so that a change is reported once.
     description: String,

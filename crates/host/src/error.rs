@@ -68,7 +68,6 @@ impl Error {
         }
     }
 
-    /// Wraps an error of another crate.
     pub(crate) fn other(error: impl Into<BoxError>) -> Self {
         Self::Other(error.into())
     }

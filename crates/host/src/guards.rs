@@ -40,7 +40,6 @@ pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) 
     })
 }
 
-/// Returns the protected path that a command may change.
 fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option<String> {
     let Analysis { readonly, writes, .. } = analyse(command);
     if readonly {

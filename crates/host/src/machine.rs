@@ -22,9 +22,7 @@ use crate::session::{SessionBuilder, SessionParts};
 
 /// The interval at which rule files are checked for changes by other programs.
 const RULE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The time for sessions to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The delay before the machine reconnects.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 type Handler = Box<dyn Fn(MachineRequest) -> BoxFuture<'static, MachineReply> + Send + Sync>;
@@ -122,7 +120,6 @@ impl Machine {
         tokio::task::spawn_blocking(move || work(&machine.state.rules)).await.map_err(Error::other)?
     }
 
-    /// Returns the configuration for a workspace.
     fn config(&self, workspace: Option<String>) -> Result<Config> {
         (self.state.load)(workspace_folder(workspace)?)
     }
@@ -170,7 +167,6 @@ impl Machine {
     }
 }
 
-/// Runs a session until the server or the machine ends it.
 async fn run(
     session: Session,
     mut link: ServerLink,
@@ -185,7 +181,6 @@ async fn run(
     session.end("user_exit").await.map_err(Error::other)
 }
 
-/// Counts a running session.
 struct RunningSession {
     machine: Arc<MachineState>,
     ending: watch::Receiver<bool>,
@@ -252,7 +247,6 @@ fn add_rule(rules: &ApprovalRuleStore, rule: ApprovalRule) -> Result<MachineRepl
     Ok(MachineReply::RuleAdded { rule, list: rules.list() })
 }
 
-/// Returns the canonical path of a project.
 fn project_folder(named: &str) -> Result<String, String> {
     let found = Path::new(named).canonicalize().map_err(|error| error.to_string())?;
     if !found.is_dir() || !Path::new(named).is_absolute() {

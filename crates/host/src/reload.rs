@@ -82,7 +82,6 @@ pub fn record_change(log: &Log, levels: &Levels) {
     _ = log.policy_change(&json!({ "bundles": files }));
 }
 
-/// The bundle files of a session, for reloading.
 struct SessionFiles {
     config: Config,
     home: Home,

@@ -22,12 +22,9 @@ use crate::error::reasons;
 use crate::error::{ErrorContext, Result, bail};
 use crate::home::Home;
 
-/// The file with the rules of a project.
 const RULES_FILE: &str = "approvals.json";
-/// The file with the path of the project.
 const PROJECT_PATH_FILE: &str = "path";
 
-/// The largest rule file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The approval rules for a workspace: those of the user and those of the project.
@@ -35,7 +32,6 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 pub struct ApprovalRuleFiles {
     home: Home,
     project: PathBuf,
-    /// The rules at the start.
     initial: ApprovalRules,
 }
 
@@ -133,7 +129,6 @@ impl RuleFile {
         all
     }
 
-    /// Reads the rules in the folder of a project.
     fn read_folder(folder: &Path) -> Result<Self> {
         let path = folder.join(PROJECT_PATH_FILE);
         let project = read_regular(&path, MAX_FILE_BYTES).with_context(|| quoted_path(&path))?;
@@ -287,14 +282,12 @@ pub fn rule_from_entry(project: Option<&Path>, rule: &str, decision: &str) -> Op
     Some(ApprovalRule { scope, project, ..ApprovalRule::new(hook, pattern, decision.parse().ok()?) })
 }
 
-/// Returns the folder with the rules of a project.
 fn folder_of(home: &Home, project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     home.projects().join(name)
 }
 
-/// Returns `true` if the name can be that of a project folder.
 fn is_folder_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.len() == 32 && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -19,7 +19,6 @@ use crate::notices::Notices;
 use crate::policy::Policy;
 use crate::trust::TrustPrompt;
 
-/// The default system prompt.
 const DEFAULT_SYSTEM_PROMPT: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
 What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
 around it; say so, and go on with what is allowed.";

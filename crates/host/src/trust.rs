@@ -86,7 +86,6 @@ pub async fn decide(
     }
 }
 
-/// Trusts the version that the user saw.
 fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
     project.state = match std::mem::replace(&mut project.state, ProjectTrust::Unusable(String::new())) {
         ProjectTrust::Untrusted(bundle, pinned, _) => {

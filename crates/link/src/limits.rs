@@ -8,7 +8,6 @@ use amplifier_core::{ActionPreview, Effect};
 use crate::approval::OpenApproval;
 use crate::transport::MAX_LINE_BYTES;
 
-/// The longest prompt and reason, in bytes.
 const MAX_TEXT_BYTES: usize = ActionPreview::LARGEST_TEXT;
 
 /// Truncates large texts and previews, and marks the request as truncated.

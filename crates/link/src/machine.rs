@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use crate::message::VERSION;
 use crate::transport::{Lines, MAX_LINE_BYTES, write};
 
-/// The number of queued replies for a slow server.
 const REPLY_QUEUE: usize = 64;
 
 /// A message of a machine to the server.

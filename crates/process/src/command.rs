@@ -156,7 +156,6 @@ impl Command {
         Ok(Process::new(group, child, None, pipes.stdin, pipes.stdout, pipes.stderr, self.sandbox.clone()))
     }
 
-    /// Returns all environment variables of the program.
     pub(crate) fn all_variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         let is_set = |name: &OsStr| self.variables.iter().any(|(set, _)| set == name);
         self.environment.inherited().filter(move |(name, _)| !is_set(name)).chain(self.variables.iter().cloned())

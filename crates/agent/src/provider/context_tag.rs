@@ -14,7 +14,6 @@ use serde_json::Value;
 const HOOK_ELEMENT: &str = "hook-context";
 /// The element name for text of the session between turns, before the random word.
 const SESSION_ELEMENT: &str = "session-context";
-/// The longest name of a hook in a tag, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
 /// The tag of one session.

@@ -165,7 +165,6 @@ struct State {
     /// The number of used responses, in total and by agent.
     used: HashMap<Option<String>, usize>,
     calls: u64,
-    /// The requests, if recorded.
     requests: Option<Vec<ModelRequest>>,
 }
 

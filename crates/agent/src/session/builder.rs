@@ -323,7 +323,6 @@ impl SessionBuilder {
 }
 
 impl Core {
-    /// Emits `session:start`.
     pub(crate) async fn start(&self, source: &str) -> Result<(), SessionError> {
         self.emit_start(source).await.map(drop)
     }

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{META_FILE, StoreError, StoredSession, io_error};
 
-/// The length of a title, in characters: enough to tell sessions apart.
 const MAX_TITLE_CHARS: usize = 80;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -29,7 +28,6 @@ pub(super) enum JournalEntry {
     History(Vec<Message>),
 }
 
-/// Returns the conversation that these lines result in.
 pub(super) fn replay(lines: &[JournalLine]) -> Vec<Message> {
     let mut history = Vec::new();
     for line in lines {
@@ -50,13 +48,10 @@ pub(crate) struct Journal {
     /// The number of messages of the conversation that have become lines.
     saved: usize,
     unwritten: Vec<JournalLine>,
-    /// The length of all complete lines, in bytes.
     length: u64,
     /// `true` if the file ends with an incomplete line.
     is_torn: bool,
-    /// `true` if the metadata has to be written again.
     is_stale: bool,
-    /// `true` if the last write failed.
     pub(crate) is_failing: bool,
 }
 
@@ -92,7 +87,6 @@ impl Journal {
         self.write(new.into_iter().map(|message| JournalLine { turn, entry: JournalEntry::Message(message) }))
     }
 
-    /// Writes a new history, which replaces the one before.
     pub(crate) fn replace(&mut self, conversation: &Conversation) -> io::Result<()> {
         let history = conversation.history();
         self.saved = history.len();

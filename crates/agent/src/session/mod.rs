@@ -103,10 +103,8 @@ pub struct Session {
     turn: tokio::sync::Mutex<bool>,
 }
 
-/// The error for a turn after the end.
 const SESSION_ENDED: &str = "the session has ended";
 
-/// The state of a session that a turn works with.
 pub(crate) struct Core {
     pub(crate) id: String,
     pub(crate) coordinator: Coordinator,
@@ -122,14 +120,12 @@ pub(crate) struct Core {
     pub(crate) audit: Option<Log>,
     /// The number of delegations above this agent.
     pub(crate) depth: usize,
-    /// Shared with sub-agents.
     pub(crate) budget: Arc<BudgetUsage>,
     pub(crate) mount_plan: Map,
     pub(crate) started: Instant,
     pub(crate) turns: AtomicU64,
     pub(crate) tool_calls: AtomicU64,
     pub(crate) own_tokens: AtomicU64,
-    /// `true` if a hook has deferred compaction.
     pub(crate) compaction_deferred: AtomicBool,
     /// Serializes the events of sub-agents, so that injections reach the right one.
     pub(crate) delegation: tokio::sync::Mutex<()>,
@@ -268,7 +264,6 @@ impl Session {
 }
 
 impl Core {
-    /// Begins a turn, and returns its number.
     pub(crate) fn begin_turn(&self) -> u64 {
         if self.depth == 0 {
             self.coordinator.begin_turn();
@@ -297,7 +292,6 @@ impl Core {
         }
     }
 
-    /// Takes one model call from the budget.
     pub(crate) fn spend_step(&self) -> Result<(), Stop> {
         let SessionOptions { steps, tokens, .. } = &self.options;
         if self.budget.steps.fetch_add(1, Ordering::Relaxed) >= *steps {
@@ -332,7 +326,6 @@ impl Core {
         self.save();
     }
 
-    /// Replaces the conversation.
     pub(crate) fn restore(&self, history: Vec<Message>) {
         self.save();
         self.context.conversation.restore(history);

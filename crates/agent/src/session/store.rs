@@ -317,7 +317,6 @@ impl Store {
         Ok(StoredSession { id: id.to_owned(), name: name.filter(|name| !name.is_empty()), ..meta })
     }
 
-    /// Rebuilds the metadata from the messages.
     fn rebuild_meta(&self, id: &str) -> Result<StoredSession, StoreError> {
         let path = self.folder.join(id).join(MESSAGES_FILE);
         let (text, place) = match fs::read(&path) {
@@ -368,7 +367,6 @@ fn begin(
     journal.resume(&history, conversation, |_| ())
 }
 
-/// Returns the start time that the id contains.
 fn time_from_id(id: &str) -> Option<Timestamp> {
     let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
     Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()

@@ -18,7 +18,6 @@ use crate::provider::ToolSpec;
 
 pub(super) const NAME: &str = "Bash";
 
-/// The largest output, in bytes.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
 const DEFAULT_SECONDS: u64 = 120;
@@ -132,7 +131,6 @@ impl BashTool {
     }
 }
 
-/// Reads the output until the process ends.
 async fn take_output(process: &mut Process, output: &mut Excerpt) {
     let mut ended = std::pin::pin!(process.wait());
     let mut bytes = Vec::with_capacity(16 * 1024);

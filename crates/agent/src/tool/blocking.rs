@@ -16,7 +16,6 @@ impl StopFlag {
     }
 }
 
-/// Sets the flag when the future is dropped.
 struct StopOnDrop(StopFlag);
 
 impl Drop for StopOnDrop {

@@ -41,12 +41,10 @@ fn diff(preview: ActionPreview, old: &str, new: &str) -> ActionPreview {
     preview.summary(format!("+{added} −{removed}")).rows(rows)
 }
 
-/// Returns the lines of a part of a text as rows of one kind.
 pub(super) fn part(kind: PreviewRowKind, text: &str) -> impl Iterator<Item = PreviewRow> {
     text.strip_suffix('\n').unwrap_or(text).split('\n').map(move |line| PreviewRow::new(kind, line))
 }
 
-/// Returns all lines of a file as rows of one kind.
 pub(super) fn all(kind: PreviewRowKind, text: &str) -> impl Iterator<Item = PreviewRow> {
     text.split_inclusive('\n').flat_map(move |line| row(kind, line, None, None))
 }

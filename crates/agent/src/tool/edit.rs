@@ -142,15 +142,12 @@ pub(super) struct FileEdit {
     pub(super) apply: fn(&[Replacement], &str, &str) -> Result<EditResult, ToolError>,
 }
 
-/// The result of an edit.
 pub(super) struct EditResult {
     pub(super) text: String,
-    /// The number of replacements.
     pub(super) count: usize,
     pub(super) output: String,
 }
 
-/// An edit that is not written yet.
 pub(super) struct PlannedEdit {
     path: PathBuf,
     name: String,

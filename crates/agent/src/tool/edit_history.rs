@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The number of remembered versions of a file.
 const MAX_VERSIONS: usize = 100;
 
 /// The versions of files that edits produced, in order.
@@ -31,7 +30,6 @@ impl EditHistory {
         versions.push(after);
     }
 
-    /// Forgets the edits of a replaced file.
     pub(super) fn forget(&mut self, path: &Path) {
         self.0.remove(path);
     }

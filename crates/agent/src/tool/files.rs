@@ -18,7 +18,6 @@ use super::{ToolError, Workspace};
 /// The largest file that tools read completely.
 pub(super) const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
 
-/// The number of bytes that are checked for binary content.
 const SAMPLE_BYTES: usize = 8 * 1024;
 
 /// Returns `true` if the beginning of a file is not text.
@@ -36,7 +35,6 @@ pub(super) fn failed(name: &str, cannot: &str, error: &io::Error) -> ToolError {
 }
 
 impl Workspace {
-    /// Opens a file for reading.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = self.folder_of(path, MissingFolders::Fail)?;
         let file = folder.open_file(name)?;
@@ -49,7 +47,6 @@ impl Workspace {
         Ok(file)
     }
 
-    /// Reads a complete file of at most [`MAX_FILE_BYTES`].
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
@@ -127,7 +124,6 @@ impl Workspace {
     }
 }
 
-/// The reason why a file was not replaced.
 #[derive(Debug)]
 pub(super) enum ReplaceError {
     /// The file has another version than expected.
@@ -150,7 +146,6 @@ impl<E: Into<io::Error>> From<E> for ReplaceError {
     }
 }
 
-/// The handling of missing folders.
 #[derive(Clone, Copy, PartialEq)]
 enum MissingFolders {
     Fail,

@@ -67,7 +67,6 @@ pub(super) struct PlannedGlob {
     folder: PathBuf,
 }
 
-/// Reads the input, and resolves the folder.
 pub(super) fn plan(workspace: &Workspace, input: Map) -> Result<PlannedGlob, ToolError> {
     let Input { pattern, path } = input::read(NAME, input)?;
     if pattern.starts_with('/') {

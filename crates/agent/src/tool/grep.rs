@@ -85,7 +85,6 @@ impl Tool for GrepTool {
     }
 }
 
-/// A search and its matches.
 pub(super) struct GrepSearch {
     pattern: String,
     root: PathBuf,
@@ -95,7 +94,6 @@ pub(super) struct GrepSearch {
     limit: usize,
     output: String,
     matches: usize,
-    /// `true` if the limit was exceeded.
     has_more: bool,
 }
 
@@ -105,7 +103,6 @@ enum FileFilter {
 }
 
 impl GrepSearch {
-    /// Reads the input, and resolves the path.
     pub(super) fn new(workspace: &Workspace, input: Map) -> Result<Self, ToolError> {
         let input: Input = input::read(NAME, input)?;
         let limit = input.max_matches.unwrap_or(DEFAULT_MATCHES);

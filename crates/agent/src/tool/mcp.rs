@@ -28,13 +28,10 @@ use crate::provider::ToolSpec;
 /// The time limit for starting, for the handshake and for listing tools.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The default time limit of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The longest text for the model, in bytes.
 const MAX_TEXT_BYTES: usize = 100 << 10;
 
-/// The largest amount of standard error that is logged, in bytes.
 const MAX_LOGGED_BYTES: usize = 1 << 20;
 
 /// A running MCP server. Dropping it kills its process with all descendants; its tools fail from then on.
@@ -211,7 +208,6 @@ impl McpServer {
     }
 }
 
-/// Returns `true` if a program of that name or path exists.
 fn program_exists(command: &str) -> bool {
     if command.contains('/') {
         return Path::new(command).is_file();
@@ -308,7 +304,6 @@ impl Tool for McpTool {
     }
 }
 
-/// Converts the result to text for the model.
 fn to_output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let mut blocks: Vec<String> = result.content.iter().map(block_text).collect();
     if let (true, Some(value)) = (blocks.is_empty(), &result.structured_content) {
@@ -339,12 +334,10 @@ fn block_text(block: &ContentBlock) -> String {
     }
 }
 
-/// Returns the decoded length of base64 text.
 fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
-/// Truncates the text to the limit for the model.
 fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let end = text.floor_char_boundary(MAX_TEXT_BYTES);

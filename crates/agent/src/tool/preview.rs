@@ -150,13 +150,11 @@ fn with_version(preview: ActionPreview, path: &str, version: &str) -> ActionPrev
     }
 }
 
-/// Adds the remaining fields of the input.
 fn with_other_fields(preview: ActionPreview, input: &Map, shown: &str) -> ActionPreview {
     let rest = input.iter().filter(|(name, _)| *name != shown);
     rest.fold(preview, |preview, (name, value)| preview.field(name.as_str(), value))
 }
 
-/// The content of a file before it is replaced.
 enum FileBefore {
     Missing,
     Content(Vec<u8>),
@@ -166,7 +164,6 @@ enum FileBefore {
 }
 
 impl Workspace {
-    /// Returns the version of a file, and its content.
     fn read_version(&self, path: &Path) -> (String, FileBefore) {
         match self.open(path).and_then(read_all) {
             Ok(read) => read,
@@ -218,7 +215,6 @@ fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
     Ok((named(&hash.finalize()), before))
 }
 
-/// The error for a file that changed after the preview.
 pub(super) fn changed(name: &str) -> ToolError {
     ToolError::Failed(format!(
         "`{name}` changed after the approval was requested, so nothing was written; read it again"

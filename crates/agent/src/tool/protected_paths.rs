@@ -37,7 +37,6 @@ impl ProtectedPaths {
         self.paths().find(|protecting_path| contains(protecting_path, target.id)).map(PathBuf::as_path)
     }
 
-    /// Fails if tools cannot read the file.
     pub(super) fn check_readable(&self, file: &File) -> io::Result<()> {
         let file = FileStatus::from_file(file)?.id;
         let is_file = |hidden: &PathBuf| FileStatus::from_path(hidden).is_ok_and(|hidden| hidden.id == file);
@@ -47,7 +46,6 @@ impl ProtectedPaths {
         Ok(())
     }
 
-    /// Fails if tools cannot change the file.
     pub(super) fn check_writable(&self, path: &Path) -> io::Result<()> {
         match self.protecting_path(path) {
             None => Ok(()),

@@ -73,7 +73,6 @@ pub(super) struct OpenText {
     file: BufReader<File>,
 }
 
-/// Opens a text file.
 pub(super) fn open(workspace: &Workspace, file_path: &str) -> Result<OpenText, ToolError> {
     let path = workspace.resolve(file_path)?;
     let name = workspace.display(&path);

@@ -10,7 +10,6 @@ use super::blocking::{StopFlag, blocking};
 use super::files::failed;
 use super::{ToolError, ToolOutput, Workspace, input};
 
-/// The time limit of a search.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a search on a separate thread.

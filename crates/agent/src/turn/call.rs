@@ -19,7 +19,6 @@ use crate::cancel::CancelLevel;
 use crate::provider::{Chunk, ModelRequest, ProviderError, StopReason, TokenUsage};
 use crate::session::{Core, Orchestrator, new_id};
 
-/// The subject of a model call.
 pub(crate) enum ModelCall {
     /// The conversation, with tools.
     Conversation,
@@ -77,7 +76,6 @@ pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelR
     Ok(answer)
 }
 
-/// Records the failure of a call.
 async fn emit_failure(session: &Core, kind: &str, message: &str) {
     let failed = ErrorProvider::new(session.provider.name(), data! { "kind": kind, "message": message });
     session.coordinator.emit(ERROR_PROVIDER, failed).await.ignore();
@@ -143,7 +141,6 @@ enum CallFailure {
     Provider(ProviderError),
 }
 
-/// Makes the call, with retries after transient errors.
 async fn call_with_retries(session: &Core, request: ModelRequest, is_live: bool) -> Result<ModelResponse, CallFailure> {
     let mut attempt = 0;
     loop {
@@ -173,7 +170,6 @@ async fn call_with_retries(session: &Core, request: ModelRequest, is_live: bool)
     }
 }
 
-/// The largest response.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
 /// The largest nesting depth of stored JSON: deeper values cannot be read back.
 pub const MAX_STORED_DEPTH: usize = 100;
@@ -237,7 +233,6 @@ fn size(chunk: &Chunk) -> usize {
     }
 }
 
-/// Fails if the input of a call is too deep to be stored.
 pub(super) fn check_depth(call: &ToolCall) -> Result<(), String> {
     if exceeds_depth(&call.input, MAX_STORED_DEPTH) {
         return Err(format!("the input of `{}` is nested deeper than {MAX_STORED_DEPTH} levels", call.name));

@@ -82,7 +82,6 @@ impl TurnEnd {
 /// The text that the model reads for an interrupted operation.
 pub(crate) const INTERRUPTED: &str = "Interrupted by the user.";
 
-/// The reason why a turn stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Denied(Denial),
@@ -111,7 +110,6 @@ impl From<Stop> for TurnEnd {
     }
 }
 
-/// Runs a turn.
 pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd {
     let started = Instant::now();
     let turn = session.begin_turn();
@@ -161,7 +159,6 @@ pub(crate) async fn run(session: &Core, prompt: &str, metadata: Map) -> TurnEnd 
     end
 }
 
-/// Emits the prompt, and adds it to the conversation.
 async fn submit(session: &Core, prompt: &str, metadata: Map) -> Result<String, Stop> {
     let submitted = PromptSubmit::new(prompt).with("metadata", metadata);
     let submitted = session.gate(PROMPT_SUBMIT, submitted).await?;
@@ -212,7 +209,6 @@ async fn emit_cancel_requests(session: &Core, reported: &mut CancelLevel) -> Inf
     std::future::pending().await
 }
 
-/// Emits the end of a cancelled turn.
 async fn emit_cancelled(session: &Core, reported: CancelLevel) {
     let level = session.cancel.level();
     if session.depth > 0 {
@@ -239,7 +235,6 @@ impl Core {
         verdict.into_data()
     }
 
-    /// Adds injections to the conversation.
     pub(crate) async fn inject(&self, injected: Vec<InjectedMessage>) {
         for message in injected {
             // A conversation in memory accepts every message.

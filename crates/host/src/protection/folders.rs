@@ -16,7 +16,6 @@ const SHARED_AT_HOME: [&str; 9] =
     [".config", ".local", ".local/lib", ".local/share", ".cache", ".cargo", "Desktop", "Documents", "Downloads"];
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Extensions of scripts.
 const SCRIPTS: [&str; 15] =
     ["bash", "cjs", "fish", "js", "lua", "mjs", "php", "pl", "ps1", "py", "pyz", "rb", "sh", "ts", "zsh"];
 

@@ -125,7 +125,6 @@ const BROWSERS: [&str; 34] = [
     ".var/app/app.zen_browser.zen",
 ];
 
-/// The home folder and the XDG folders of the user.
 pub(super) struct UserFolders {
     pub(super) home: PathBuf,
     config: Option<PathBuf>,
@@ -133,13 +132,11 @@ pub(super) struct UserFolders {
 }
 
 impl UserFolders {
-    /// Finds the folders; none without a home folder.
     pub(super) fn find(environment: &Environment) -> Option<Self> {
         let home = environment.home()?.to_owned();
         Some(Self { home, config: environment.path("XDG_CONFIG_HOME"), data: environment.path("XDG_DATA_HOME") })
     }
 
-    /// Returns the read-only paths.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let system = READ_ONLY_SYSTEM.into_iter().map(PathBuf::from);
         READ_ONLY.iter().flat_map(|path| self.at(path)).chain(system).collect()

@@ -20,7 +20,6 @@ use crate::environment::Environment;
 use crate::error::{ErrorContext, Result, bail, usage};
 use crate::home::Home;
 
-/// The folder with the bundle of a project.
 const PROJECT_FOLDER: &str = ".amplifier";
 
 /// Additional protected paths of a program.
@@ -277,7 +276,6 @@ impl ProtectionPlan {
         self.paths.iter().map(PathBuf::as_path).filter(|place| place.is_dir())
     }
 
-    /// Returns the sandbox policy for this protection.
     pub(super) fn policy(&self) -> SandboxPolicy {
         SandboxPolicy { read_only: self.paths.clone(), hidden: self.hidden.clone(), ..SandboxPolicy::default() }
     }
@@ -314,7 +312,6 @@ fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the links on a path, including links to links.
 fn links_on(path: &Path) -> Vec<PathBuf> {
     // The same limit as the system.
     const MAX_LINKS: usize = 40;

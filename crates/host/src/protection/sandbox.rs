@@ -15,7 +15,6 @@ pub struct ActiveSandbox {
     pub sandbox: Sandbox,
     /// The level of protection.
     pub level: SandboxLevel,
-    /// The words of the sandbox launcher.
     pub(super) launcher: Vec<OsString>,
 }
 

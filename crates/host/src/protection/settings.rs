@@ -37,7 +37,6 @@ impl SandboxSettings {
         })
     }
 
-    /// Returns `true` if the settings allow access to a listed path.
     pub(super) fn allows(&self, path: &Path) -> bool {
         self.allow.iter().any(|allowed| path.starts_with(allowed))
     }

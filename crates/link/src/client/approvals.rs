@@ -17,7 +17,6 @@ use crate::message::{AnswerStatus, SessionMessage};
 /// decision in the log.
 const CLOSED_LIMIT: (usize, Duration) = (256, Duration::from_secs(3600));
 
-/// An open request.
 pub(super) struct PendingRequest {
     request: Arc<OpenRequest>,
     pub(super) approval: OpenApproval,
@@ -27,7 +26,6 @@ pub(super) struct PendingRequest {
     is_delivered: Arc<AtomicBool>,
 }
 
-/// A closed request.
 pub(super) struct ClosedRequest {
     id: ApprovalId,
     request: Arc<OpenRequest>,
@@ -35,7 +33,6 @@ pub(super) struct ClosedRequest {
     at: Instant,
 }
 
-/// The state of the request for an answer.
 enum AnswerTarget {
     /// Open: the answer goes to the kernel.
     Open(oneshot::Sender<ApprovalAnswer>, Arc<OpenRequest>, Arc<AtomicBool>),
@@ -47,7 +44,6 @@ enum AnswerTarget {
 }
 
 impl ClientState {
-    /// Sends a request and its decision to the server.
     pub(super) async fn track_request(
         self: Arc<Self>,
         request: Arc<OpenRequest>,

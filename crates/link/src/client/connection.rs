@@ -22,7 +22,6 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of queued messages for a slow server. Beyond that, the connection is dropped.
 const MESSAGE_QUEUE: usize = 16_384;
-/// The time limit for the last message.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection to a server, maintained until dropped.
@@ -110,7 +109,6 @@ impl Drop for LinkHandle {
 }
 
 impl ClientState {
-    /// Exchanges messages with a server until the connection ends.
     async fn exchange_messages(
         self: &Arc<Self>,
         from: impl AsyncRead + Unpin,
@@ -207,7 +205,6 @@ impl ClientState {
         }
     }
 
-    /// Reloads the bundles, and sends the result.
     fn reload_bundles(self: &Arc<Self>, reference: u64) {
         let shared = self.clone();
         tokio::spawn(async move {

@@ -20,7 +20,6 @@ use self::approvals::{ClosedRequest, PendingRequest};
 pub use self::connection::LinkHandle;
 use crate::message::{ReloadResult, SessionMessage};
 
-/// The number of queued commands.
 const COMMAND_QUEUE: usize = 64;
 
 /// Records a change, or fails with a reason.
@@ -80,7 +79,6 @@ struct State {
     closed: VecDeque<ClosedRequest>,
     /// Rules that were added without an approval request.
     added_rules: Vec<ApprovalRule>,
-    /// The queue to the server, while connected.
     link: Option<mpsc::Sender<SessionMessage>>,
     /// The state that the server knows.
     sent_rules: Vec<ApprovalRule>,

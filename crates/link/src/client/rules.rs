@@ -10,7 +10,6 @@ use super::{ClientState, State};
 use crate::message::SessionMessage;
 
 impl ClientState {
-    /// Changes the approval rules of the session, and sends the result.
     pub(super) fn change_rules(
         self: &Arc<Self>,
         reference: u64,
@@ -25,7 +24,6 @@ impl ClientState {
         });
     }
 
-    /// Adds a rule for the rest of the session.
     pub(super) fn add_rule(&self, rule: ApprovalRule) -> Result<(), String> {
         rule.check().map_err(|error| error.to_string())?;
         let change = json!({ "rule": rule.written(), "decision": rule.decision, "change": "added", "by": &rule.by });
@@ -58,7 +56,6 @@ impl ClientState {
         record(&json!({ "session": session, "approval_rule": change }))
     }
 
-    /// Applies the added rules to the coordinator.
     pub(super) fn apply_session_rules(&self) {
         let state = self.state();
         if let Some(coordinator) = &state.coordinator {
@@ -77,7 +74,6 @@ impl ClientState {
 }
 
 impl State {
-    /// Returns the rules of the session: remembered answers and added rules.
     pub(super) fn rules(&self) -> Vec<ApprovalRule> {
         let remembered = self.coordinator.as_ref().map(Coordinator::remembered_approvals).unwrap_or_default();
         let session = self.coordinator.as_ref().and_then(|coordinator| coordinator.session_id().map(str::to_owned));

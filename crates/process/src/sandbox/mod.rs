@@ -67,7 +67,6 @@ impl<T, E: Display> ErrorContext<T> for Result<T, E> {
     }
 }
 
-/// The reason why a launcher did not start its program.
 enum LaunchError {
     Sandbox(SandboxError),
     PinMismatch(PathBuf),
@@ -124,12 +123,10 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, LaunchError> {
     system::run(&policy, method, program)
 }
 
-/// Returns the variable that names the temporary folder.
 fn temporary(policy: &SandboxPolicy) -> Option<(&'static str, &PathBuf)> {
     policy.temporary.as_ref().map(|folder| ("TMPDIR", folder))
 }
 
-/// Replaces this process by the program.
 fn replace(mut program: Command) -> Result<u8, LaunchError> {
     let error = crate::system::process::replace(&mut program);
     Err(LaunchError::NotStarted(program.get_program().to_owned(), error))

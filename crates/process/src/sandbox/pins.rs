@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use super::{ErrorContext, LaunchError, PinnedFile, SandboxError};
 use crate::files::{self, OpenOptionsExt};
 
-/// A pinned file with its checked content.
 pub(super) struct CheckedFile {
     /// The path as it was given.
     pub(super) name: PathBuf,

@@ -155,7 +155,6 @@ impl SandboxPolicy {
     }
 }
 
-/// Reads 64 hexadecimal digits.
 fn hash(text: &OsStr) -> Result<[u8; 32], SandboxError> {
     let invalid = || SandboxError(format!("invalid SHA-256 `{}`; expected 64 hexadecimal digits", text.display()));
     let digits = text.to_str().filter(|text| text.len() == 64 && text.is_ascii()).ok_or_else(invalid)?;

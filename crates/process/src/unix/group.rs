@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-/// The largest number of scans for processes that left their group.
 const MAX_SCANS: usize = 10;
 
 /// A process group. Dropping it kills all its processes, and the descendants of the first one.
@@ -32,7 +31,6 @@ impl ProcessGroup {
         Some(Self { leader, watcher: None, has_descendants: true })
     }
 
-    /// Uses the group of a watcher, which the process has joined.
     pub(crate) fn with_watcher(mut self, watcher: Option<GroupWatcher>) -> Self {
         self.watcher = watcher;
         self

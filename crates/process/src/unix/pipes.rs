@@ -12,7 +12,6 @@ pub type Sender = pipe::Sender;
 /// The reading end of a pipe.
 pub type Receiver = pipe::Receiver;
 
-/// The pipes of a program that is about to start.
 pub(crate) struct Pipes {
     /// The standard streams of the program.
     pub(crate) child_ends: [OwnedFd; 3],

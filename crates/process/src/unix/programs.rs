@@ -7,7 +7,6 @@ pub(crate) const POSIX_SHELL: &str = "/bin/sh";
 pub(crate) const FILE_OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 pub(crate) const HOME_VARIABLE: &str = "HOME";
 pub(crate) const USER_NAME: &[&str] = &["USER", "LOGNAME"];
-/// The variables that a program needs.
 pub(crate) const BASIC_VARIABLES: &[&str] =
     &["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 

@@ -10,7 +10,6 @@ pub type Sender = tokio::fs::File;
 /// The reading end of a pipe.
 pub type Receiver = tokio::fs::File;
 
-/// The pipes of a program that is about to start.
 pub(crate) struct Pipes {
     /// The standard streams of the program.
     pub(crate) child_ends: [Stdio; 3],

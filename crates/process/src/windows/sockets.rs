@@ -14,7 +14,6 @@ use crate::files::read_regular_text;
 pub(crate) type AcceptedStream = NamedPipeServer;
 
 const PREFIX: &str = r"\\.\pipe\amplifier-";
-/// The largest size of the file with the name of a pipe.
 const MAX_NAME_BYTES: u64 = 256;
 /// `ERROR_PIPE_BUSY`: the listener has not offered the next connection yet.
 const PIPE_BUSY: i32 = 231;

@@ -12,10 +12,8 @@ use serde_json::Value;
 
 use crate::provider::ProviderError;
 
-/// The replacement for the key in texts.
 pub(super) const KEY_PLACEHOLDER: &str = "[key]";
 
-/// The longest error message of a provider, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Converts errors of a provider, and redacts its key.
@@ -36,7 +34,6 @@ impl ErrorMapper {
         truncate_chars(&visible_line(&text), MAX_MESSAGE_CHARS - 1).into_owned()
     }
 
-    /// Converts an error of genai.
     pub(super) fn read(&self, error: genai::Error) -> ProviderError {
         match error {
             genai::Error::HttpError { status, body, headers, .. } => self.status(status, &headers, &body),
@@ -51,7 +48,6 @@ impl ErrorMapper {
         }
     }
 
-    /// Converts an HTTP error status.
     fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
         let json = serde_json::from_str(body).unwrap_or(Value::Null);
         let detail = self.redact(message(&json).unwrap_or(body));
@@ -62,7 +58,6 @@ impl ErrorMapper {
         from_status(code, text, retry_after(headers).or_else(|| retry_delay(&json)))
     }
 
-    /// Converts an error within a stream.
     fn response_error(&self, body: &Value) -> ProviderError {
         let Some(message) = message(body) else {
             return ProviderError::Malformed("a chunk of the response is empty".to_owned());
@@ -75,7 +70,6 @@ impl ErrorMapper {
         from_status(number.or_else(word).unwrap_or(500), self.redact(message), retry_delay(body))
     }
 
-    /// Converts a failure of the connection or of its data.
     fn stream_error(&self, error: BoxError) -> ProviderError {
         let error = match error.downcast::<genai::Error>() {
             Ok(error) => return self.read(*error),
@@ -111,7 +105,6 @@ fn from_status(status: u16, text: String, retry_after: Option<Duration>) -> Prov
     }
 }
 
-/// Returns the HTTP status for the name of an error.
 fn status_of_code(name: &str) -> Option<u16> {
     match name {
         "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" => Some(400),
@@ -135,7 +128,6 @@ fn message(body: &Value) -> Option<&str> {
     ["message", "error", "detail"].into_iter().find_map(|field| error[field].as_str())
 }
 
-/// Returns the requested delay from the headers.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(milliseconds) = header("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {

@@ -27,7 +27,6 @@ impl Kind {
         }
     }
 
-    /// Returns the default size of the context window.
     pub(super) fn context_limit(self, base_url: Option<&str>) -> usize {
         match self {
             Self::Anthropic => 200_000,
@@ -38,7 +37,6 @@ impl Kind {
         }
     }
 
-    /// Returns the URL for requests.
     pub(super) fn url(self, model: &str, base_url: Option<&str>) -> Result<Url, String> {
         let base_url = base_url.unwrap_or(match self {
             Self::Anthropic => "https://api.anthropic.com",
@@ -67,7 +65,6 @@ impl Kind {
         Ok(url)
     }
 
-    /// Returns the headers of a request, with the key.
     pub(super) fn headers(self, key: Option<&str>) -> Vec<(&'static str, String)> {
         let key = key.map(|key| match self {
             Self::Anthropic => ("x-api-key", key.to_owned()),
@@ -79,7 +76,6 @@ impl Kind {
     }
 }
 
-/// Returns `true` if an address is on this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();

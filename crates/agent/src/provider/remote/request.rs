@@ -16,7 +16,6 @@ use crate::provider::{ModelRequest, ProviderError, ToolSpec};
 /// The default for Anthropic, which requires a limit.
 const ANTHROPIC_MAX_TOKENS: u32 = 8192;
 
-/// Converts a request.
 pub(super) fn prepare(
     kind: Kind,
     model: &str,

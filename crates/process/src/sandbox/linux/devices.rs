@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The folder of terminals.
 pub(super) const TERMINALS: &str = "/dev/pts";
 
-/// The device that creates terminals.
 pub(super) const NEW_TERMINAL: &str = "/dev/ptmx";
 
 /// Prefixes of the names of terminals, screens and keyboards, with which a process could type for the user or change the display. Not serial ports of

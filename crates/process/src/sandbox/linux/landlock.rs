@@ -25,7 +25,6 @@ const REQUIRED_ABI: ABI = ABI::V3;
 
 const UNAVAILABLE: &str = "this system has no Landlock, or one that is too old";
 
-/// Confines this process and its future children.
 pub(super) fn enter(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     if policy.writable.is_some() || policy.temporary.is_some() || !policy.network {
         let text = "Landlock can neither cut off the network nor make all but some folders read-only";

@@ -14,19 +14,16 @@ use super::{ErrorContext, SandboxError};
 /// The device and inode, which identify a file.
 pub(super) type Identity = (u64, u64);
 
-/// A file or folder of a policy.
 pub(super) struct PolicyTarget {
     pub(super) path: PathBuf,
     identity: Identity,
 }
 
 impl PolicyTarget {
-    /// Finds the targets at these paths.
     pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Self>, SandboxError> {
         paths.iter().map(|path| Self::at(path).context(format!("`{}`", path.display()))).collect()
     }
 
-    /// Finds the targets at the existing paths.
     pub(super) fn find_existing(paths: &[PathBuf]) -> Vec<Self> {
         paths.iter().filter_map(|path| Self::at(path).ok()).collect()
     }
@@ -37,7 +34,6 @@ impl PolicyTarget {
         Ok(Self { path, identity })
     }
 
-    /// Fails if the target is writable at one of its paths.
     pub(super) fn check_read_only(&self, table: &MountTable) -> Result<(), SandboxError> {
         for path in table.visible_paths(&self.path) {
             // Another file may be mounted there. Content of a hidden folder is not visible at all.
@@ -96,7 +92,6 @@ impl MountTable {
         places
     }
 
-    /// Returns the mount of a path.
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let above = self.0.iter().filter(|mount| path.starts_with(&mount.point));
         // The last mount at a path is the visible one.

@@ -91,7 +91,6 @@ pub(super) fn receive(socket: impl AsFd) -> Result<Option<Command>, SandboxError
     Ok(Some(command))
 }
 
-/// Finds a program by name in `path`.
 fn find_program(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;

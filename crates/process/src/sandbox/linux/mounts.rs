@@ -16,14 +16,11 @@ use super::{ErrorContext, SandboxError};
 const LOCKED_OPTIONS: [(&str, MountFlags); 3] =
     [("nosuid", MountFlags::NOSUID), ("nodev", MountFlags::NODEV), ("noexec", MountFlags::NOEXEC)];
 
-/// A mounted folder or file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mount {
-    /// The device numbers.
     pub(super) device: String,
     /// The mounted part of the file system.
     pub(super) root: PathBuf,
-    /// The mount point.
     pub(super) point: PathBuf,
     locked: MountFlags,
     pub(super) kind: String,
@@ -59,7 +56,6 @@ impl MountTable {
     }
 }
 
-/// Returns `true` if a path is on a read-only mount.
 pub(super) fn is_read_only(path: &Path) -> rustix::io::Result<bool> {
     Ok(statvfs(path)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
@@ -95,7 +91,6 @@ pub(super) fn mount_own_terminals() -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Mounts a `/proc` for the process namespace of this process.
 pub(super) fn mount_own_proc() -> Result<(), SandboxError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).context("a `/proc` of its own cannot be mounted")
@@ -116,7 +111,6 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     Some(Mount { device, root: unescape(root), point: unescape(point), locked, kind, layers })
 }
 
-/// Returns the layers that the options of an overlay name.
 fn layers(options: &[u8]) -> Vec<PathBuf> {
     let options = options.split(|byte| *byte == b',');
     let folders = options.filter_map(|option| {

@@ -118,7 +118,6 @@ pub(super) fn give_up_rights() -> Result<(), SandboxError> {
     set_capabilities(None, none).context("rights cannot be given up")
 }
 
-/// Returns the parent folders that could be renamed and replaced.
 fn renameable(paths: &[PathBuf]) -> Vec<PathBuf> {
     let above: BTreeSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     above.into_iter().filter(|folder| folder.parent().is_some_and(is_changeable)).map(Path::to_owned).collect()

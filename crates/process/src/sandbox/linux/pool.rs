@@ -77,12 +77,10 @@ impl SandboxPool {
         self.lock().push(prepared);
     }
 
-    /// Returns `true` if a sandbox with these words is ready.
     pub(in crate::sandbox) fn is_ready(&self, words: &[OsString]) -> bool {
         self.lock().iter().any(|prepared| prepared.words[..] == *words && prepared.peek() == Some(1))
     }
 
-    /// Starts a command in a prepared sandbox, if one fits.
     pub(in crate::sandbox) fn start(&self, sandbox: &Sandbox, command: &crate::Command) -> Option<Process> {
         let prepared = {
             let mut list = self.lock();
@@ -187,7 +185,6 @@ impl ReportedExit {
         }
     }
 
-    /// Returns the reported exit, if any.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         let mut kind = [0; 2];
         match self.status.get() {

@@ -53,7 +53,6 @@ impl PinnedCopies {
     }
 }
 
-/// Installs the copies at their paths.
 pub(super) fn install_copies(
     files: &[CheckedFile],
     is_protected: impl Fn(&Path) -> bool,
