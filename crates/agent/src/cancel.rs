@@ -34,14 +34,14 @@ impl Default for Cancel {
 impl Cancel {
     /// Requests a stop: graceful at first, immediate on the second request. Returns the requested level.
     pub fn request(&self) -> CancelLevel {
-        let mut asked = CancelLevel::Graceful;
+        let mut requested = CancelLevel::Graceful;
         self.level.send_modify(|level| {
             if *level != CancelLevel::No {
-                asked = CancelLevel::Immediate;
+                requested = CancelLevel::Immediate;
             }
-            *level = asked;
+            *level = requested;
         });
-        asked
+        requested
     }
 
     /// Returns the requested level.

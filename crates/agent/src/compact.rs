@@ -79,7 +79,7 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
 
     session.observer.note("compacting the conversation");
-    let (older, kept) = rest.split_at(cut(rest, target / 2));
+    let (older, newer) = rest.split_at(cut(rest, target / 2));
     let replacement = match strategy {
         Strategy::Summarize => summary(session, system, older).await?,
         Strategy::Truncate => replacement("Older messages of the conversation were removed.".to_owned()),
@@ -89,7 +89,7 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     shortened.push(replacement);
     // Messages that hooks injected meanwhile.
     shortened.extend(session.context.conversation.history_since(history.len()));
-    shortened.extend_from_slice(kept);
+    shortened.extend_from_slice(newer);
     let now = count_messages(&shortened);
     let messages = shortened.len();
     session.restore(shortened);

@@ -76,11 +76,11 @@ impl ConfigFile {
     /// agent, which must not decide about the agent.
     fn resolve_paths(self, folder: &Path) -> Result<Self> {
         // An empty path stays empty.
-        let place = |named: PathBuf| if named.as_os_str().is_empty() { named } else { folder.join(named) };
+        let resolve = |named: PathBuf| if named.as_os_str().is_empty() { named } else { folder.join(named) };
         Ok(Self {
-            script: self.script.map(place),
-            workspace: self.workspace.map(place),
-            bundle: self.bundle.map(place),
+            script: self.script.map(resolve),
+            workspace: self.workspace.map(resolve),
+            bundle: self.bundle.map(resolve),
             anchors: self.anchors.into_iter().map(|anchor| anchor.resolve_paths(folder)).collect::<Result<_>>()?,
             mcp: self.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect(),
             ..self
@@ -259,7 +259,7 @@ impl Config {
         let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Override);
         let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
         let entry = match (given("provider"), given("script")) {
-            (Some(asked), _) => levels.providers().find(|entry| entry.shown_name() == asked.value),
+            (Some(requested), _) => levels.providers().find(|entry| entry.shown_name() == requested.value),
             (None, Some(script)) => return Ok(ModelChoice::Script(PathBuf::from(&script.value))),
             (None, None) => levels.providers().next(),
         };

@@ -93,9 +93,9 @@ pub fn reasons(error: &(dyn StdError + 'static)) -> String {
         next = error.source();
         Some(error)
     });
-    chain.map(ToString::to_string).fold(String::new(), |said, reason| match said.as_str() {
+    chain.map(ToString::to_string).fold(String::new(), |joined, reason| match joined.as_str() {
         "" => reason,
-        text if text.contains(&reason) => said,
+        text if text.contains(&reason) => joined,
         text => format!("{text}: {reason}"),
     })
 }

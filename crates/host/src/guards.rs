@@ -33,9 +33,9 @@ pub fn protect(hooks: &HookRegistry, workspace: Workspace, home: Option<&Path>) 
     let guard = hooks.hook(TOOL_PRE).named(PROTECT).priority(-100).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
         let command = event.text_at("/tool_input/command").filter(|_| event.tool_name() == "Bash")?;
-        let place = protected_path_in(command, &workspace, &home)?;
+        let path = protected_path_in(command, &workspace, &home)?;
         Some(HookResult::deny(format!(
-            "tools cannot change `{place}`, which decides what they may do or records what they did"
+            "tools cannot change `{path}`, which decides what they may do or records what they did"
         )))
     })
 }
@@ -53,9 +53,9 @@ fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option
     let written = writes.iter().find_map(|path| workspace.protects(&plain(path)));
     let command = plain(command);
     let mentioned = || {
-        workspace.protected().find(|place| {
-            let relative = place.strip_prefix(workspace.root()).unwrap_or(place);
-            [*place, relative].iter().any(|path| command.contains(&*path.to_string_lossy()))
+        workspace.protected().find(|protected| {
+            let relative = protected.strip_prefix(workspace.root()).unwrap_or(protected);
+            [*protected, relative].iter().any(|path| command.contains(&*path.to_string_lossy()))
         })
     };
     Some(workspace.display(written.or_else(mentioned)?))

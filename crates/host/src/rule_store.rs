@@ -48,13 +48,13 @@ impl ApprovalRuleFiles {
     }
 
     fn read(&self) -> Result<ApprovalRules> {
-        let person = read_rules(&self.home.approval_rules())?;
+        let user = read_rules(&self.home.approval_rules())?;
         let folder = folder_of(&self.home, &self.project);
         if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            return Ok(person);
+            return Ok(user);
         }
         check_path(&folder, &self.project)?;
-        Ok(person.and(read_rules(&folder.join(RULES_FILE))?))
+        Ok(user.and(read_rules(&folder.join(RULES_FILE))?))
     }
 }
 
@@ -103,8 +103,8 @@ pub struct RuleFile {
 impl RuleFile {
     /// Reads every file, the user's first. Each result has the rules, or the reason why the file cannot be read.
     pub fn read_all(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
-        let person = home.approval_rules();
-        let mut all = vec![(person.clone(), Self::read(person, None))];
+        let user = home.approval_rules();
+        let mut all = vec![(user.clone(), Self::read(user, None))];
         let folder = home.projects();
         let unreadable = |error: std::io::Error| (folder.clone(), Err(error.into()));
         match fs::read_dir(&folder) {

@@ -70,12 +70,18 @@ impl ContextTag {
         let (mut result, mut tags) = (text, Vec::new());
         for one in appended.into_iter().flatten().rev() {
             let field = |name| one.get(name).and_then(Value::as_str);
-            let (Some(hook), Some(said)) = (field("hook_name"), field("text")) else { break };
+            let (Some(hook), Some(content)) = (field("hook_name"), field("text")) else { break };
             // A hook may have changed the result since; then nothing in it counts as text of a hook.
-            let Some(before) = result.strip_suffix(said).and_then(|before| before.strip_suffix("\n\n")) else { break };
+            let Some(before) = result.strip_suffix(content).and_then(|before| before.strip_suffix("\n\n")) else {
+                break;
+            };
             result = before;
             tags.push(
-                split_hooks(hook, said).iter().map(|(hook, said)| self.wrap(hook, said)).collect::<Vec<_>>().join("\n"),
+                split_hooks(hook, content)
+                    .iter()
+                    .map(|(hook, content)| self.wrap(hook, content))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
             );
         }
         tags.push(self.escape(result).into_owned());
@@ -156,11 +162,11 @@ fn split_hooks<'a>(names: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
         let part =
             rest.strip_prefix("From ").and_then(|rest| rest.split_once(" bytes):\n")).and_then(|(head, rest)| {
                 let (hook, bytes) = head.rsplit_once(" (")?;
-                let (said, rest) = rest.split_at_checked(bytes.parse().ok()?)?;
-                Some((hook, said, rest))
+                let (content, rest) = rest.split_at_checked(bytes.parse().ok()?)?;
+                Some((hook, content, rest))
             });
-        let Some((hook, said, after)) = part else { return vec![(names, text)] };
-        parts.push((hook, said));
+        let Some((hook, content, after)) = part else { return vec![(names, text)] };
+        parts.push((hook, content));
         match after.strip_prefix("\n\n") {
             Some(next) => rest = next,
             None if after.is_empty() => break,

@@ -177,13 +177,13 @@ impl Store {
             return Err(unknown());
         }
         let ids = self.ids()?;
-        let mut meant: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
-        meant.sort_unstable();
-        match meant[..] {
+        let mut matching: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
+        matching.sort_unstable();
+        match matching[..] {
             [] => Err(unknown()),
             // The ids are sorted, so the first one can be the exact id.
-            [first, ..] if meant.len() == 1 || first == id => self.meta(first),
-            _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: meant.len() }),
+            [first, ..] if matching.len() == 1 || first == id => self.meta(first),
+            _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: matching.len() }),
         }
     }
 
@@ -220,7 +220,7 @@ impl Store {
                 // Only the summary is new.
                 JournalEntry::History(history) => {
                     for message in history {
-                        if !messages.iter().any(|(_, seen)| *seen == message) {
+                        if !messages.iter().any(|(_, other)| *other == message) {
                             messages.push((turn, message));
                         }
                     }
@@ -319,13 +319,13 @@ impl Store {
 
     fn rebuild_meta(&self, id: &str) -> Result<StoredSession, StoreError> {
         let path = self.folder.join(id).join(MESSAGES_FILE);
-        let (text, place) = match fs::read(&path) {
+        let (text, source) = match fs::read(&path) {
             // No message was written yet. One such session must not hide the others.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), self.folder.join(id)),
             text => (text.map_err(|error| io_error(&path, error))?, path),
         };
         let modified =
-            fs::metadata(&place).and_then(|about| about.modified()).map_err(|error| io_error(&place, error))?;
+            fs::metadata(&source).and_then(|about| about.modified()).map_err(|error| io_error(&source, error))?;
         let modified = Timestamp::try_from(modified).unwrap_or_default();
         // Damaged lines are an error only on resume.
         let lines: Vec<JournalLine> = text.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();
@@ -380,8 +380,8 @@ fn read(path: &Path, text: &[u8]) -> Result<(Vec<JournalLine>, u64), StoreError>
         serde_json::from_slice(line).map_err(|error| {
             let problem = error.to_string();
             // The parser sees one line at a time, so its line number is always 1.
-            let place = format!(" at line {} column {}", error.line(), error.column());
-            let problem = problem.strip_suffix(&place).unwrap_or(&problem).to_owned();
+            let position = format!(" at line {} column {}", error.line(), error.column());
+            let problem = problem.strip_suffix(&position).unwrap_or(&problem).to_owned();
             StoreError::Damaged { path: path.display().to_string(), line: at + 1, problem }
         })
     });

@@ -7,8 +7,8 @@ pub(super) fn line(start: &[u8], length: usize, limit: usize) -> String {
     if length <= limit {
         return String::from_utf8_lossy(start).into_owned();
     }
-    let kept = trim_partial_end(&start[..start.len().min(limit)]);
-    format!("{}… ({} bytes more)", String::from_utf8_lossy(kept), length - kept.len())
+    let prefix = trim_partial_end(&start[..start.len().min(limit)]);
+    format!("{}… ({} bytes more)", String::from_utf8_lossy(prefix), length - prefix.len())
 }
 
 /// The head and the tail of a long output.

@@ -196,7 +196,7 @@ fn named(digest: &[u8]) -> String {
 
 /// Hashes a file, and keeps the content unless too large for tools.
 fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
-    let (mut hash, mut kept, mut length) = (Sha256::new(), Vec::new(), 0);
+    let (mut hash, mut content, mut length) = (Sha256::new(), Vec::new(), 0);
     let mut buffer = vec![0; 64 << 10];
     loop {
         let count = match file.read(&mut buffer) {
@@ -208,10 +208,10 @@ fn read_all(mut file: impl Read) -> io::Result<(String, FileBefore)> {
         hash.update(&buffer[..count]);
         length += count as u64;
         if length <= MAX_FILE_BYTES {
-            kept.extend_from_slice(&buffer[..count]);
+            content.extend_from_slice(&buffer[..count]);
         }
     }
-    let before = if length <= MAX_FILE_BYTES { FileBefore::Content(kept) } else { FileBefore::TooLarge(length) };
+    let before = if length <= MAX_FILE_BYTES { FileBefore::Content(content) } else { FileBefore::TooLarge(length) };
     Ok((named(&hash.finalize()), before))
 }
 

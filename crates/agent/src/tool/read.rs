@@ -127,13 +127,13 @@ struct TextLine {
 impl TextLine {
     fn read(file: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut line = Self { start: Vec::new(), length: 0 };
-        let mut begun = false;
+        let mut has_bytes = false;
         loop {
             let bytes = file.fill_buf()?;
             if bytes.is_empty() {
                 break;
             }
-            begun = true;
+            has_bytes = true;
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             // One extra byte, to detect the `\r` of a line break.
@@ -149,6 +149,6 @@ impl TextLine {
             line.start.pop();
             line.length -= 1;
         }
-        Ok(begun.then_some(line))
+        Ok(has_bytes.then_some(line))
     }
 }

@@ -28,16 +28,16 @@ where
 
 /// Returns the path to search; the workspace if none is given.
 pub(super) fn search_root(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, ToolError> {
-    let place = workspace.resolve(path.unwrap_or("."))?;
-    match place.symlink_metadata() {
-        Ok(_) => Ok(place),
-        Err(error) => Err(failed(&workspace.display(&place), "searched", &error)),
+    let root = workspace.resolve(path.unwrap_or("."))?;
+    match root.symlink_metadata() {
+        Ok(_) => Ok(root),
+        Err(error) => Err(failed(&workspace.display(&root), "searched", &error)),
     }
 }
 
 /// Returns the entries below a path, sorted, without ignored and unreadable ones. Links are not followed.
-pub(super) fn entries(place: &Path) -> impl Iterator<Item = DirEntry> + use<> {
-    WalkBuilder::new(place)
+pub(super) fn entries(root: &Path) -> impl Iterator<Item = DirEntry> + use<> {
+    WalkBuilder::new(root)
         // Files like `.github/workflows/test.yml` are part of a project.
         .hidden(false)
         .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")

@@ -115,8 +115,8 @@ async fn request(session: &Core, call: ModelCall) -> Result<ModelRequest, Stop> 
     };
     let messages = match is_conversation {
         true => {
-            let seen = conversation.next_call();
-            if data.get("messages") == Some(&shown) { Ok(seen) } else { changed(injected) }
+            let current = conversation.next_call();
+            if data.get("messages") == Some(&shown) { Ok(current) } else { changed(injected) }
         }
         false => changed(injected),
     };

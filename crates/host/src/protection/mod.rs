@@ -27,11 +27,11 @@ pub(crate) fn hook_sandbox(
 ) -> Result<Sandbox, String> {
     let mut base = protection.policy();
     let Some(confine) = hook.confine else {
-        let writes_to_protected = base.read_only.iter().any(|place| hook.outputs.contains(place));
+        let writes_to_protected = base.read_only.iter().any(|path| hook.outputs.contains(path));
         if !active.level.is_sandbox() || !writes_to_protected {
             return Ok(active.sandbox.clone());
         }
-        base.read_only.retain(|place| !hook.outputs.contains(place));
+        base.read_only.retain(|path| !hook.outputs.contains(path));
         return Ok(base.strongest_sandbox(&active.launcher).sandbox);
     };
     if active.launcher.is_empty() {

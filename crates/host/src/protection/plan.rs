@@ -174,7 +174,7 @@ impl ProtectionPlan {
         hidden.extend(listed.map(|path| path.canonicalize().unwrap_or(path)).filter(is_wanted));
         paths.sort();
         // Content of a protected folder is protected already.
-        paths.dedup_by(|place, before| place.starts_with(before));
+        paths.dedup_by(|root, before| root.starts_with(before));
         hidden.sort();
         hidden.dedup();
         let current_dir = environment.current_dir().to_owned();
@@ -229,7 +229,7 @@ impl ProtectionPlan {
 
     /// Returns `true` if programs cannot change a path without links.
     fn covers(&self, path: &Path) -> bool {
-        self.paths.iter().any(|place| path.starts_with(place))
+        self.paths.iter().any(|root| path.starts_with(root))
     }
 
     /// Returns the paths that no program may read: signing keys, and credentials for answering as the user.
@@ -273,7 +273,7 @@ impl ProtectionPlan {
 
     /// Returns the folders that programs cannot change.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(PathBuf::as_path).filter(|place| place.is_dir())
+        self.paths.iter().map(PathBuf::as_path).filter(|root| root.is_dir())
     }
 
     pub(super) fn policy(&self) -> SandboxPolicy {
@@ -305,7 +305,7 @@ fn secrets(home: &Home) -> Vec<PathBuf> {
 
 /// Rejects a workspace in a protected folder, where tools could change nothing.
 fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
-    if let Some(folder) = paths.iter().find(|place| workspace.starts_with(place)) {
+    if let Some(folder) = paths.iter().find(|root| workspace.starts_with(root)) {
         let (workspace, folder) = (workspace.display(), folder.display());
         bail!("the workspace `{workspace}` is in `{folder}`, which tools cannot change; choose another workspace");
     }

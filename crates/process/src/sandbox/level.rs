@@ -80,10 +80,10 @@ impl SandboxPolicy {
         check.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let ended = check.output().context("this program cannot start itself")?;
         if !ended.status.success() || ended.stdout != POSSIBLE.as_bytes() {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            let said = said.trim().trim_start_matches(IMPOSSIBLE);
+            let reason = String::from_utf8_lossy(&ended.stderr);
+            let reason = reason.trim().trim_start_matches(IMPOSSIBLE);
             return Err(SandboxError(
-                if said.is_empty() { "the launcher ended without a reason" } else { said }.to_owned(),
+                if reason.is_empty() { "the launcher ended without a reason" } else { reason }.to_owned(),
             ));
         }
         Ok(Sandbox::from_launcher(words, starter.len()))

@@ -31,10 +31,10 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<(), SandboxError> {
         return Err(SandboxError(text.to_owned()));
     }
     let table = MountTable::read()?;
-    let places =
+    let paths_of =
         |targets: Vec<PolicyTarget>| targets.iter().flat_map(|target| table.visible_paths(&target.path)).collect();
-    let read_only = places(PolicyTarget::find(&policy.read_only)?);
-    let mut hidden: Vec<PathBuf> = places(PolicyTarget::find_existing(&policy.hidden));
+    let read_only = paths_of(PolicyTarget::find(&policy.read_only)?);
+    let mut hidden: Vec<PathBuf> = paths_of(PolicyTarget::find_existing(&policy.hidden));
     hidden.extend(input_devices());
     hidden.extend([TERMINALS, NEW_TERMINAL].map(PathBuf::from));
     let ruleset = ruleset().context(UNAVAILABLE)?;

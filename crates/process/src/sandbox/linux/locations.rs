@@ -78,18 +78,18 @@ pub(super) fn identity(path: &Path) -> std::io::Result<Identity> {
 impl MountTable {
     /// Returns all paths at which a file or folder, or a part of the folder, is visible. The path itself is the first.
     pub(super) fn visible_paths(&self, path: &Path) -> Vec<PathBuf> {
-        let mut places = vec![path.to_owned()];
-        let mut looked_at = 0;
+        let mut visible = vec![path.to_owned()];
+        let mut checked = 0;
         // The layers of an overlay may be visible at several paths in turn.
-        while let Some(place) = places.get(looked_at).cloned() {
-            looked_at += 1;
-            for other in self.same_file_system(&place).into_iter().chain(self.through_overlays(&place)) {
-                if !places.contains(&other) && can_be_reached(&other) {
-                    places.push(other);
+        while let Some(current) = visible.get(checked).cloned() {
+            checked += 1;
+            for other in self.same_file_system(&current).into_iter().chain(self.through_overlays(&current)) {
+                if !visible.contains(&other) && can_be_reached(&other) {
+                    visible.push(other);
                 }
             }
         }
-        places
+        visible
     }
 
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
@@ -103,7 +103,7 @@ impl MountTable {
             return Vec::new();
         };
         let others = self.0.iter().filter(|other| other.device == mount.device);
-        others.filter_map(|other| other.visible_path(&location).filter(|place| !place.starts_with(path))).collect()
+        others.filter_map(|other| other.visible_path(&location).filter(|other| !other.starts_with(path))).collect()
     }
 
     fn through_overlays(&self, path: &Path) -> Vec<PathBuf> {

@@ -42,9 +42,9 @@ impl MountTable {
 
     /// Makes the selected mount points read-only. The last mount at a path is the visible one.
     pub(super) fn make_read_only(&self, is_selected: impl Fn(&Path) -> bool) -> Result<(), SandboxError> {
-        let seen: BTreeMap<&Path, MountFlags> =
+        let visible: BTreeMap<&Path, MountFlags> =
             self.0.iter().map(|mount| (mount.point.as_path(), mount.locked)).collect();
-        for (point, locked) in seen.into_iter().filter(|(point, _)| is_selected(point)) {
+        for (point, locked) in visible.into_iter().filter(|(point, _)| is_selected(point)) {
             let remounted = mount_remount(point, MountFlags::BIND | MountFlags::RDONLY | locked, "");
             let Err(error) = remounted else { continue };
             // A mount below another cannot be remounted, and is not reachable. Only the visible one at the path counts.

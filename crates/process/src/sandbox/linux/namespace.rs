@@ -33,26 +33,26 @@ pub(super) fn enter(policy: &SandboxPolicy) -> Result<PinnedCopies, LaunchError>
     let writable = policy.writable.as_deref().map(PolicyTarget::find).transpose()?;
     let writable = writable.map(|writable| visible_paths(&writable, &before));
     // Checked with the rights that the process still has.
-    let (held, devices) = (renameable(&read_only), input_devices());
+    let (parents, devices) = (renameable(&read_only), input_devices());
     isolate(policy.network)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .context("mounts cannot be changed here")?;
     // A sorted set, so that folders precede their content.
-    let points: BTreeSet<&PathBuf> = held.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
+    let points: BTreeSet<&PathBuf> = parents.iter().chain(&read_only).chain(writable.iter().flatten()).collect();
     for point in points {
         mount_bind_recursive(point, point).context(format!("`{}` cannot be mounted", point.display()))?;
     }
     let after = MountTable::read()?;
-    let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+    let within = |path: &Path, roots: &[PathBuf]| roots.iter().any(|root| path.starts_with(root));
     after.make_read_only(|path| {
         within(path, &read_only) || writable.as_ref().is_some_and(|writable| !within(path, writable))
     })?;
-    let hidden_places = outermost(visible_paths(&hidden, &before).into_iter().chain(foreign_devices(&before)));
-    for place in &hidden_places {
-        mounts::hide(place).context(format!("`{}` cannot be hidden", place.display()))?;
+    let hidden_paths = outermost(visible_paths(&hidden, &before).into_iter().chain(foreign_devices(&before)));
+    for path in &hidden_paths {
+        mounts::hide(path).context(format!("`{}` cannot be hidden", path.display()))?;
     }
     // The program sees nothing there.
-    let is_gone = |path: &Path| within(path, &hidden_places) || within(path, policy.temporary.as_slice());
+    let is_gone = |path: &Path| within(path, &hidden_paths) || within(path, policy.temporary.as_slice());
     pinned.retain(|file| !is_gone(&file.path) && !is_gone(&file.name));
     let copies = views::install_copies(&pinned, |folder| within(folder, &read_only))?;
     for device in &devices {

@@ -226,8 +226,7 @@ impl Snapshot {
         let mut views = Vec::new();
         for (named, path) in folders {
             let above = named.ancestors().chain(path.ancestors().skip(1));
-            let is_protected =
-                |folder: &&Path| policy.read_only.iter().any(|place: &PathBuf| folder.starts_with(place));
+            let is_protected = |folder: &&Path| policy.read_only.iter().any(|root: &PathBuf| folder.starts_with(root));
             for folder in above.filter(is_protected) {
                 let metadata = fs::metadata(folder).ok()?;
                 views.push((metadata.mtime(), metadata.mtime_nsec()));
