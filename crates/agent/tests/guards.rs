@@ -120,7 +120,7 @@ impl Setup {
     }
 }
 
-/// What is said about a bundle with a mistake, without the place.
+/// The error for an invalid bundle, without the position.
 fn problem(module: &str, config: &str) -> String {
     let bundle = format!("hooks:\n  - module: {module}\n    config: {config}\n");
     let folder = tempfile::tempdir().unwrap();

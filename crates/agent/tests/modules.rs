@@ -86,7 +86,7 @@ fn register(workspace: &Path, text: &str, hooks: &HookRegistry, host: &Host) -> 
     bundle.register(hooks, host).map(drop).map_err(|error| error.message)
 }
 
-/// What is said about a bad `config` of a module.
+/// The error for an invalid `config` of a module.
 fn problem(module: &str, config: &str) -> String {
     let workspace = tempfile::tempdir().unwrap();
     let text = format!("hooks:\n  - module: {module}\n    config: {config}\n");

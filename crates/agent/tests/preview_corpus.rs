@@ -156,7 +156,7 @@ fn changes() -> Vec<(&'static str, Value)> {
         write("2mib.txt", "short\n"),
         write("new.txt", &big),
         write("new.txt", &lines.concat()),
-        // What was there is no text, or more than tools read.
+        // The old content is not text, or larger than tools read.
         write("bytes.bin", "text\n"),
         write("latin.txt", "café\n"),
         write("too-large.txt", "short\n"),
@@ -494,7 +494,7 @@ fn what_is_too_large_to_show_is_said() {
     let shown = preview(write("new.txt", &"x".repeat(3 * MIB)));
     assert_eq!(shown.warnings, [ActionPreview::TOO_LARGE]);
     assert!(shown.body[0].text.len() > MIB / 2 && shown.body[0].text.ends_with('…'));
-    // What is replaced is more than tools read.
+    // The replaced content is larger than tools read.
     let shown = preview(write("too-large.txt", "short\n"));
     let replaced = format!("the content that is replaced is not shown: too large, {} bytes", 10 * MIB + 4);
     assert_eq!(shown.warnings, [ActionPreview::TOO_LARGE.to_owned(), replaced]);

@@ -33,10 +33,10 @@ impl ApprovalSystem for Person {
     }
 }
 
-/// What came of one model answer.
+/// The outcome of one model response.
 struct Came {
     folder: tempfile::TempDir,
-    /// What the model read as results.
+    /// The results that the model read.
     results: Vec<String>,
     asked: Vec<Arc<OpenRequest>>,
     audit: MemoryAudit,
@@ -199,7 +199,7 @@ async fn several_edits_of_one_file_that_were_all_allowed_are_all_made() {
     assert_eq!(came.file("notes.txt").unwrap(), "1\n2\n3\n", "{:?}", came.results);
     assert_eq!(came.asked.len(), 3);
 
-    // What a person did not see is not written over, also if an allowed edit came before.
+    // Content that the user did not see is not overwritten, even after an approved edit.
     let came = turn(&[edit("one", "1"), write("notes.txt")], HookRegistry::new(), "{}", |_| ()).await;
     let written = came.file("notes.txt").unwrap();
     let other = came.results.iter().find(|result| result.contains("changed after the approval")).unwrap();

@@ -1,4 +1,4 @@
-//! What an adversarial review found.
+//! Regression tests from an adversarial review.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 mod common;

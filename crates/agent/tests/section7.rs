@@ -1,5 +1,5 @@
-//! What an answer means at each event: every cell of the table, each with a whole turn, seen from the model, the tool, the person,
-//! the history and the audit log.
+//! The effect of each hook result at each event: every cell of the table, each in a whole turn, observed at the model, the tool, the
+//! user, the history and the audit log.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 mod common;
@@ -29,7 +29,7 @@ use serde_json::json;
 
 use crate::common::{ORCHESTRATORS, Run, Saw, World, texts};
 
-/// What the hook `gate` says the first time, and what the person answers if asked.
+/// The first result of the hook `gate`, and the answer of the user.
 #[derive(Clone)]
 struct Cell {
     event: &'static str,
@@ -93,7 +93,7 @@ fn gate(hooks: &HookRegistry, event: &str, answer: HookResult) {
     hooks.hook(event).named("gate").run(answer).unwrap();
 }
 
-/// What is seen when no hook says anything; the audit log is left out.
+/// The observations without a hook result; the audit log is left out.
 async fn usual(script: fn() -> Script) -> Saw {
     World::new(script()).run(&["go"]).await.saw("")
 }

@@ -1,4 +1,4 @@
-//! What a sandbox adds to a command: `bash -c true` from its start to its end, beside the same command without a sandbox.
+//! The overhead of a sandbox: `bash -c true` from start to end, compared with the same command without a sandbox.
 //!
 //! Takes the program that is the launcher, as a session has it: `cargo bench -p amplifier-process --bench sandbox -- target/release/amplifier`.
 
@@ -11,7 +11,7 @@ use amplifier_process::{Command, Environment};
 
 const ROUNDS: usize = 200;
 
-/// How long a model takes, at the very least, between two commands.
+/// The shortest pause of a model between two commands.
 const PAUSE: Duration = Duration::from_millis(50);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -186,7 +186,7 @@ impl World {
             assert_eq!(report.unsealed, [""; 0], "every session is sealed");
             let exported = self.store().export(&id).unwrap();
             let messages: Vec<Message> = exported.messages.into_iter().map(|(_, message)| message).collect();
-            // What was said before the conversation was shortened stays stored.
+            // Messages from before the compaction stay stored.
             let is_shortened = self.recorder.names().contains(&"context:post_compact".to_owned());
             assert!(is_shortened || messages.starts_with(&history), "what is stored is the history: {messages:?}");
             stored = Some(exported.session);
@@ -214,15 +214,15 @@ impl World {
 
 /// A session that is over, seen from everywhere.
 pub(crate) struct Run {
-    /// Why it did not begin.
+    /// The reason for a failed start.
     pub(crate) begun: Result<(), String>,
     pub(crate) ends: Vec<TurnEnd>,
     pub(crate) session: String,
-    /// What reached the model.
+    /// The requests to the model.
     pub(crate) requests: Vec<ModelRequest>,
-    /// What reached the tools.
+    /// The inputs of tools.
     pub(crate) inputs: Vec<(String, Value)>,
-    /// What reached the person: messages of hooks, questions, and what a terminal shows.
+    /// The output to the user: messages of hooks, approval requests, and the terminal.
     pub(crate) messages: Vec<DisplayMessage>,
     pub(crate) questions: Vec<Arc<OpenRequest>>,
     pub(crate) watched: Vec<String>,

@@ -1,4 +1,4 @@
-//! What every place saw, as lines that a test can spell out.
+//! The observations of all parties, as lines for assertions.
 
 use amplifier_agent::TurnEnd;
 use amplifier_core::Message;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::Run;
 
-/// What every place saw of a session.
+/// The observations of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Saw {
-    /// How the session did not begin, or how its turns ended.
+    /// The failed start of the session, or the ends of its turns.
     pub(crate) ends: Vec<String>,
     /// The messages of each request.
     pub(crate) model: Vec<Vec<String>>,
@@ -19,10 +19,10 @@ pub(crate) struct Saw {
     pub(crate) shown: Vec<String>,
     /// The questions.
     pub(crate) asked: Vec<String>,
-    /// What a terminal shows.
+    /// The terminal.
     pub(crate) watched: Vec<String>,
     pub(crate) history: Vec<String>,
-    /// What the audit log says about one event.
+    /// The records of one event.
     pub(crate) audit: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn texts(lines: &[&str]) -> Vec<String> {
 }
 
 impl Run {
-    /// What every place saw, with what the audit log says about that event.
+    /// The observations, with the records of that event.
     pub(crate) fn saw(&self, event: &str) -> Saw {
         let at_event = self.audit.iter().filter(|record| record["event"] == event);
         Saw {

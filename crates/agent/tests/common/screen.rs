@@ -6,7 +6,7 @@ use amplifier_agent::SessionObserver;
 use amplifier_agent::provider::TokenUsage;
 use amplifier_core::ToolCall;
 
-/// What a person in front of the agent sees. A handle: clones share the same lines.
+/// The display of a user. Cheap to clone; clones share the lines.
 #[derive(Clone, Default)]
 pub(crate) struct Screen {
     lines: Arc<Mutex<Vec<String>>>,
@@ -15,7 +15,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// What was shown so far; text that came in pieces is one line.
+    /// The lines so far; streamed text is one line.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }

@@ -8,7 +8,7 @@ use amplifier_core::Map;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-/// What tools were given, in order. A handle: clones share the same list.
+/// The inputs of tools, in order. Cheap to clone; clones share the list.
 #[derive(Clone, Default)]
 pub(crate) struct Inputs(Arc<Mutex<Vec<(String, Value)>>>);
 

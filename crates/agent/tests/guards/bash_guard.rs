@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::{Setup, asked, check_problems};
 
-/// What comes of a command: the question with the reason, the denial, or what it wrote.
+/// The outcome of a command: the request with the reason, the denial, or the output.
 async fn outcome(config: &str, command: &str) -> String {
     let setup = Setup::new(&format!("hooks:\n  - module: hooks-bash-guard\n    config: {config}\n"));
     setup.write("a.txt", "hello\n");
@@ -191,7 +191,7 @@ async fn what_is_allowed_by_a_person_runs() {
     assert_eq!((asked(&run).len(), result.as_str(), setup.read("build/x")), (1, "(no output)", None));
 }
 
-/// What is asked about each command in a repository with a source file and ignored build outputs.
+/// The approval request for each command, in a repository with a source file and ignored build outputs.
 async fn questions(commands: &[&str]) -> Vec<String> {
     let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
     for file in ["src/main.py", "dist/kept.js", "node_modules/a/index.js", "package.json"] {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::common::Run;
 use super::{Setup, asked, check_problems, echoes, told};
 
-/// What all calls used, by what the provider said: read and written.
+/// The tokens of all calls, as the provider reported them: read and written.
 fn used(run: &Run) -> (u64, u64) {
     let sum =
         |field: &str| run.events("provider:response").iter().map(|data| data["usage"][field].as_u64().unwrap()).sum();

@@ -15,7 +15,7 @@ fn with(linters: &str) -> Setup {
     Setup::new(&format!("hooks:\n  - module: hooks-linter\n    config: {{ linters: [{linters}] }}\n"))
 }
 
-/// What the model reads after it has written a file, and what the person is told.
+/// The text for the model after it has written a file, and the message for the user.
 async fn after_writing(setup: &Setup, file: &str) -> (Vec<String>, Vec<String>) {
     let (run, _) = setup.call(&[], "Write", json!({ "file_path": file, "content": "a\nb\n" })).await;
     let injected = run.requests[1].messages.iter().filter(|message| message.role == Speaker::System);

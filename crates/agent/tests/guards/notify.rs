@@ -108,7 +108,7 @@ async fn the_end_of_a_session_can_be_told() {
     );
 }
 
-/// What is on its way when the bundle changes was asked for by the version before, which is there no more.
+/// A notification under way when the bundle changes belongs to the version before.
 #[tokio::test]
 async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_sends() {
     // It is under way when the session ends, and slower than the end.
@@ -158,7 +158,7 @@ async fn the_desktop_shows_it_where_there_is_one() {
         let setup = Setup::new("hooks:\n  - module: hooks-notify\n    config: { after: 0 }\n");
         setup.world(Script::new([ScriptedResponse::text("Is 1 < 2?")])).run(&["Work"]).await;
         let shown = std::fs::read_to_string(std::path::Path::new(&folder).join("shown")).unwrap();
-        // How many seconds the turn took depends on the machine.
+        // The duration of the turn depends on the machine.
         let (before, after) = shown.split_once(" after ").unwrap();
         assert_eq!(before, "--app-name=Amplifier|--|Amplifier has answered");
         assert_eq!(after.trim_start_matches(|c: char| c.is_ascii_digit()), " s|Is 1 &lt; 2?|");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What one request was: its head, and its body as JSON.
+/// One request: its head, and its body as JSON.
 pub(crate) type Taken = (String, Value);
 
 /// A server on this machine.
@@ -54,7 +54,7 @@ async fn serve(stream: TcpStream, status: u16, keep: Arc<Mutex<Vec<Taken>>>) -> 
     }
 }
 
-/// What a server answers to a GET: status and body.
+/// The response to a GET: status and body.
 pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes()).await.unwrap();

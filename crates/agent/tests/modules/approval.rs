@@ -17,7 +17,7 @@ async fn run(config: &str, call: (&str, Value), person: &'static str) -> Run {
     modules.bundle(&bundle(config)).change(|world| world.person(&[person])).world.run(&["go"]).await
 }
 
-/// What becomes of a call when the person agrees: `allow`, `ask: …`, or `deny: …`.
+/// The outcome of a call if the user agrees: `allow`, `ask: …`, or `deny: …`.
 async fn decided(config: &str, call: (&str, Value)) -> String {
     let run = run(config, call, "Allow once").await;
     let result = &run.requests[1].messages.last().unwrap().content;

@@ -10,7 +10,7 @@ use crate::{Modules, calls, check_problems, echo, shown};
 
 const NAME: &str = "hooks-progress-monitor";
 
-/// How many tokens were used by so many calls.
+/// The number of tokens that so many calls use.
 fn tokens(run: &Run, calls: usize) -> u64 {
     let used = |field: &str, data: &amplifier_core::EventData| data["usage"][field].as_u64().unwrap();
     let calls = run.events("provider:response").into_iter().take(calls);

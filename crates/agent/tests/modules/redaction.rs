@@ -16,7 +16,7 @@ fn plain(text: &str) -> String {
     parts.fold(first, |text, part| text + &part[16..])
 }
 
-/// What the result of a tool becomes.
+/// The result of a tool after redaction.
 async fn redacted(config: &str, text: &str) -> String {
     let bundle = format!("{BUNDLE}    config: {config}\n");
     let run = Modules::new(calls(&[echo(text)])).bundle(&bundle).world.run(&["go"]).await;
@@ -28,7 +28,7 @@ async fn neither_model_nor_transcript_nor_audit_log_see_what_is_replaced() {
     for orchestrator in ORCHESTRATORS {
         let key = format!("ghp_{}", "a1B2".repeat(9));
         let script = Script::new([
-            // What a tool is given is not changed, so this one finds it by itself.
+            // The input of a tool is not changed, so the tool finds the secret itself.
             ScriptedResponse::text("I ask bernd@example.org.").calling("Secrets", json!({})),
             ScriptedResponse::text("The answer is carla@example.net."),
         ]);

@@ -15,7 +15,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// What hooks told the model with each call, as lines.
+/// The texts of hooks in each model call, as lines.
 fn told(run: &Run) -> Vec<Vec<String>> {
     let of_hook = |message: &&amplifier_core::Message| message.metadata.contains_key("hook_name");
     let lines = |message: &amplifier_core::Message| message.content.lines().map(str::to_owned).collect();

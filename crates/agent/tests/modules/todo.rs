@@ -14,7 +14,7 @@ fn todo(items: &[(&str, &str)]) -> (&'static str, Value) {
     ("Todo", json!({ "todos": items }))
 }
 
-/// What hooks told the model with each call.
+/// The texts of hooks in each model call.
 fn told(run: &Run) -> Vec<Option<&str>> {
     let requests = run.requests.iter();
     requests

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::{ORCHESTRATORS, Run, World, tool};
 use crate::{one_agent, one_tool};
 
-/// What the events reference documents beside `session_id` and `timestamp`.
+/// The fields that the events reference documents beside `session_id` and `timestamp`.
 const DOCUMENTED: &[(&str, &[(&str, &str)])] = &[
     ("session:start", &[("mount_plan", "object"), ("source", "string")]),
     ("session:end", &[("reason", "string"), ("duration_ms", "integer"), ("stats", "object")]),
@@ -84,7 +84,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What is wrong with the data of an event, by the events reference and by the schema of the catalog.
+/// The errors in the data of an event, by the events reference and by the schema of the catalog.
 fn problems((name, data): &(String, EventData)) -> Vec<String> {
     let whole = serde_json::to_value(data).unwrap();
     let spec = catalog().iter().find(|spec| spec.name == name).unwrap_or_else(|| panic!("{name} is not known"));

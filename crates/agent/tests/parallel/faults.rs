@@ -18,7 +18,7 @@ fn fields(run: &Run, event: &str, fields: &[&str]) -> Vec<Vec<Value>> {
     run.events(event).iter().map(|data| fields.iter().map(|field| data[*field].clone()).collect()).collect()
 }
 
-/// How many intents to ask the model are on record, and at which events their outcomes.
+/// The number of recorded intents of model calls, and the events of their outcomes.
 fn intents_and_outcomes(run: &Run) -> (usize, Vec<Value>) {
     let outcomes = run.audit.iter().filter(|record| {
         record["kind"] == "outcome"

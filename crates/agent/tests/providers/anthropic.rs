@@ -96,7 +96,7 @@ async fn a_call_that_does_not_fit_is_left_out_and_the_end_says_why() {
     for pieces in [&[r#"{"path": "a"#] as &[&str], &[]] {
         let mut events = vec![anthropic::start()];
         events.extend(anthropic::tool(0, "toolu_1", "write", pieces));
-        // Where it is cut off, the block does not stop.
+        // A block that is cut off has no stop event.
         events.pop();
         events.extend(anthropic::end("max_tokens"));
         assert_eq!(answer(Kind::Anthropic, events).await, [end(StopReason::MaxTokens)]);

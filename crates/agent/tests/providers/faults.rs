@@ -1,4 +1,4 @@
-//! What can go wrong, with every service.
+//! Failures of every service.
 
 use super::*;
 

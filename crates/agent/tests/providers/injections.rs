@@ -1,4 +1,4 @@
-//! What hooks tell the model: in a tag that nothing else can imitate.
+//! Injections in requests: in a tag that no other text can imitate.
 
 use std::sync::{Arc, Mutex};
 

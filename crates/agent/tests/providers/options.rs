@@ -1,4 +1,4 @@
-//! How a model is described.
+//! The options of a model.
 
 use super::*;
 

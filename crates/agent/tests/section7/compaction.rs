@@ -136,7 +136,7 @@ async fn inject_for_one_call_is_part_of_the_next_call_and_never_of_the_history()
     assert_eq!(times(&saw.history), 0, "{:?}", saw.history);
 }
 
-/// What is injected at another event while the conversation is being shortened.
+/// An injection at another event during a compaction.
 async fn injected_meanwhile(event: &'static str) -> Run {
     let world = world();
     let (recorder, spoke) = (world.recorder.clone(), AtomicBool::new(false));

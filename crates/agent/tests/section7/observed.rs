@@ -57,7 +57,7 @@ async fn run(world: World) -> Run {
         .await
 }
 
-/// What `gate` says changes nothing for anyone, and is on record.
+/// The result of `gate` changes nothing, and is on record.
 async fn has_no_effect(event: &str, world: fn() -> World, answer: HookResult, word: &str) {
     let usual = run(world()).await;
     let world = world();
@@ -75,7 +75,7 @@ async fn has_no_effect(event: &str, world: fn() -> World, answer: HookResult, wo
     assert_eq!(fields(&run), fields(&usual), "the record has the data as it was");
 }
 
-/// What `gate` injects is part of the next call, if there is one, and of none before.
+/// The injection of `gate` is part of the next call, if there is one, and of none before.
 async fn inject_reaches_the_next_call(event: &str, world: World) {
     let made = Arc::new(Mutex::new(None));
     let (provider, noted) = (world.provider.clone(), made.clone());

@@ -60,7 +60,7 @@ mod request {
         let run = world.run(&["go"]).await;
         assert_eq!(run.saw(EVENT).model[0], ["user: walk", "system: mind this"]);
         assert_eq!(Value::from(run.requests[0].parameters.clone()), json!({ "max_tokens": 7 }));
-        // What was changed was for one call; what was injected stays.
+        // Changes apply to one call; injections stay.
         let later = ["user: go", "system: mind this", "assistant: Let me see. [call-1]", "tool: hi"];
         assert_eq!(run.saw(EVENT).model[1], later);
     }

@@ -1,4 +1,4 @@
-//! What the tests of sessions share: places to keep them, tools to wait for, and histories as text.
+//! Shared code of session tests: stores, tools to wait for, and histories as text.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::fs;
@@ -124,7 +124,7 @@ impl Wait {
         self.go.add_permits(runs);
     }
 
-    /// How many runs finished, and how many were dropped before.
+    /// The numbers of finished and dropped runs.
     pub(crate) fn ended(&self) -> (usize, usize) {
         (self.finished.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
     }

@@ -12,7 +12,7 @@ use crate::place::{Place, failed, failure, output, run};
 /// Longer than anything here takes; a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Whether a process runs. One that has ended and that nobody has asked about is still listed, as a zombie.
+/// `true` if a process runs. An ended process that was not waited for is still listed, as a zombie.
 fn is_running(process: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());
@@ -27,7 +27,7 @@ fn assert_ends(process: &str) {
     }
 }
 
-/// What is in a file, as soon as it is there with a whole line.
+/// The content of a file, once it has a whole line.
 async fn line(path: &Path) -> String {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! What the tools do, and what they refuse.
+//! The effects and errors of tools.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 

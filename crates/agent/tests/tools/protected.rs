@@ -1,4 +1,4 @@
-//! What tools may not change or read, within the workspace.
+//! Protected and hidden paths within the workspace.
 
 use std::fs;
 

@@ -39,7 +39,7 @@ async fn files_are_found_by_name_in_order() {
     }
     let expected = ToolOutput::text("src/a/deep.rs\nsrc/a.rs\n").with("files", 2);
     assert_eq!(run(&glob, json!({"pattern": "**/*.rs", "path": "src"})).await.unwrap(), expected);
-    // What is asked for by name is searched, ignored or not.
+    // A path given by name is searched, ignored or not.
     assert_eq!(output(&glob, json!({"pattern": "*.rs", "path": "target"})).await, "target/out.rs\n");
 }
 

@@ -67,7 +67,7 @@ fn links_are_followed_within_and_refused_when_they_lead_out() {
     leads_out(&place, "dangling_folder/new/file");
     leads_out(&place, "twice");
     leads_out(&place, "real/up/outside/secret");
-    // What is meant is the folder above the target of the link, not the one above the link.
+    // The parent of the target counts, not the parent of the link.
     leads_out(&place, "folder/../outside/secret");
     leads_to(&place, "folder/../inside/real", "real");
 }

@@ -160,7 +160,7 @@ fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let (write, read) = (WriteTool::new(place.workspace.clone()), ReadTool::new(place.workspace.clone()));
             for _ in 0..300 {
-                // Whether they fail is a matter of chance.
+                // Their failure is a matter of chance.
                 let _ = runtime.block_on(run(&write, content("folder/new", "x")));
                 if let Ok(output) = runtime.block_on(run(&read, file("folder/secret"))) {
                     assert_eq!(output.result["output"], "     1\tpublic\n");

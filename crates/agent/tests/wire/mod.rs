@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// What the server received.
+/// The received request.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) target: String,
@@ -19,7 +19,7 @@ pub(crate) struct Received {
     pub(crate) body: Value,
 }
 
-/// What the server answers.
+/// The response of the server.
 pub(crate) struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
