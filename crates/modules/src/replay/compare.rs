@@ -3,7 +3,7 @@
 use amplifier_core::{ActionKind, Answers, DataStatus, DecisionKind, EmissionReport, EventName};
 use serde::Serialize;
 
-use super::{DecisionSummary, Policy};
+use super::{DecisionSummary, ReplayPolicy};
 
 /// How a recorded decision compares with that of a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,13 +18,13 @@ pub enum Comparison {
         would_be: DecisionSummary,
     },
     /// That cannot be said.
-    Uncompared(Uncompared),
+    Skipped(SkipReason),
 }
 
 /// Why a recorded decision cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Uncompared {
+pub enum SkipReason {
     /// The data was erased.
     Erased,
     /// The data was never kept, or cannot be read again.
@@ -39,7 +39,7 @@ pub enum Uncompared {
     Unnamed,
 }
 
-impl Uncompared {
+impl SkipReason {
     /// Returns the reason why data of this status cannot be compared; `None` if it can be.
     pub fn from_status(status: DataStatus) -> Option<Self> {
         match status {
@@ -51,13 +51,13 @@ impl Uncompared {
 }
 
 /// Compares what was recorded with what the policy makes of the same event.
-pub fn compare(recorded: &EmissionReport, policy: &Policy, would_be: DecisionSummary) -> Comparison {
-    let Some(was) = DecisionSummary::new(recorded) else { return Comparison::Uncompared(Uncompared::Withheld) };
+pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: DecisionSummary) -> Comparison {
+    let Some(was) = DecisionSummary::new(recorded) else { return Comparison::Skipped(SkipReason::Withheld) };
     if was.decision == DecisionKind::Cancelled {
-        return Comparison::Uncompared(Uncompared::Cancelled);
+        return Comparison::Skipped(SkipReason::Cancelled);
     }
     if was.decision == would_be.decision
-        && same(&was.decided_by, &would_be.decided_by)
+        && same_hooks(&was.decided_by, &would_be.decided_by)
         && would_be.decision != DecisionKind::Modify
     {
         return Comparison::Same;
@@ -67,13 +67,13 @@ pub fn compare(recorded: &EmissionReport, policy: &Policy, would_be: DecisionSum
         |summary: &DecisionSummary| matches!(summary.decision, DecisionKind::Continue | DecisionKind::Modify);
     let was_changed = recorded.answered(ActionKind::Modify).next().is_some() && counts(&recorded.event);
     if was_changed && only_changes(&was) && only_changes(&would_be) {
-        return Comparison::Uncompared(Uncompared::Modified);
+        return Comparison::Skipped(SkipReason::Modified);
     }
     if was.decided_by.iter().any(|hook| policy.skipped().iter().any(|skipped| skipped.name == *hook)) {
-        return Comparison::Uncompared(Uncompared::NotRun);
+        return Comparison::Skipped(SkipReason::NotRun);
     }
     // Where changes do not count, the record has the data as it was, and a change is the same change.
-    if was.decision == would_be.decision && same(&was.decided_by, &would_be.decided_by) {
+    if was.decision == would_be.decision && same_hooks(&was.decided_by, &would_be.decided_by) {
         return Comparison::Same;
     }
     Comparison::Changed { was, would_be }
@@ -85,7 +85,7 @@ fn counts(event: &str) -> bool {
 }
 
 /// Whether these are the same hooks. Their order is not what was decided.
-fn same(some: &[String], others: &[String]) -> bool {
+fn same_hooks(some: &[String], others: &[String]) -> bool {
     let sorted = |hooks: &[String]| {
         let mut hooks = hooks.to_vec();
         hooks.sort_unstable();
@@ -98,6 +98,8 @@ impl DecisionSummary {
     /// Whether another policy decided the same: the same answer, of the same hooks, with the same changes. In which words does not
     /// matter.
     pub fn agrees(&self, other: &Self) -> bool {
-        self.decision == other.decision && same(&self.decided_by, &other.decided_by) && self.fields == other.fields
+        self.decision == other.decision
+            && same_hooks(&self.decided_by, &other.decided_by)
+            && self.fields == other.fields
     }
 }

@@ -5,6 +5,6 @@ mod compare;
 mod policy;
 mod summary;
 
-pub use self::compare::{Comparison, Uncompared, compare};
-pub use self::policy::{Policy, SkippedHook};
+pub use self::compare::{Comparison, SkipReason, compare};
+pub use self::policy::{ReplayPolicy, SkippedHook};
 pub use self::summary::DecisionSummary;

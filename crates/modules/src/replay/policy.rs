@@ -32,7 +32,7 @@ use crate::host::Host;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Policy {
+pub struct ReplayPolicy {
     hooks: HookRegistry,
     scope: Arc<Scope>,
     clock: RecordedClock,
@@ -48,7 +48,7 @@ pub struct SkippedHook {
     pub kind: &'static str,
 }
 
-impl Policy {
+impl ReplayPolicy {
     /// Loads a bundle. Hooks that run programs, speak to servers or do something else beyond an answer are left out unless
     /// `run_programs` says otherwise.
     ///

@@ -14,7 +14,7 @@ use amplifier_audit::Verifier;
 use amplifier_core::{Approval, DataStatus, EventData, EventPattern, RecordedEmission, SESSION_END, SESSION_START};
 use amplifier_host::{Home, guards};
 use amplifier_modules::Scope;
-use amplifier_modules::replay::{Comparison, Policy, Uncompared, compare};
+use amplifier_modules::replay::{Comparison, ReplayPolicy, SkipReason, compare};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -93,7 +93,7 @@ impl Replay {
         let store = home.map(|home| home.sessions());
         let session = self.session.as_deref().map(|id| Sessions::of_all(&logs)?.find(id, store.as_ref()));
         let policies = || [&candidate].into_iter().chain(&baseline);
-        let mut counted: BTreeSet<String> = policies().flat_map(Policy::counted).collect();
+        let mut counted: BTreeSet<String> = policies().flat_map(ReplayPolicy::counted).collect();
         if !counted.is_empty() {
             counted.extend([SESSION_START.as_str(), SESSION_END.as_str()].map(str::to_owned));
         }
@@ -123,9 +123,9 @@ impl Replay {
     }
 
     /// The hooks that a session with this bundle would have.
-    fn policy(&self, file: &Path) -> Result<Policy> {
+    fn policy(&self, file: &Path) -> Result<ReplayPolicy> {
         let place = || format!("the workspace `{}`", self.workspace.display());
-        let policy = Policy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
+        let policy = ReplayPolicy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
         guards::register(policy.hooks(), Approval::TIMEOUT, Workspace::new(&self.workspace).with_context(place)?);
         Ok(policy)
     }
@@ -147,18 +147,22 @@ fn check(logs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-async fn compared(recorded: &RecordedEmission, candidate: &Policy, baseline: Option<&Policy>) -> Comparison {
+async fn compared(
+    recorded: &RecordedEmission,
+    candidate: &ReplayPolicy,
+    baseline: Option<&ReplayPolicy>,
+) -> Comparison {
     let report = &recorded.report;
-    if let Some(reason) = Uncompared::from_status(report.data_status) {
-        return Comparison::Uncompared(reason);
+    if let Some(reason) = SkipReason::from_status(report.data_status) {
+        return Comparison::Skipped(reason);
     }
     let (data, at) = (data(recorded), moment(recorded));
     let Ok(would_be) = candidate.judge(&report.event, data.clone(), at).await else {
-        return Comparison::Uncompared(Uncompared::Unnamed);
+        return Comparison::Skipped(SkipReason::Unnamed);
     };
     let Some(baseline) = baseline else { return compare(report, candidate, would_be) };
     match baseline.judge(&report.event, data, at).await {
-        Err(_) => Comparison::Uncompared(Uncompared::Unnamed),
+        Err(_) => Comparison::Skipped(SkipReason::Unnamed),
         Ok(was) if was.agrees(&would_be) => Comparison::Same,
         Ok(was) => Comparison::Changed { was, would_be },
     }

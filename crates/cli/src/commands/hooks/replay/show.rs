@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use amplifier_core::text::counted;
 use amplifier_core::{DecisionKind, RecordedEmission};
-use amplifier_modules::replay::{Comparison, DecisionSummary, SkippedHook, Uncompared};
+use amplifier_modules::replay::{Comparison, DecisionSummary, SkipReason, SkippedHook};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(super) struct Listing {
     redacted: u64,
     /// How often which decision becomes which.
     changes: BTreeMap<(&'static str, &'static str), u64>,
-    uncompared: BTreeMap<Uncompared, u64>,
+    uncompared: BTreeMap<SkipReason, u64>,
 }
 
 impl Listing {
@@ -57,7 +57,7 @@ impl Listing {
         self.redacted += u64::from(is_redacted(recorded));
         let (was, would_be) = match comparison {
             Comparison::Same => return Ok(()),
-            Comparison::Uncompared(reason) => {
+            Comparison::Skipped(reason) => {
                 *self.uncompared.entry(reason).or_default() += 1;
                 return Ok(());
             }
@@ -153,12 +153,12 @@ impl Listing {
         }
         for (reason, count) in &self.uncompared {
             let why = match reason {
-                Uncompared::Erased => "the data was erased",
-                Uncompared::Withheld => "the data was not kept",
-                Uncompared::Cancelled => "it was given up before there was a decision",
-                Uncompared::NotRun => "it was decided by a hook that is not run here",
-                Uncompared::Modified => "hooks had changed the data before it was recorded",
-                Uncompared::Unnamed => "the event has no valid name",
+                SkipReason::Erased => "the data was erased",
+                SkipReason::Withheld => "the data was not kept",
+                SkipReason::Cancelled => "it was given up before there was a decision",
+                SkipReason::NotRun => "it was decided by a hook that is not run here",
+                SkipReason::Modified => "hooks had changed the data before it was recorded",
+                SkipReason::Unnamed => "the event has no valid name",
             };
             writeln!(out, "not compared: {count}, because {why}")?;
         }
