@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use amplifier_core::{Clock, EventData, Hook, HookError, HookRegistry, HookResult, InvalidEventName, OnError};
 
-use crate::builtin::{Families, Sessions, lock};
+use crate::builtin::{SessionStates, SessionTree, lock};
 
 /// The name of the hooks that count.
 pub const COUNTER: &str = "session-count";
@@ -31,9 +31,9 @@ pub(crate) struct Counts {
     counted: Mutex<BTreeSet<String>>,
     /// Whether sessions that end are forgotten.
     forgets: AtomicBool,
-    tallies: Families<Tally>,
+    tallies: SessionTree<Tally>,
     /// The turns are those of a session alone: what a sub-agent is told is not what a person says.
-    turns: Sessions<u64>,
+    turns: SessionStates<u64>,
 }
 
 /// What has happened in a session and its sub-agents.
@@ -100,7 +100,7 @@ impl Counts {
             self.tallies.begin(data);
         }
         if event == TURN {
-            self.turns.of(data, |turns| *turns = turns.saturating_add(1));
+            self.turns.with(data, |turns| *turns = turns.saturating_add(1));
         }
         let tool = data.text("tool_name");
         self.tallies.with(data, |tally| {
@@ -143,7 +143,7 @@ impl Counts {
 
     /// Which turn the session of this event is at, counted from 1; 0 before the first.
     pub(crate) fn turn(&self, data: &EventData) -> u64 {
-        self.turns.of(data, |turns| *turns)
+        self.turns.with(data, |turns| *turns)
     }
 
     /// How many whole minutes the session of this event lasts.

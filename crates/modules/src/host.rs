@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_core::{HookRegistry, Registration};
 use amplifier_process::sandbox::Sandbox;
 
-use crate::builtin::Unfinished;
+use crate::builtin::PendingTasks;
 use crate::bundle::Confine;
 use crate::condition::Scope;
 
@@ -19,7 +19,7 @@ pub struct Host {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
     /// What modules began to do and have not done yet, in whichever version of a bundle.
-    pub(crate) unfinished: Arc<Unfinished>,
+    pub(crate) unfinished: Arc<PendingTasks>,
     make_sandbox: Option<MakeSandbox>,
     /// Folders that no program in the sandbox can change.
     protected: Option<Arc<[PathBuf]>>,

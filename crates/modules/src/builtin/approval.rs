@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::pattern::COMMAND;
-use self::rules::{Effect, Entry, Rules};
-use super::{GUARDS, Part, Place, options};
+use self::rules::{PatternRule, RuleAction, RuleList};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 use crate::rule::{Rule, RuleOptions};
 
@@ -20,9 +20,9 @@ use crate::rule::{Rule, RuleOptions};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
     /// What holds for which use of which tool; the first that fits counts.
-    rules: Vec<Entry>,
+    rules: Vec<PatternRule>,
     /// What holds where none fits: `allow`, `ask` or `deny`.
-    default: Effect,
+    default: RuleAction,
     /// The question to the person, a template; the `prompt` of a rule takes its place.
     prompt: Option<String>,
     /// What the person can answer.
@@ -37,7 +37,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
-            default: Effect::Allow,
+            default: RuleAction::Allow,
             prompt: None,
             options: ["Allow once", "Allow always", "Deny"].map(|label| FlatOption::Label(label.into())).into(),
             timeout: 300.0,
@@ -50,7 +50,7 @@ impl Options {
     /// What is answered if that holds, with the field of the input that it is about; nothing if it is allowed.
     fn answer(
         &self,
-        effect: Effect,
+        effect: RuleAction,
         field: Option<&str>,
         prompt: Option<String>,
         scope: &Arc<Scope>,
@@ -60,8 +60,8 @@ impl Options {
             None => "{{ tool_input }}".to_owned(),
         };
         let rule = match effect {
-            Effect::Allow => return Ok(None),
-            Effect::Ask => RuleOptions {
+            RuleAction::Allow => return Ok(None),
+            RuleAction::Ask => RuleOptions {
                 ask: prompt
                     .or_else(|| self.prompt.clone())
                     .or_else(|| Some(format!("Allow {{{{ tool_name }}}}: {shown}?"))),
@@ -70,7 +70,7 @@ impl Options {
                 default: Some(self.on_timeout),
                 ..RuleOptions::default()
             },
-            Effect::Deny => RuleOptions {
+            RuleAction::Deny => RuleOptions {
                 deny: prompt.or_else(|| Some(format!("{{{{ tool_name }}}} may not do this: {shown}"))),
                 ..RuleOptions::default()
             },
@@ -79,12 +79,12 @@ impl Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
-    if options.default == Effect::Allow && options.rules.iter().all(|rule| rule.action == Effect::Allow) {
+    if options.default == RuleAction::Allow && options.rules.iter().all(|rule| rule.action == RuleAction::Allow) {
         return Err("nothing is asked about or denied: give it `rules`, or another `default`".to_owned());
     }
-    let scope = &place.host.scope;
+    let scope = &context.host.scope;
     let mut answers = Vec::new();
     for (at, entry) in options.rules.iter().enumerate() {
         let problem = |problem| format!("`rules[{at}]`: {problem}");
@@ -92,14 +92,14 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         answers.push(answer.map_err(problem)?);
     }
     let otherwise = options.answer(options.default, None, None, scope)?;
-    let unclear = options.answer(Effect::Ask, Some(COMMAND), None, scope)?;
-    let rules = Rules::new(&options.rules, options.default)?;
-    let approval = Approval { rules, answers, otherwise, unclear, scope: scope.clone() };
-    Ok(vec![Part::guard(&["tool:pre"], approval).priority(GUARDS)])
+    let unclear = options.answer(RuleAction::Ask, Some(COMMAND), None, scope)?;
+    let rules = RuleList::new(&options.rules, options.default)?;
+    let approval = ApprovalHook { rules, answers, otherwise, unclear, scope: scope.clone() };
+    Ok(vec![ModuleHook::guard(&["tool:pre"], approval).priority(GUARDS)])
 }
 
-struct Approval {
-    rules: Rules,
+struct ApprovalHook {
+    rules: RuleList,
     /// What each of the rules answers.
     answers: Vec<Option<Rule>>,
     otherwise: Option<Rule>,
@@ -110,7 +110,7 @@ struct Approval {
 
 /// What counts for a use of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counts {
+enum RuleMatch {
     /// The rule at that place.
     Rule(usize),
     /// That no rule fits.
@@ -119,12 +119,12 @@ enum Counts {
     Unclear,
 }
 
-impl Hook for Approval {
+impl Hook for ApprovalHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let answer = match self.rules.counts(event, data, &self.scope)? {
-            Counts::Rule(at) => self.answers.get(at).and_then(Option::as_ref),
-            Counts::Default => self.otherwise.as_ref(),
-            Counts::Unclear => self.unclear.as_ref(),
+        let answer = match self.rules.find_match(event, data, &self.scope)? {
+            RuleMatch::Rule(at) => self.answers.get(at).and_then(Option::as_ref),
+            RuleMatch::Default => self.otherwise.as_ref(),
+            RuleMatch::Unclear => self.unclear.as_ref(),
         };
         answer.map_or_else(|| Ok(HookResult::proceed()), |rule| rule.answer(event, data))
     }

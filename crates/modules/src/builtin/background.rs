@@ -17,43 +17,43 @@ use super::settings::lock;
 pub const WAITER: &str = "session-wait";
 
 /// How much may wait to be done.
-const WAITING: usize = 32;
+const QUEUE_LENGTH: usize = 32;
 
 /// How long is waited for what is not done yet.
-const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Does things one after another, beside the agent. What does not fit into its queue is left undone.
 pub(super) struct Background<T> {
-    work: Arc<dyn Fn(T) -> Working + Send + Sync>,
+    work: Arc<dyn Fn(T) -> TaskFuture + Send + Sync>,
     // A std lock: nothing awaits while it is held.
-    queue: Mutex<Option<mpsc::Sender<(T, Pending)>>>,
-    unfinished: Arc<Unfinished>,
+    queue: Mutex<Option<mpsc::Sender<(T, TaskGuard)>>>,
+    unfinished: Arc<PendingTasks>,
 }
 
-pub(super) type Working = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Send + 'static> Background<T> {
     /// Does this with everything that it is given.
-    pub(super) fn new(unfinished: &Arc<Unfinished>, work: impl Fn(T) -> Working + Send + Sync + 'static) -> Self {
+    pub(super) fn new(unfinished: &Arc<PendingTasks>, work: impl Fn(T) -> TaskFuture + Send + Sync + 'static) -> Self {
         Self { work: Arc::new(work), queue: Mutex::new(None), unfinished: unfinished.clone() }
     }
 
     /// Has it done, unless too much waits already.
     pub(super) fn push(&self, item: T) {
         let Some(queue) = self.queue() else { return };
-        if queue.try_send((item, Pending::new(&self.unfinished))).is_err() {
-            tracing::warn!("more than {WAITING} notifications wait to be sent, so one is left out");
+        if queue.try_send((item, TaskGuard::new(&self.unfinished))).is_err() {
+            tracing::warn!("more than {QUEUE_LENGTH} notifications wait to be sent, so one is left out");
         }
     }
 
     /// The queue of a task that runs; of a new one, if the one before ended with its runtime.
-    fn queue(&self) -> Option<mpsc::Sender<(T, Pending)>> {
+    fn queue(&self) -> Option<mpsc::Sender<(T, TaskGuard)>> {
         let mut queue = lock(&self.queue);
         if let Some(open) = queue.as_ref().filter(|queue| !queue.is_closed()) {
             return Some(open.clone());
         }
         let runtime = Handle::try_current().ok()?;
-        let (sender, mut jobs) = mpsc::channel(WAITING);
+        let (sender, mut jobs) = mpsc::channel(QUEUE_LENGTH);
         let work = self.work.clone();
         runtime.spawn(async move {
             while let Some((item, _pending)) = jobs.recv().await {
@@ -67,15 +67,15 @@ impl<T: Send + 'static> Background<T> {
 
 /// What is not done yet, also of hooks that are there no more: a bundle may have changed meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct Unfinished {
+pub(crate) struct PendingTasks {
     pending: watch::Sender<usize>,
     is_waited_for: AtomicBool,
 }
 
-impl Unfinished {
+impl PendingTasks {
     /// Waits until everything is done, for a while. Whatever takes longer is not waited for.
     pub(crate) async fn settle(&self) {
-        let _ = timeout(SETTLED_WITHIN, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
+        let _ = timeout(SETTLE_TIMEOUT, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
     }
 
     /// Has the end of sessions wait for what is not done now, because the hooks that began it may be gone.
@@ -88,7 +88,7 @@ impl Unfinished {
 }
 
 /// Waits at the end of a session for what is not done.
-struct Waiter(Arc<Unfinished>);
+struct Waiter(Arc<PendingTasks>);
 
 impl Hook for Waiter {
     async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
@@ -98,16 +98,16 @@ impl Hook for Waiter {
 }
 
 /// Something that is not done yet; it is when this is dropped.
-struct Pending(Arc<Unfinished>);
+struct TaskGuard(Arc<PendingTasks>);
 
-impl Pending {
-    fn new(unfinished: &Arc<Unfinished>) -> Self {
+impl TaskGuard {
+    fn new(unfinished: &Arc<PendingTasks>) -> Self {
         unfinished.pending.send_modify(|pending| *pending += 1);
         Self(unfinished.clone())
     }
 }
 
-impl Drop for Pending {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.pending.send_modify(|pending| *pending -= 1);
     }

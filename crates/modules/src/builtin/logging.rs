@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::file::LogFile;
-use super::{Part, Place, options};
+use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
 /// What can be said about it.
@@ -37,11 +37,11 @@ pub(super) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let own = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        let strings = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         Self {
             path: "events.jsonl".to_owned(),
-            events: own(&["*"]),
-            except: own(&["content_block:*", "thinking:*"]),
+            events: strings(&["*"]),
+            except: strings(&["content_block:*", "thinking:*"]),
             redact: true,
             max_bytes: 10 << 20,
             keep: 3,
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { path, events, except, redact, max_bytes, keep, sync } = options(config)?;
     if events.is_empty() {
         return Err("`events` is empty: nothing would be written down".to_owned());
@@ -61,15 +61,15 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if keep > 1000 {
         return Err(format!("`keep` is {keep}: give it 1000 or less"));
     }
-    let path = resolve(&path, place.folder)?;
+    let path = resolve(&path, context.folder)?;
     let logger = Logger {
         chosen: patterns("events", &events)?,
         except: patterns("except", &except)?,
-        scope: redact.then(|| place.host.scope.clone()),
+        scope: redact.then(|| context.host.scope.clone()),
         file: Arc::new(LogFile { path, max_bytes, keep, sync }),
         missing: Mutex::new(0),
     };
-    Ok(vec![Part::observer(&["*"], logger)])
+    Ok(vec![ModuleHook::observer(&["*"], logger)])
 }
 
 fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
@@ -118,7 +118,7 @@ impl Logger {
     }
 
     /// The person is told once that the file cannot be written, and once that it can be again.
-    fn news(&self, written: std::io::Result<()>) -> HookResult {
+    fn report_write(&self, written: std::io::Result<()>) -> HookResult {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.file.path.display();
         let answer = HookResult::proceed();
@@ -145,6 +145,6 @@ impl Hook for Logger {
         let line = self.line(event, data);
         let file = self.file.clone();
         let written = tokio::task::spawn_blocking(move || file.append(&line)).await.map_err(std::io::Error::other);
-        Ok(self.news(written.flatten()))
+        Ok(self.report_write(written.flatten()))
     }
 }

@@ -4,7 +4,6 @@ mod approval;
 mod background;
 mod bash_guard;
 mod cost;
-mod families;
 mod linter;
 mod logging;
 mod metrics;
@@ -14,7 +13,8 @@ mod progress_monitor;
 mod rate_limit;
 mod redaction;
 mod session_naming;
-mod sessions;
+mod session_states;
+mod session_tree;
 mod settings;
 mod status_context;
 mod text;
@@ -33,10 +33,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use self::background::Unfinished;
+pub(crate) use self::background::PendingTasks;
 pub use self::background::WAITER;
-pub(crate) use self::families::Families;
-pub(crate) use self::sessions::Sessions;
+pub(crate) use self::session_states::SessionStates;
+pub(crate) use self::session_tree::SessionTree;
 pub(crate) use self::settings::lock;
 use crate::condition::did_you_mean;
 use crate::host::Host;
@@ -51,7 +51,7 @@ pub struct Module {
     /// Whether its answer depends on nothing but the event, the time and the workspace, and it does nothing but answer.
     is_pure: bool,
     schema: fn() -> Value,
-    make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
+    make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
 }
 
 /// Every module, in the order of their names.
@@ -137,7 +137,7 @@ pub static MODULES: &[Module] = &[
 const GUARDS: i64 = 900;
 
 /// What a module is made in.
-pub(crate) struct Place<'a> {
+pub(crate) struct ModuleContext<'a> {
     /// What it finds around it: the workspace, the time, rules for secrets.
     pub(crate) host: &'a Host,
     /// The folder of the bundle, which relative paths begin at.
@@ -151,7 +151,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// One hook of a module, with what holds unless the bundle says something else.
-pub(crate) struct Part {
+pub(crate) struct ModuleHook {
     pub(crate) events: Vec<String>,
     pub(crate) hook: Arc<dyn AnyHook>,
     pub(crate) priority: i64,
@@ -161,7 +161,7 @@ pub(crate) struct Part {
     pub(crate) timeout: Option<Duration>,
 }
 
-impl Part {
+impl ModuleHook {
     /// A hook that observes: it cannot stop anything, and its failure stops nothing.
     pub(crate) fn observer(events: &[&str], hook: impl Hook) -> Self {
         Self::new(events, hook, HookRole::Observer, OnError::Continue)
@@ -197,13 +197,13 @@ impl Part {
 
 /// A hook of whatever type.
 pub(crate) trait AnyHook: Send + Sync {
-    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> Answering<'a>;
+    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> HookFuture<'a>;
 }
 
-pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<HookResult, HookError>> + Send + 'a>>;
+pub(crate) type HookFuture<'a> = Pin<Box<dyn Future<Output = Result<HookResult, HookError>> + Send + 'a>>;
 
 impl<T: Hook> AnyHook for T {
-    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> Answering<'a> {
+    fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> HookFuture<'a> {
         Box::pin(self.handle(event, data))
     }
 }
@@ -224,7 +224,7 @@ impl Module {
     const fn new<Options: JsonSchema>(
         name: &'static str,
         summary: &'static str,
-        make: fn(&Map, &Place<'_>) -> Result<Vec<Part>, String>,
+        make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
     ) -> Self {
         Self { name, summary, is_pure: false, schema: schema::<Options>, make }
     }
@@ -257,8 +257,8 @@ impl Module {
         (self.schema)()
     }
 
-    pub(crate) fn make(&self, config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
-        (self.make)(config, place).map_err(|problem| format!("`config` of `{}`: {problem}", self.name))
+    pub(crate) fn make(&self, config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
+        (self.make)(config, context).map_err(|problem| format!("`config` of `{}`: {problem}", self.name))
     }
 }
 
@@ -266,14 +266,14 @@ impl Module {
 fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let path = error.path().to_string();
-        let problem = in_words(&error.into_inner().to_string());
+        let problem = plain_message(&error.into_inner().to_string());
         let hint = suggestion(&problem).map(|hint| format!("; {hint}")).unwrap_or_default();
         if path == "." { format!("{problem}{hint}") } else { format!("`{path}`: {problem}{hint}") }
     })
 }
 
 /// What a value has to be, without words of the language that reads it.
-fn in_words(problem: &str) -> String {
+fn plain_message(problem: &str) -> String {
     let Some((said, expected)) = problem.rsplit_once(", expected ") else { return problem.to_owned() };
     let is_number =
         |kind: char| expected.strip_prefix(kind).is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok());

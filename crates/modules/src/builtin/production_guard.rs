@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::settings::{exact, own, seconds, some};
-use super::{GUARDS, Part, Place, options};
+use super::settings::{require_exact_names, require_some, seconds, strings};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::{Scope, globs};
 
 /// What can be said about it.
@@ -34,30 +34,30 @@ pub(super) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            paths: own(&["**/production/**", "**/prod/**", "**/.env", "**/.env.*", "**/secrets/**"]),
-            tools: own(&["Write", "Edit", "MultiEdit"]),
-            fields: own(&["file_path"]),
+            paths: strings(&["**/production/**", "**/prod/**", "**/.env", "**/.env.*", "**/secrets/**"]),
+            tools: strings(&["Write", "Edit", "MultiEdit"]),
+            fields: strings(&["file_path"]),
             ask: true,
             timeout: 300.0,
         }
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { paths, tools, fields, ask, timeout } = options(config)?;
-    some("paths", &paths)?;
-    exact("tools", &tools)?;
-    exact("fields", &fields)?;
+    require_some("paths", &paths)?;
+    require_exact_names("tools", &tools)?;
+    require_exact_names("fields", &fields)?;
     if paths.iter().any(|path| path.trim().is_empty()) {
         return Err("`paths` has an empty pattern, which no file fits: take it out".to_owned());
     }
     let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
     let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };
-    let guard = Guard { globs, tools, fields, ask, scope: place.host.scope.clone() };
-    Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
+    let guard = ProductionGuard { globs, tools, fields, ask, scope: context.host.scope.clone() };
+    Ok(vec![ModuleHook::guard(&["tool:pre"], guard).priority(GUARDS)])
 }
 
-struct Guard {
+struct ProductionGuard {
     globs: GlobSet,
     tools: Vec<String>,
     fields: Vec<String>,
@@ -66,7 +66,7 @@ struct Guard {
     scope: Arc<Scope>,
 }
 
-impl Hook for Guard {
+impl Hook for ProductionGuard {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
         if !self.tools.iter().any(|guarded| guarded == tool) {
@@ -92,7 +92,7 @@ impl Hook for Guard {
     }
 }
 
-impl Guard {
+impl ProductionGuard {
     /// How a protected file is called, with the place that it leads to if that is another one.
     fn protected(&self, path: &str) -> Result<Option<String>, HookError> {
         let resolved = self.scope.resolve(path);

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::sessions::Sessions;
+use super::session_states::SessionStates;
 use super::text::one_line;
-use super::{Part, Place, options};
+use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
 /// What can be said about it.
@@ -34,15 +34,15 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { every, seconds, tools, summary } = options(config)?;
     let quiet = Duration::try_from_secs_f64(seconds);
     let quiet = quiet.map_err(|_| format!("`seconds` is {seconds}: give seconds, 0 or more"))?;
     if every == 0 && quiet.is_zero() && !tools && !summary {
         return Err("everything is switched off: it would never say anything".to_owned());
     }
-    let scope = place.host.scope.clone();
-    let monitor = Monitor { every, quiet, tools, summary, scope, turns: place.host.counted(place.who) };
+    let scope = context.host.scope.clone();
+    let monitor = Monitor { every, quiet, tools, summary, scope, turns: context.host.counted(context.who) };
     let events = [
         "execution:start",
         "provider:request",
@@ -52,7 +52,7 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         "execution:complete",
         "session:end",
     ];
-    Ok(vec![Part::observer(&events, monitor)])
+    Ok(vec![ModuleHook::observer(&events, monitor)])
 }
 
 struct Monitor {
@@ -61,14 +61,14 @@ struct Monitor {
     tools: bool,
     summary: bool,
     scope: Arc<Scope>,
-    turns: Arc<Sessions<Option<Turn>>>,
+    turns: Arc<SessionStates<Option<Turn>>>,
 }
 
 /// How far a turn is.
 struct Turn {
-    begun: u64,
+    started: u64,
     /// When the last line was shown.
-    told: u64,
+    last_shown: u64,
     steps: u64,
     tools: u64,
     tokens: u64,
@@ -76,12 +76,12 @@ struct Turn {
 
 impl Turn {
     fn begin(now: u64) -> Self {
-        Self { begun: now, told: now, steps: 0, tools: 0, tokens: 0 }
+        Self { started: now, last_shown: now, steps: 0, tools: 0, tokens: 0 }
     }
 
     /// `5 tool calls, 12 s, 3400 tokens`
     fn sums(&self, now: u64) -> String {
-        let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.begun)));
+        let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.started)));
         format!("{}, {elapsed}, {}", counted(self.tools, "tool call"), counted(self.tokens, "token"))
     }
 }
@@ -90,8 +90,9 @@ impl Monitor {
     /// What to tell the person about an event.
     fn line(&self, turn: &mut Turn, event: &str, data: &EventData, now: u64) -> Option<String> {
         let tool = || one_line(data.text("tool_name").unwrap_or_default(), 60);
-        let is_quiet =
-            |turn: &Turn| !self.quiet.is_zero() && Duration::from_nanos(now.saturating_sub(turn.told)) >= self.quiet;
+        let is_quiet = |turn: &Turn| {
+            !self.quiet.is_zero() && Duration::from_nanos(now.saturating_sub(turn.last_shown)) >= self.quiet
+        };
         match event {
             "execution:start" => {
                 *turn = Turn::begin(now);
@@ -133,12 +134,12 @@ impl Hook for Monitor {
             return Ok(HookResult::proceed());
         }
         let now = self.scope.timer().nanos();
-        let line = self.turns.of(data, |turn| {
+        let line = self.turns.with(data, |turn| {
             // The bundle may have been changed in the middle of a turn.
             let turn = turn.get_or_insert_with(|| Turn::begin(now));
             let line = self.line(turn, event, data, now);
             if line.is_some() {
-                turn.told = now;
+                turn.last_shown = now;
             }
             line
         });

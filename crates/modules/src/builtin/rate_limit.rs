@@ -8,9 +8,9 @@ use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::families::{Families, KINSHIP, Kinship};
-use super::settings::{names, own, seconds, some};
-use super::{GUARDS, Part, Place, options};
+use super::session_tree::{SESSION_EVENTS, SessionTree, SessionTreeObserver};
+use super::settings::{name_globs, require_some, seconds, strings};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 
 /// What is left for the hook after the longest wait.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -46,21 +46,21 @@ struct LimitOptions {
     /// How many of them may come at once, after a rest; as many as `calls` unless given.
     burst: Option<u32>,
     /// What happens to a call that is too much: `deny`, `ask` or `wait`.
-    action: Action,
+    action: LimitAction,
     /// How many seconds a call waits at most, with `wait`; if that is not enough, it is denied.
     wait: f64,
 }
 
 impl Default for LimitOptions {
     fn default() -> Self {
-        Self { tools: None, model: false, calls: 60, per: 60.0, burst: None, action: Action::Wait, wait: 30.0 }
+        Self { tools: None, model: false, calls: 60, per: 60.0, burst: None, action: LimitAction::Wait, wait: 30.0 }
     }
 }
 
 /// What happens to a call that is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum LimitAction {
     /// It does not run.
     Deny,
     /// A person decides.
@@ -69,11 +69,11 @@ enum Action {
     Wait,
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { limits, timeout } = options(config)?;
-    some("limits", &limits)?;
+    require_some("limits", &limits)?;
     let limits = limits.into_iter().enumerate();
-    let limits = limits.map(|(at, one)| Limit::new(one).map_err(|problem| format!("`limits[{at}]`: {problem}")));
+    let limits = limits.map(|(at, one)| RateLimit::new(one).map_err(|problem| format!("`limits[{at}]`: {problem}")));
     let limits = limits.collect::<Result<Vec<_>, _>>()?;
     let longest = limits.iter().map(|limit| limit.wait).max().unwrap_or_default();
     let mut events = Vec::new();
@@ -83,32 +83,32 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if limits.iter().any(|limit| limit.tools.is_none()) {
         events.push("provider:request");
     }
-    let buckets: Arc<Families<Vec<TokenBucket>>> = place.host.counted(place.who);
+    let buckets: Arc<SessionTree<Vec<TokenBucket>>> = context.host.counted(context.who);
     let limiter = Limiter {
         limits,
         timeout: seconds("timeout", timeout)?,
-        clock: place.host.scope.timer().clone(),
+        clock: context.host.scope.timer().clone(),
         buckets: Arc::clone(&buckets),
     };
     Ok(vec![
-        Part::observer(&KINSHIP, Kinship(buckets)),
+        ModuleHook::observer(&SESSION_EVENTS, SessionTreeObserver(buckets)),
         // After the guards: what they deny does not count.
-        Part::guard(&events, limiter).priority(GUARDS + 50).timeout(longest.saturating_add(MARGIN)),
+        ModuleHook::guard(&events, limiter).priority(GUARDS + 50).timeout(longest.saturating_add(MARGIN)),
     ])
 }
 
 /// A limit, checked.
-struct Limit {
+struct RateLimit {
     /// None: calls to the model.
     tools: Option<GlobSet>,
     calls: u32,
     per: Duration,
     rate: Rate,
-    action: Action,
+    action: LimitAction,
     wait: Duration,
 }
 
-impl Limit {
+impl RateLimit {
     fn new(options: LimitOptions) -> Result<Self, String> {
         let LimitOptions { tools, model, calls, per, burst, action, wait } = options;
         if model && tools.is_some() {
@@ -117,8 +117,8 @@ impl Limit {
         if calls == 0 || burst == Some(0) {
             return Err("`calls` and `burst` are 1 or more; to forbid a tool, deny it with a rule".to_owned());
         }
-        let tools = if model { None } else { Some(names("tools", &tools.unwrap_or_else(|| own(&["*"])))?) };
-        let wait = if action == Action::Wait { seconds("wait", wait)? } else { Duration::ZERO };
+        let tools = if model { None } else { Some(name_globs("tools", &tools.unwrap_or_else(|| strings(&["*"])))?) };
+        let wait = if action == LimitAction::Wait { seconds("wait", wait)? } else { Duration::ZERO };
         let per = seconds("per", per)?;
         Ok(Self { tools, calls, per, rate: Rate { burst: burst.unwrap_or(calls), every: per / calls }, action, wait })
     }
@@ -130,26 +130,26 @@ impl Limit {
         }
     }
 
-    fn told(&self, what: &str) -> String {
+    fn describe(&self, what: &str) -> String {
         let times = if self.calls == 1 { "once".to_owned() } else { format!("{} times", self.calls) };
         format!("{what} may be used {times} in {} s", self.per.as_secs_f64())
     }
 }
 
 struct Limiter {
-    limits: Vec<Limit>,
+    limits: Vec<RateLimit>,
     timeout: Duration,
     clock: Arc<dyn Clock>,
-    buckets: Arc<Families<Vec<TokenBucket>>>,
+    buckets: Arc<SessionTree<Vec<TokenBucket>>>,
 }
 
 /// What is to happen to a call, by all limits together.
-enum Ruling<'a> {
-    Deny(&'a Limit, Duration),
+enum LimitDecision<'a> {
+    Deny(&'a RateLimit, Duration),
     /// First it waits, then the person is asked.
     Go {
         wait: Duration,
-        ask: Option<&'a Limit>,
+        ask: Option<&'a RateLimit>,
     },
 }
 
@@ -161,19 +161,20 @@ impl Hook for Limiter {
             Some(tool) => format!("`{tool}`"),
             None => "the model".to_owned(),
         };
-        let ruling = self.buckets.with(data, |buckets| self.rule(event, data, buckets));
-        match ruling {
-            Ruling::Deny(limit, after) => {
+        let decision = self.buckets.with(data, |buckets| self.decide(event, data, buckets));
+        match decision {
+            LimitDecision::Deny(limit, after) => {
                 let after = after.as_secs_f64();
-                Ok(HookResult::deny(format!("{}, and there is room again in {after:.1} s", limit.told(&what))))
+                Ok(HookResult::deny(format!("{}, and there is room again in {after:.1} s", limit.describe(&what))))
             }
-            Ruling::Go { wait, ask } => {
+            LimitDecision::Go { wait, ask } => {
                 if !wait.is_zero() {
                     self.clock.sleep(wait).await;
                 }
                 let Some(limit) = ask else { return Ok(HookResult::proceed()) };
-                let question = Approval::new(format!("{}, and this is more. Allow it?", capital(&limit.told(&what))));
-                Ok(HookResult::ask(question.options(["Allow once", "Allow always", "Deny"]).timeout(self.timeout)))
+                let approval =
+                    Approval::new(format!("{}, and this is more. Allow it?", capitalize(&limit.describe(&what))));
+                Ok(HookResult::ask(approval.options(["Allow once", "Allow always", "Deny"]).timeout(self.timeout)))
             }
         }
     }
@@ -181,7 +182,7 @@ impl Hook for Limiter {
 
 impl Limiter {
     /// Takes the room for a call, unless it is denied.
-    fn rule(&self, event: &str, data: &EventData, buckets: &mut Vec<TokenBucket>) -> Ruling<'_> {
+    fn decide(&self, event: &str, data: &EventData, buckets: &mut Vec<TokenBucket>) -> LimitDecision<'_> {
         let now = self.clock.sleep_nanos();
         buckets.resize(self.limits.len(), TokenBucket::default());
         let (mut taken, mut longest, mut asks) = (Vec::new(), Duration::ZERO, None);
@@ -190,20 +191,20 @@ impl Limiter {
             let after = bucket.wait(limit.rate, now);
             match limit.action {
                 _ if after.is_zero() => taken.push((limit, bucket)),
-                Action::Ask => asks = asks.or(Some(limit)),
-                Action::Wait if after <= limit.wait => {
+                LimitAction::Ask => asks = asks.or(Some(limit)),
+                LimitAction::Wait if after <= limit.wait => {
                     longest = longest.max(after);
                     taken.push((limit, bucket));
                 }
-                Action::Deny | Action::Wait => return Ruling::Deny(limit, after),
+                LimitAction::Deny | LimitAction::Wait => return LimitDecision::Deny(limit, after),
             }
         }
         taken.into_iter().for_each(|(limit, bucket)| bucket.reserve(limit.rate, now));
-        Ruling::Go { wait: longest, ask: asks }
+        LimitDecision::Go { wait: longest, ask: asks }
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::personal::{Kind, Personal};
-use super::{Part, Place, options};
+use self::personal::{PersonalDataKind, PersonalDataRedactor};
+use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
 /// What can be said about it.
@@ -20,7 +20,7 @@ use crate::condition::Scope;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
     /// What is looked through: `prompt`, `tool_result` and `answer`.
-    places: Vec<Where>,
+    places: Vec<RedactionTarget>,
     /// Keys, tokens, passwords and card numbers, by the rules of the audit log.
     secrets: bool,
     /// Addresses of electronic mail.
@@ -41,13 +41,13 @@ pub(super) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Where {
+enum RedactionTarget {
     Prompt,
     ToolResult,
     Answer,
 }
 
-impl Where {
+impl RedactionTarget {
     const ALL: [Self; 3] = [Self::Prompt, Self::ToolResult, Self::Answer];
 
     /// The event at which it can be changed, and the field.
@@ -63,7 +63,7 @@ impl Where {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            places: Where::ALL.to_vec(),
+            places: RedactionTarget::ALL.to_vec(),
             secrets: true,
             emails: true,
             phones: true,
@@ -76,17 +76,17 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { places, secrets, emails, phones, ibans, cards, ips, patterns, announce } = options(config)?;
     // What has a check digit comes first: parts of it may look like something else.
     let kinds = [
-        (emails, Kind::Email),
-        (ibans, Kind::Iban),
-        (cards, Kind::Card),
-        (ips, Kind::IpAddress),
-        (phones, Kind::Phone),
+        (emails, PersonalDataKind::Email),
+        (ibans, PersonalDataKind::Iban),
+        (cards, PersonalDataKind::Card),
+        (ips, PersonalDataKind::IpAddress),
+        (phones, PersonalDataKind::Phone),
     ];
-    let kinds: Vec<Kind> = kinds.into_iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| kind).collect();
+    let kinds: Vec<PersonalDataKind> = kinds.into_iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| kind).collect();
     if places.is_empty() {
         return Err("`places` is empty: nothing would be looked through".to_owned());
     }
@@ -104,17 +104,18 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
             .transpose()
             .map_err(|error| format!("`patterns`: {error}"))?;
     }
-    let personal = Personal::new(&kinds).map_err(|error| error.to_string())?;
-    let redactor = Redactor { secrets, own, personal, announce, scope: place.host.scope.clone() };
-    let events: Vec<&str> = Where::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
+    let personal = PersonalDataRedactor::new(&kinds).map_err(|error| error.to_string())?;
+    let redactor = Redactor { secrets, own, personal, announce, scope: context.host.scope.clone() };
+    let events: Vec<&str> =
+        RedactionTarget::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
     // Before all others, so that these do not see it either.
-    Ok(vec![Part::guard(&events, redactor).priority(-100)])
+    Ok(vec![ModuleHook::guard(&events, redactor).priority(-100)])
 }
 
 struct Redactor {
     secrets: bool,
     own: Option<Redaction>,
-    personal: Personal,
+    personal: PersonalDataRedactor,
     announce: bool,
     scope: Arc<Scope>,
 }
@@ -133,7 +134,7 @@ impl Redactor {
 
 impl Hook for Redactor {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let here = Where::ALL.iter().map(|one| one.event()).find(|(name, _)| *name == event);
+        let here = RedactionTarget::ALL.iter().map(|one| one.event()).find(|(name, _)| *name == event);
         let Some((field, value)) = here.and_then(|(_, field)| Some((field, data.get(field)?))) else {
             return Ok(HookResult::proceed());
         };
@@ -143,11 +144,15 @@ impl Hook for Redactor {
             return Ok(HookResult::proceed());
         }
         let answer = HookResult::set(field, redacted);
-        Ok(if self.announce { answer.info(format!("something was replaced in the {}", words(field))) } else { answer })
+        Ok(if self.announce {
+            answer.info(format!("something was replaced in the {}", field_label(field)))
+        } else {
+            answer
+        })
     }
 }
 
-fn words(field: &str) -> &str {
+fn field_label(field: &str) -> &str {
     match field {
         "tool_result" => "result of a tool",
         "content" => "answer",

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::name::{Name, name};
-use super::sessions::Sessions;
-use super::{Part, Place, options};
+use super::session_states::SessionStates;
+use super::{ModuleContext, ModuleHook, options};
 use crate::host::Host;
 
 /// Shorter than this tells nothing, longer is no name.
@@ -32,35 +32,36 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { longest, announce } = options(config)?;
     if !LENGTHS.contains(&longest) {
         return Err(format!("`longest` is {longest}: give it 10 to 200 characters"));
     }
-    let naming = Naming { longest, announce, host: place.host.clone(), known: place.host.counted(place.who) };
+    let namer =
+        SessionNamer { longest, announce, host: context.host.clone(), status: context.host.counted(context.who) };
     let events = ["session:start", "session:resume", "execution:start", "execution:complete", "session:end"];
-    Ok(vec![Part::observer(&events, naming)])
+    Ok(vec![ModuleHook::observer(&events, namer)])
 }
 
-struct Naming {
+struct SessionNamer {
     longest: usize,
     announce: bool,
     host: Host,
-    known: Arc<Sessions<Known>>,
+    status: Arc<SessionStates<NamingStatus>>,
 }
 
 /// What is known about a session.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
-enum Known {
+enum NamingStatus {
     #[default]
-    Nothing,
+    Unnamed,
     /// It has a name that says little: the next prompt or answer may give a better one.
-    Little,
+    Provisional,
     /// It has its name, or is to have none.
-    Enough,
+    Final,
 }
 
-impl Naming {
+impl SessionNamer {
     /// The name that follows from an event.
     fn name(&self, event: &str, data: &EventData) -> Option<Name> {
         let text = match event {
@@ -71,7 +72,7 @@ impl Naming {
         }?;
         let name = name(text, self.longest, &self.host.scope)?;
         // An answer says more only if it says something.
-        (event == "execution:start" || name.is_telling).then_some(name)
+        (event == "execution:start" || name.is_descriptive).then_some(name)
     }
 
     async fn give(&self, data: &EventData, name: String) -> HookResult {
@@ -85,25 +86,25 @@ impl Naming {
     }
 }
 
-impl Hook for Naming {
+impl Hook for SessionNamer {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         match event {
-            "session:end" => self.known.forget(data),
+            "session:end" => self.status.forget(data),
             // It was named when it was new.
-            "session:resume" => self.known.of(data, |known| *known = Known::Enough),
+            "session:resume" => self.status.with(data, |status| *status = NamingStatus::Final),
             // A sub-agent is not kept, so it is not listed either.
             "session:start" if data.pointer("/mount_plan/parent_session_id").is_some() => {
-                self.known.of(data, |known| *known = Known::Enough);
+                self.status.with(data, |status| *status = NamingStatus::Final);
             }
             _ => {
-                let found = self.known.of(data, |known| {
-                    if *known == Known::Enough {
+                let found = self.status.with(data, |status| {
+                    if *status == NamingStatus::Final {
                         return None;
                     }
                     let found = self.name(event, data)?;
-                    let knows = if found.is_telling { Known::Enough } else { Known::Little };
-                    let is_better = knows > *known;
-                    *known = knows;
+                    let knows = if found.is_descriptive { NamingStatus::Final } else { NamingStatus::Provisional };
+                    let is_better = knows > *status;
+                    *status = knows;
                     is_better.then_some(found)
                 });
                 if let Some(name) = found {

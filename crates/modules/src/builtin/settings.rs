@@ -12,13 +12,13 @@ pub(super) fn seconds(option: &str, given: f64) -> Result<Duration, String> {
 }
 
 /// A list that names something.
-pub(super) fn some<T>(option: &str, given: &[T]) -> Result<(), String> {
+pub(super) fn require_some<T>(option: &str, given: &[T]) -> Result<(), String> {
     if given.is_empty() { Err(format!("`{option}` is empty: name at least one")) } else { Ok(()) }
 }
 
 /// Names as they are, at least one: a pattern would be taken for a name that nothing has.
-pub(super) fn exact(option: &str, given: &[String]) -> Result<(), String> {
-    some(option, given)?;
+pub(super) fn require_exact_names(option: &str, given: &[String]) -> Result<(), String> {
+    require_some(option, given)?;
     match given.iter().find(|name| name.trim().is_empty() || name.contains('*')) {
         Some(name) => {
             Err(format!("`{option}` has `{name}`, which is no name: patterns are not known here, so write each name"))
@@ -28,8 +28,8 @@ pub(super) fn exact(option: &str, given: &[String]) -> Result<(), String> {
 }
 
 /// Patterns for names, in which `*` stands for any text.
-pub(super) fn names(option: &str, patterns: &[String]) -> Result<GlobSet, String> {
-    some(option, patterns)?;
+pub(super) fn name_globs(option: &str, patterns: &[String]) -> Result<GlobSet, String> {
+    require_some(option, patterns)?;
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = Glob::new(pattern);
@@ -39,7 +39,7 @@ pub(super) fn names(option: &str, patterns: &[String]) -> Result<GlobSet, String
 }
 
 /// Texts of the program as texts of options.
-pub(super) fn own(texts: &[&str]) -> Vec<String> {
+pub(super) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 

@@ -10,7 +10,7 @@ use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Part, Place, options};
+use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::Confine;
 use crate::condition::Scope;
 
@@ -19,7 +19,7 @@ use crate::condition::Scope;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
     /// How often: with the first call to the model of each `turn`, or with every `call`.
-    every: Every,
+    every: Frequency,
     /// The branch, and the files that have changed since the last commit.
     git: bool,
     /// So many of these files are named at most.
@@ -38,7 +38,7 @@ pub(super) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Every {
+enum Frequency {
     Turn,
     Call,
 }
@@ -46,7 +46,7 @@ enum Every {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            every: Every::Turn,
+            every: Frequency::Turn,
             git: true,
             files: 20,
             git_timeout: 2.0,
@@ -58,7 +58,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
     let timeout = Duration::try_from_secs_f64(options.git_timeout).ok().filter(|timeout| !timeout.is_zero());
     let problem = || format!("`git_timeout` is {}: give seconds, above zero", options.git_timeout);
@@ -67,19 +67,19 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         return Err("everything is switched off: it would never say anything".to_owned());
     }
     let event = match options.every {
-        Every::Turn => "prompt:submit",
-        Every::Call => "provider:request",
+        Frequency::Turn => "prompt:submit",
+        Frequency::Call => "provider:request",
     };
-    let scope = place.host.scope.clone();
+    let scope = context.host.scope.clone();
     // Agents can write to the settings of a repository, so git is confined wherever that can be had.
     let sandbox = match options.git {
-        true => place.host.sandbox_for(&Confine::default()).or_else(|_| place.host.usual_sandbox(&[]))?,
+        true => context.host.sandbox_for(&Confine::default()).or_else(|_| context.host.usual_sandbox(&[]))?,
         false => Sandbox::default(),
     };
-    Ok(vec![Part::gate(&[event], Status { options, timeout, sandbox, scope })])
+    Ok(vec![ModuleHook::gate(&[event], StatusHook { options, timeout, sandbox, scope })])
 }
 
-struct Status {
+struct StatusHook {
     options: Options,
     timeout: Duration,
     /// That of git.
@@ -87,7 +87,7 @@ struct Status {
     scope: Arc<Scope>,
 }
 
-impl Hook for Status {
+impl Hook for StatusHook {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Options { git, files, time, session, folder, platform, .. } = self.options;
         let mut lines = vec!["The state of things now (do not mention this note):".to_owned()];

@@ -11,15 +11,15 @@ const LONGEST: usize = 200;
 
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(super) struct Item {
+pub(super) struct TodoItem {
     content: String,
     #[serde(default)]
-    status: Status,
+    status: TodoStatus,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum TodoStatus {
     InProgress,
     Completed,
     /// Also what another tool may call it.
@@ -28,24 +28,24 @@ enum Status {
     Pending,
 }
 
-impl Item {
+impl TodoItem {
     pub(super) fn is_open(&self) -> bool {
-        self.status != Status::Completed
+        self.status != TodoStatus::Completed
     }
 
     /// As `Todo` writes it.
     fn line(&self) -> String {
         let mark = match self.status {
-            Status::Pending => ' ',
-            Status::InProgress => '>',
-            Status::Completed => 'x',
+            TodoStatus::Pending => ' ',
+            TodoStatus::InProgress => '>',
+            TodoStatus::Completed => 'x',
         };
         format!("[{mark}] {}", one_line(&self.content, LONGEST))
     }
 }
 
 /// The list that a `tool:post` of one of these tools leaves behind; none if it is of another one, or failed.
-pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<Item>> {
+pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem>> {
     let tool = data.text("tool_name")?;
     if !tools.iter().any(|name| name == tool) || data.get("success") != Some(&Value::Bool(true)) {
         return None;
@@ -55,8 +55,8 @@ pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<Item>> {
 }
 
 /// The list as people read it: at most so many items, those that are open first if there are more.
-pub(super) fn readable(items: &[Item], most: usize) -> String {
-    let mut shown: Vec<&Item> = items.iter().collect();
+pub(super) fn readable(items: &[TodoItem], most: usize) -> String {
+    let mut shown: Vec<&TodoItem> = items.iter().collect();
     if shown.len() > most {
         shown.sort_by_key(|item| !item.is_open());
         shown.truncate(most);

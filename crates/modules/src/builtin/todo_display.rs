@@ -6,10 +6,10 @@ use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sessions::Sessions;
-use super::settings::exact;
-use super::todo::{self, Item};
-use super::{Part, Place, options};
+use super::session_states::SessionStates;
+use super::settings::require_exact_names;
+use super::todo::{self, TodoItem};
+use super::{ModuleContext, ModuleHook, options};
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,28 +29,28 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
     if options.most == 0 {
         return Err("`most` is 0: give it 1 or more".to_owned());
     }
-    exact("tools", &options.tools)?;
-    let display = Arc::new(Display { options, lists: place.host.counted(place.who) });
+    require_exact_names("tools", &options.tools)?;
+    let display = Arc::new(Display { options, lists: context.host.counted(context.who) });
     Ok(vec![
-        Part::observer(&["tool:post", "session:end"], Listener(display.clone())),
-        Part::gate(&["provider:request"], Teller(display)),
+        ModuleHook::observer(&["tool:post", "session:end"], ListObserver(display.clone())),
+        ModuleHook::gate(&["provider:request"], ListInjector(display)),
     ])
 }
 
 struct Display {
     options: Options,
-    lists: Arc<Sessions<Vec<Item>>>,
+    lists: Arc<SessionStates<Vec<TodoItem>>>,
 }
 
 /// Hears what becomes of the list.
-struct Listener(Arc<Display>);
+struct ListObserver(Arc<Display>);
 
-impl Hook for Listener {
+impl Hook for ListObserver {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Display { options, lists } = &*self.0;
         if event == "session:end" {
@@ -59,20 +59,20 @@ impl Hook for Listener {
         }
         let Some(list) = todo::updated(data, &options.tools) else { return Ok(HookResult::proceed()) };
         let shown = if list.is_empty() { "the list is empty".to_owned() } else { todo::readable(&list, options.most) };
-        let is_news = lists.of(data, |known| std::mem::replace(known, list.clone()) != list);
+        let is_news = lists.with(data, |known| std::mem::replace(known, list.clone()) != list);
         let answer = HookResult::proceed();
         Ok(if is_news && options.show { answer.info(format!("To do:\n{shown}")) } else { answer })
     }
 }
 
 /// Tells the model, for as long as there is something to do.
-struct Teller(Arc<Display>);
+struct ListInjector(Arc<Display>);
 
-impl Hook for Teller {
+impl Hook for ListInjector {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Display { options, lists } = &*self.0;
-        let shown = lists.of(data, |list| {
-            let is_open = list.iter().any(Item::is_open);
+        let shown = lists.with(data, |list| {
+            let is_open = list.iter().any(TodoItem::is_open);
             is_open.then(|| todo::readable(list, options.most))
         });
         let Some(list) = shown else { return Ok(HookResult::proceed()) };

@@ -7,10 +7,10 @@ use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sessions::Sessions;
-use super::settings::exact;
-use super::todo::{self, Item};
-use super::{Part, Place, options};
+use super::session_states::SessionStates;
+use super::settings::require_exact_names;
+use super::todo::{self, TodoItem};
+use super::{ModuleContext, ModuleHook, options};
 
 /// What can be said about it. A zero switches a reminder off.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,27 +32,27 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
     if [options.after_calls, options.after_tools, options.without_list] == [0; 3] {
         return Err("`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything".to_owned());
     }
-    exact("tools", &options.tools)?;
-    let reminder = Arc::new(Reminder { options, work: place.host.counted(place.who) });
+    require_exact_names("tools", &options.tools)?;
+    let reminder = Arc::new(Reminder { options, work: context.host.counted(context.who) });
     Ok(vec![
-        Part::observer(&["execution:start", "tool:post", "session:end"], Listener(reminder.clone())),
-        Part::gate(&["provider:request"], Teller(reminder)),
+        ModuleHook::observer(&["execution:start", "tool:post", "session:end"], ActivityObserver(reminder.clone())),
+        ModuleHook::gate(&["provider:request"], ReminderInjector(reminder)),
     ])
 }
 
 struct Reminder {
     options: Options,
-    work: Arc<Sessions<Work>>,
+    work: Arc<SessionStates<Activity>>,
 }
 
 /// What was done since the list was last looked after, or the reminder given.
 #[derive(Default)]
-struct Work {
+struct Activity {
     open: usize,
     calls: u64,
     tools: u64,
@@ -61,8 +61,8 @@ struct Work {
     has_list: bool,
 }
 
-impl Work {
-    fn update(&mut self, list: &[Item]) {
+impl Activity {
+    fn update(&mut self, list: &[TodoItem]) {
         let open = list.iter().filter(|item| item.is_open()).count();
         *self = Self { open, has_list: !list.is_empty(), ..Self::default() };
     }
@@ -94,15 +94,15 @@ impl Work {
 }
 
 /// Hears what is done.
-struct Listener(Arc<Reminder>);
+struct ActivityObserver(Arc<Reminder>);
 
-impl Hook for Listener {
+impl Hook for ActivityObserver {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Reminder { options, work } = &*self.0;
         match event {
             "session:end" => work.forget(data),
-            "execution:start" => work.of(data, |work| work.tools_without_list = 0),
-            _ => work.of(data, |work| match todo::updated(data, &options.tools) {
+            "execution:start" => work.with(data, |work| work.tools_without_list = 0),
+            _ => work.with(data, |work| match todo::updated(data, &options.tools) {
                 Some(list) => work.update(&list),
                 None => {
                     work.tools += 1;
@@ -115,12 +115,12 @@ impl Hook for Listener {
 }
 
 /// Tells the model when it is time.
-struct Teller(Arc<Reminder>);
+struct ReminderInjector(Arc<Reminder>);
 
-impl Hook for Teller {
+impl Hook for ReminderInjector {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Reminder { options, work } = &*self.0;
-        let reminder = work.of(data, |work| work.reminder(options));
+        let reminder = work.with(data, |work| work.reminder(options));
         Ok(reminder.map_or_else(HookResult::proceed, |text| HookResult::inject(Injection::new(text).ephemeral())))
     }
 }

@@ -14,7 +14,7 @@ use amplifier_process::sandbox::Sandbox;
 
 use super::hearing::Hearing;
 use super::{BundleError, Confinement, HookEntry, HookKind, Loaded, OneOrMany, Placed};
-use crate::builtin::{AnyHook, Place};
+use crate::builtin::{AnyHook, ModuleContext};
 use crate::condition::{Condition, ConditionError, Scope};
 use crate::host::Host;
 use crate::rule::{Rule, RuleError};
@@ -282,8 +282,8 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
         HookKind::Module(module) => {
             let none = Map::new();
             let (folder, held, is_own) = (placed.folder(), placed.held.clone(), placed.is_own);
-            let place = Place { host, folder, held, is_own, who };
-            let parts = module.make(entry.config.as_ref().unwrap_or(&none), &place);
+            let context = ModuleContext { host, folder, held, is_own, who };
+            let parts = module.make(entry.config.as_ref().unwrap_or(&none), &context);
             let parts = parts.map_err(|error| placed.problem_in("config", error))?;
             let parts = parts.into_iter().map(|part| {
                 let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);

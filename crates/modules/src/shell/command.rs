@@ -1,11 +1,11 @@
 //! One simple command: which program, with what.
 
 use super::options::Arguments;
-use super::walk::{Simple, Walker};
+use super::walk::{CommandText, Walker};
 use super::word::Word;
 use super::{
-    ShellCommand, copies, declarations, destructive, dry_run, embedded, emptying, excuse, git, network, program_text,
-    readonly, shells, syntax, wrappers, writes,
+    ShellCommand, copies, declarations, destructive, dry_run, embedded, emptying, exemption, git, network,
+    program_text, readonly, shells, syntax, wrappers, writes,
 };
 
 /// Where programs are that are what their names say.
@@ -72,7 +72,7 @@ impl Command {
     }
 
     /// The command as it is written.
-    pub(super) fn written(&self) -> String {
+    pub(super) fn source_text(&self) -> String {
         self.words.iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ")
     }
 
@@ -93,7 +93,7 @@ impl Command {
     }
 
     /// The command as rules see it.
-    fn told(&self, program: &str) -> ShellCommand {
+    fn to_shell_command(&self, program: &str) -> ShellCommand {
         let text = |word: &Word| word.literal().map_or_else(|| format!("{}…", word.lead()), str::to_owned);
         ShellCommand {
             program: program.to_owned(),
@@ -122,10 +122,13 @@ impl Command {
         if path.starts_with("/proc/") {
             walker.refuse(format!("`{path}` is whichever program runs it; write its name"));
         }
-        walker.called(self.told(name));
+        walker.record_command(self.to_shell_command(name));
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);
         let is_elsewhere = folder.is_some_and(|folder| !SYSTEM.contains(&folder));
-        walker.ran(Simple { plain: self.plain(name), with_path: is_elsewhere.then(|| self.plain(path)) });
+        walker.record_command_text(CommandText {
+            plain: self.plain(name),
+            with_path: is_elsewhere.then(|| self.plain(path)),
+        });
         if is_elsewhere {
             walker.taint();
         }
@@ -149,7 +152,7 @@ impl Command {
         let lower = name.to_ascii_lowercase();
         let name = if readonly::is_known(&lower) { lower.as_str() } else { name };
         let name = name.strip_suffix(".exe").unwrap_or(name);
-        let arguments = &Arguments::read(syntax::of(name), self.arguments());
+        let arguments = &Arguments::read(syntax::for_program(name), self.arguments());
         if readonly::evaluates(name, self, arguments) {
             walker.evaluates();
         }
@@ -164,8 +167,8 @@ impl Command {
             writes::note(name, self, arguments, walker);
             emptying::note(name, self, arguments, walker);
             if let Some(why) = destructive::why(name, self, arguments) {
-                let excuse = excuse::of(name, self, arguments, walker);
-                walker.loses(why, &self.written(), excuse);
+                let exemption = exemption::for_command(name, self, arguments, walker);
+                walker.loses(why, &self.source_text(), exemption);
             }
         }
         if name == "git" {

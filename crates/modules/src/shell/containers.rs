@@ -1,7 +1,7 @@
 //! `docker run`: what a container may reach, and what runs in it.
 
 use super::command::Command;
-use super::effects::Excuse;
+use super::effects::Exemption;
 use super::walk::Walker;
 use super::word::Word;
 
@@ -92,7 +92,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.taint();
     let words: Vec<Word> = command.words.iter().map(|word| known(word, walker)).collect();
     let Some(container) = read(&words) else {
-        return walker.sends("starts a container that may reach more than the workspace", &command.written());
+        return walker.sends("starts a container that may reach more than the workspace", &command.source_text());
     };
     let (writes, scripts, losses) =
         (walker.effects.writes.len(), walker.effects.scripts.len(), walker.effects.losses.len());
@@ -108,10 +108,10 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.effects.writes.truncate(writes);
     walker.effects.scripts.truncate(scripts);
     for loss in walker.effects.losses.iter_mut().skip(losses).filter(|_| !container.mounts.is_empty()) {
-        loss.excuse = Excuse::Never;
+        loss.exemption = Exemption::Never;
     }
-    let places = walker.places(&container.mounts);
-    walker.effects.writes.extend(places);
+    let files = walker.file_references(&container.mounts);
+    walker.effects.writes.extend(files);
 }
 
 /// A word with its variables in place, where they are known.

@@ -2,9 +2,9 @@
 
 use super::command::{Command, base_name};
 use super::options::Arguments;
-use super::running;
 use super::walk::Walker;
 use super::word::Word;
+use super::written_files;
 
 /// So many names are remembered.
 const NAMES: usize = 64;
@@ -26,10 +26,10 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     let Some(to) = walker.expand_known(to) else { return };
     let [from] = from else { return };
     let program = program(from, walker);
-    walker.renames(from, &to);
+    walker.record_rename(from, &to);
     if let Some(program) = program.filter(|_| walker.copies.len() < NAMES) {
         // Into a folder it goes under its own name, which is judged anyway.
-        walker.copies.push(CopiedProgram { path: running::normal(&to), program });
+        walker.copies.push(CopiedProgram { path: written_files::normal(&to), program });
     }
 }
 
@@ -49,7 +49,7 @@ fn program(word: &Word, walker: &Walker) -> Option<String> {
 impl Walker {
     /// The program that the command has put under this name.
     pub(super) fn copied(&self, path: &str) -> Option<String> {
-        let path = running::normal(path);
+        let path = written_files::normal(path);
         let is_one = |copy: &&CopiedProgram| copy.path == path || !path.contains('/') && base_name(&copy.path) == path;
         self.copies.iter().rev().find(is_one).map(|copy| copy.program.clone())
     }

@@ -225,7 +225,7 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             Stdin::Text(text) => verbs::is_request(text).then_some("asks a service to delete"),
             Stdin::Inherited | Stdin::Unknown => None,
         },
-        "drop" | "delete" => database::deletes(&command.written()).then_some("deletes from a database"),
+        "drop" | "delete" => database::deletes(&command.source_text()).then_some("deletes from a database"),
         _ if changes_volume(name) => Some("changes volumes"),
         _ if name.starts_with("mkfs") || name == "newfs" => Some("makes a new file system"),
         _ => None,

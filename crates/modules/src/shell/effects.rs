@@ -7,18 +7,18 @@ use super::word::Word;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     /// The files that are written to, moved or deleted.
-    pub(crate) writes: Vec<Place>,
+    pub(crate) writes: Vec<FileReference>,
     /// What is destroyed.
     pub(crate) losses: Vec<Loss>,
     /// The files that a shell reads its commands from.
-    pub(crate) scripts: Vec<Place>,
+    pub(crate) scripts: Vec<FileReference>,
     /// Programs that are downloaded if they are not installed in the project, and where they would be installed.
-    pub(crate) tools: Vec<Place>,
+    pub(crate) tools: Vec<FileReference>,
 }
 
 /// A file as a command names it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FileReference {
     /// The name as it is written.
     pub(crate) written: String,
     /// All paths that it may stand for, from the workspace; `None` where the folder that it begins in is not known. A path may
@@ -31,55 +31,55 @@ pub(crate) struct Place {
 pub(crate) struct Loss {
     /// Why, such as "deletes recursively (`rm -rf build`)".
     pub(crate) why: String,
-    pub(crate) excuse: Excuse,
+    pub(crate) exemption: Exemption,
 }
 
 /// When a loss is none.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Excuse {
+pub(crate) enum Exemption {
     /// Never.
     #[default]
     Never,
     /// If all of these are temporary files or build outputs.
-    Outputs(Vec<Place>),
+    Outputs(Vec<FileReference>),
     /// If all of these are in the workspace or temporary: they are single files, or what programs leave behind.
-    Inside(Vec<Place>),
+    Inside(Vec<FileReference>),
     /// If all of these are in the workspace, and not among temporary files.
-    Workspace(Vec<Place>),
+    Workspace(Vec<FileReference>),
     /// If none of these is a file: then they are names of branches.
-    NoFile(Vec<Place>),
+    NoFile(Vec<FileReference>),
     /// If none of these is a file yet that holds something worth keeping.
-    New(Vec<Place>),
+    New(Vec<FileReference>),
     /// If git keeps at most one of these files, and that one as it is.
-    Deleted(Vec<Place>),
+    Deleted(Vec<FileReference>),
     /// If the target is no file that holds something worth keeping, or the source is one that git does not keep, so that it was
     /// made to take the place of the target.
-    Copied { from: Place, to: Place },
+    Copied { from: FileReference, to: FileReference },
 }
 
 impl Walker {
     /// The files that a word may stand for.
-    pub(super) fn place(&self, word: &Word) -> Place {
+    pub(super) fn file_reference(&self, word: &Word) -> FileReference {
         let written = word.plain().to_owned();
         if word.literal().is_none()
             && matches!(word.raw.as_str(), "{}" | "…")
             && let Some(found) = &self.found
         {
-            return Place { written, paths: Some(found.clone()) };
+            return FileReference { written, paths: Some(found.clone()) };
         }
         if let Some(listed) = self.listing(word) {
-            return Place { written, paths: Some(listed.clone()) };
+            return FileReference { written, paths: Some(listed.clone()) };
         }
         let text = match word.literal() {
             Some(text) => text.to_owned(),
             None => self.variables.expand(&word.raw, &self.folders).unwrap_or_else(|| word.raw.clone()),
         };
         let paths = self.folders.join(&text);
-        Place { written, paths }
+        FileReference { written, paths }
     }
 
     /// The files that words may stand for.
-    pub(super) fn places<'a>(&self, words: impl IntoIterator<Item = &'a Word>) -> Vec<Place> {
-        words.into_iter().map(|word| self.place(word)).collect()
+    pub(super) fn file_references<'a>(&self, words: impl IntoIterator<Item = &'a Word>) -> Vec<FileReference> {
+        words.into_iter().map(|word| self.file_reference(word)).collect()
     }
 }

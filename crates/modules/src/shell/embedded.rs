@@ -31,13 +31,13 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
             }
             continue;
         }
-        let arguments = Arguments::read(syntax::of(&name), inner.arguments());
+        let arguments = Arguments::read(syntax::for_program(&name), inner.arguments());
         if let Some(why) = destructive::why(&name, &inner, &arguments) {
-            walker.destroys(why, &inner.written());
+            walker.destroys(why, &inner.source_text());
         }
     }
     if command.arguments().iter().take(PLACES).any(|word| calls::delete(word.plain())) {
-        walker.destroys("is given a program text that deletes", &command.written());
+        walker.destroys("is given a program text that deletes", &command.source_text());
     }
     // A command in one word, such as `watchexec 'rm -rf build'`.
     let is_text = |word: &&Word| word.raw.contains(' ');
@@ -48,6 +48,6 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
         .take(PLACES)
         .any(|word| scan::deletes(word.plain()) || database::drops(word.plain()))
     {
-        walker.destroys("is given a command that deletes", &command.written());
+        walker.destroys("is given a command that deletes", &command.source_text());
     }
 }

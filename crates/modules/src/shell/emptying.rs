@@ -1,7 +1,7 @@
 //! Commands that leave nothing of a file: what is written into it is nothing, or nothing of what was there.
 
 use super::command::{Command, Stdin};
-use super::effects::Excuse;
+use super::effects::Exemption;
 use super::options::Arguments;
 use super::sed;
 use super::walk::Walker;
@@ -9,7 +9,7 @@ use super::word::Word;
 
 /// What a command prints, as far as that matters for the file it is written to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Content {
+pub(super) enum OutputContent {
     /// Something that someone may want there.
     #[default]
     Anything,
@@ -20,7 +20,7 @@ pub(super) enum Content {
     Version,
 }
 
-impl Content {
+impl OutputContent {
     /// Why it is a loss to write this over a file.
     pub(super) fn loss(self) -> Option<&'static str> {
         match self {
@@ -164,7 +164,7 @@ impl Walker {
 /// Notes the files of which a program leaves nothing.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     note_worthless(name, command, arguments, walker);
-    let read = Content::read_from(&command.stdin, walker.fed_content);
+    let read = OutputContent::read_from(&command.stdin, walker.fed_content);
     let (why, files): (_, Vec<Word>) = match name {
         "tee" | "sponge" if !arguments.surely_has("a", &["append"]) => {
             let is_read =
@@ -179,13 +179,13 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         "cp" | "mv" | "install" | "ln" => return replaces(name, command, arguments, walker),
         "rm" | "unlink" if !arguments.may_have("rRi", &["recursive", "interactive"]) => {
-            let places = walker.places(arguments.operands());
-            return walker.may_lose("deletes work that git keeps", &command.written(), Excuse::Deleted(places));
+            let files = walker.file_references(arguments.operands());
+            return walker.may_lose("deletes work that git keeps", &command.source_text(), Exemption::Deleted(files));
         }
         "sort" => {
-            let content = Content::printed_by(&command.words, &command.stdin, walker.fed_content);
+            let content = OutputContent::printed_by(&command.words, &command.stdin, walker.fed_content);
             let written = arguments.values("o", &["output"]);
-            let is_empty = content == Content::Nothing || reads_only_nothing(arguments);
+            let is_empty = content == OutputContent::Nothing || reads_only_nothing(arguments);
             (is_empty.then_some("empties a file"), written.cloned().collect())
         }
         "find" => (Some("writes over a file"), values_after(command, &["-fprint", "-fprint0", "-fprintf", "-fls"])),
@@ -217,8 +217,8 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     };
     let files: Vec<Word> = files.into_iter().filter(|file| file.literal() != Some("-")).collect();
     if let Some(why) = why.filter(|_| !files.is_empty()) {
-        let places = walker.places(&files);
-        walker.may_lose(why, &command.written(), Excuse::New(places));
+        let files = walker.file_references(&files);
+        walker.may_lose(why, &command.source_text(), Exemption::New(files));
     }
 }
 
@@ -231,11 +231,11 @@ fn replaces(name: &str, command: &Command, arguments: &Arguments, walker: &mut W
         && (name != "ln" || arguments.may_have("f", &["force"]))
     {
         if walker.holds_nothing(from) {
-            let places = vec![walker.place(to)];
-            walker.may_lose("writes noise over a file", &command.written(), Excuse::New(places));
+            let files = vec![walker.file_reference(to)];
+            walker.may_lose("writes noise over a file", &command.source_text(), Exemption::New(files));
         }
-        let (from, to) = (walker.place(from), walker.place(to));
-        walker.may_lose("writes a file over another one", &command.written(), Excuse::Copied { from, to });
+        let (from, to) = (walker.file_reference(from), walker.file_reference(to));
+        walker.may_lose("writes a file over another one", &command.source_text(), Exemption::Copied { from, to });
     }
 }
 
@@ -317,7 +317,7 @@ fn clears_line(text: &str) -> bool {
         !rest.starts_with("if") && !rest.starts_with("unless")
     };
     clears.iter().any(|found| plain.match_indices(found).any(|(at, found)| is_always(at, found)))
-        || text.trim_start().starts_with('s') && sed::effects(text.trim_start()).contains(&sed::Effect::Empties)
+        || text.trim_start().starts_with('s') && sed::effects(text.trim_start()).contains(&sed::SedEffect::Empties)
 }
 
 /// `true` if a command of `ex`, `vim` or `ed` deletes all lines.

@@ -99,7 +99,7 @@ pub(super) fn fetch(
 
 /// The words that are certainly no options and no values of them; `None` where an option is not known.
 fn operands<'a>(name: &str, command: &'a Command) -> Option<Vec<&'a Word>> {
-    let syntax = syntax::of(name);
+    let syntax = syntax::for_program(name);
     let (mut operands, mut words, mut ended) = (Vec::new(), command.arguments().iter(), false);
     while let Some(word) = words.next() {
         match word.literal() {

@@ -1,7 +1,7 @@
 //! `git`: which of its commands only read, which run programs, which lose work.
 
 use super::command::Command;
-use super::effects::Excuse;
+use super::effects::Exemption;
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
@@ -85,14 +85,14 @@ pub(super) const STARTS: usize = 4;
 
 /// All that the command of `git` may be: before it may stand options that nobody knows, and expansions.
 pub(super) fn calls(command: &Command) -> Vec<Call> {
-    let starts = Arguments::read(syntax::of("git"), command.arguments());
+    let starts = Arguments::read(syntax::for_program("git"), command.arguments());
     let rests = starts.first_at().take(STARTS).filter_map(|at| command.arguments().get(at..)?.split_first());
     rests.map(|(name, words)| Call::new(name.literal().unwrap_or_default(), words)).collect()
 }
 
 impl Call {
     fn new(name: &str, words: &[Word]) -> Self {
-        let arguments = Arguments::read(syntax::of(&format!("git {name}")), words);
+        let arguments = Arguments::read(syntax::for_program(&format!("git {name}")), words);
         Self { name: name.to_owned(), words: words.to_vec(), arguments }
     }
 
@@ -178,8 +178,8 @@ pub(super) fn note(command: &Command, walker: &mut Walker) {
         walker.analysis.force_push |= call.is_forced_push();
         let files = call.possible_files();
         if !files.is_empty() && loses(&call).is_none() {
-            let places = walker.places(files);
-            walker.may_lose("discards changes", &command.written(), Excuse::NoFile(places));
+            let files = walker.file_references(files);
+            walker.may_lose("discards changes", &command.source_text(), Exemption::NoFile(files));
         }
     }
 }
@@ -197,12 +197,12 @@ pub(super) fn inspect(command: &Command, walker: &mut Walker) {
         return walker.taint();
     }
     let words = command.arguments();
-    let arguments = Arguments::read(syntax::of("git"), words);
+    let arguments = Arguments::read(syntax::for_program("git"), words);
     if arguments.first_at().nth(STARTS).is_some() {
         return walker.refuse("it is not clear where the command of `git` begins; leave out its own options");
     }
     let begin = arguments.first_at().next().unwrap_or(words.len());
-    let global = Arguments::read(syntax::of("git"), words.get(..begin).unwrap_or_default());
+    let global = Arguments::read(syntax::for_program("git"), words.get(..begin).unwrap_or_default());
     let is_plain = |(name, values): (String, &[Word])| match &*name {
         "-c" => values.iter().all(is_plain_setting),
         name => PLAIN.contains(&name),

@@ -18,7 +18,8 @@ impl Walker {
 
     /// Remembers that the variable of a loop stands for the files that these words name.
     pub(super) fn lists_by_variable(&mut self, name: &str, words: &[Word]) {
-        let paths: Option<Vec<Vec<String>>> = words.iter().take(MOST + 1).map(|word| self.place(word).paths).collect();
+        let paths: Option<Vec<Vec<String>>> =
+            words.iter().take(MOST + 1).map(|word| self.file_reference(word).paths).collect();
         let paths = paths.unwrap_or_default().concat();
         let is_plain = !words.is_empty() && paths.iter().all(|path| !path.contains(['$', '`', '…']));
         if is_plain {

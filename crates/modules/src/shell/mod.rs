@@ -29,7 +29,7 @@ mod dry_run;
 mod effects;
 mod embedded;
 mod emptying;
-mod excuse;
+mod exemption;
 mod fetch;
 mod folders;
 mod git;
@@ -45,7 +45,6 @@ mod program_text;
 mod python;
 mod readonly;
 mod remote;
-mod running;
 mod scan;
 mod scripts;
 mod sed;
@@ -59,12 +58,13 @@ mod walk;
 mod word;
 mod wrappers;
 mod writes;
+mod written_files;
 
 use serde::Serialize;
 
-pub(crate) use self::effects::{Effects, Excuse, Place};
-pub(crate) use self::excuse::{is_litter_file, is_litter_name};
-pub(crate) use self::walk::Simple;
+pub(crate) use self::effects::{Effects, Exemption, FileReference};
+pub(crate) use self::exemption::{is_litter_file, is_litter_name};
+pub(crate) use self::walk::CommandText;
 
 /// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.
 const STACK: usize = 256 << 20;
@@ -129,9 +129,9 @@ pub fn analyse(command: &str) -> Analysis {
 ///
 /// # Errors
 /// Says why the command is not analysable.
-pub(crate) fn commands(command: &str) -> Result<Vec<Simple>, String> {
+pub(crate) fn commands(command: &str) -> Result<Vec<CommandText>, String> {
     limits::admit(command)?;
-    let walked = walk(command).unwrap_or_else(|| walk::Walked {
+    let walked = walk(command).unwrap_or_else(|| walk::WalkResult {
         analysis: unparsed(),
         commands: Vec::new(),
         effects: Effects::default(),
@@ -151,7 +151,7 @@ pub(crate) fn inspect(command: &str) -> (Analysis, Effects) {
 }
 
 /// A thread of its own also keeps a panic of a parser inside.
-fn walk(command: &str) -> Option<walk::Walked> {
+fn walk(command: &str) -> Option<walk::WalkResult> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("shell-analysis".into())

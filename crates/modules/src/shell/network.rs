@@ -95,7 +95,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, is_dry_
     if matches!(name, "curl" | "wget" | "http" | "https" | "xh") {
         return note_fetch(name, command, arguments, walker);
     }
-    let written = command.written();
+    let written = command.source_text();
     if !uses(name, command, arguments) {
         if !is_dry_run && verbs::publishes(name, command) {
             walker.sends("may publish something, by its words", &written);
@@ -117,7 +117,7 @@ fn note_fetch(name: &str, command: &Command, arguments: &Arguments, walker: &mut
         return;
     }
     let found = fetch::fetch(name, command, arguments, |word| walker.expand_address(word));
-    let written = command.written();
+    let written = command.source_text();
     if found.deletes {
         walker.destroys("asks a service to delete", &written);
     }
@@ -197,7 +197,7 @@ fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
         // The first argument may say with which toolchain it runs.
         "cargo" if command.arguments().first().is_some_and(|word| word.lead().starts_with('+')) => {
             let words = command.arguments().get(1..).unwrap_or_default();
-            has_subcommand(name, &Arguments::read(syntax::of(name), words))
+            has_subcommand(name, &Arguments::read(syntax::for_program(name), words))
         }
         _ => ALWAYS.contains(&name) || has_subcommand(name, arguments),
     }

@@ -16,7 +16,7 @@ pub(super) struct Syntax {
 
 /// What an option takes.
 #[derive(Clone, Copy, PartialEq)]
-enum Takes {
+enum OptionValue {
     Nothing,
     Value,
     Attached,
@@ -24,7 +24,7 @@ enum Takes {
     Unknown,
 }
 
-impl Takes {
+impl OptionValue {
     /// By what follows the option in a table.
     fn by(colons: &str) -> Self {
         if colons.starts_with("::") {
@@ -40,7 +40,7 @@ impl Takes {
 impl Syntax {
     /// Whether the option with this letter is known to take a value.
     pub(super) fn takes_value(self, letter: char) -> bool {
-        self.letter(letter) == Takes::Value
+        self.letter(letter) == OptionValue::Value
     }
 
     /// Whether the word after a word of options is a value; `None` where one of the options is not in the table as it is written.
@@ -48,42 +48,42 @@ impl Syntax {
         if let Some(text) = option.strip_prefix("--") {
             let name = text.split('=').next().unwrap_or(text);
             let takes = self.exactly(name)?;
-            return Some(takes == Takes::Value && name.len() == text.len());
+            return Some(takes == OptionValue::Value && name.len() == text.len());
         }
         let mut letters = option.chars().skip(1);
         while let Some(letter) = letters.next() {
             match self.letter(letter) {
-                Takes::Nothing => {}
-                Takes::Value => return Some(letters.next().is_none()),
-                Takes::Attached => return Some(false),
-                Takes::Unknown => return None,
+                OptionValue::Nothing => {}
+                OptionValue::Value => return Some(letters.next().is_none()),
+                OptionValue::Attached => return Some(false),
+                OptionValue::Unknown => return None,
             }
         }
         Some(false)
     }
 
-    fn letter(self, letter: char) -> Takes {
+    fn letter(self, letter: char) -> OptionValue {
         match self.short.split_once(letter) {
-            Some((_, rest)) if letter.is_ascii_alphanumeric() => Takes::by(rest),
-            _ => Takes::Unknown,
+            Some((_, rest)) if letter.is_ascii_alphanumeric() => OptionValue::by(rest),
+            _ => OptionValue::Unknown,
         }
     }
 
     /// By the option's name, or by its beginning where all options that begin so agree.
-    fn name(self, name: &str) -> Takes {
+    fn name(self, name: &str) -> OptionValue {
         let mut fitting = self.names().filter(|(known, _)| known.starts_with(name)).map(|(_, takes)| takes);
         let first = fitting.next().filter(|first| fitting.all(|other| other == *first));
-        self.exactly(name).or(first).unwrap_or(Takes::Unknown)
+        self.exactly(name).or(first).unwrap_or(OptionValue::Unknown)
     }
 
-    fn exactly(self, name: &str) -> Option<Takes> {
+    fn exactly(self, name: &str) -> Option<OptionValue> {
         self.names().find(|(known, _)| *known == name).map(|(_, takes)| takes)
     }
 
-    fn names(self) -> impl Iterator<Item = (&'static str, Takes)> {
+    fn names(self) -> impl Iterator<Item = (&'static str, OptionValue)> {
         self.long.split(' ').map(|entry| {
             let (name, colons) = entry.split_at(entry.find(':').unwrap_or(entry.len()));
-            (name, Takes::by(colons))
+            (name, OptionValue::by(colons))
         })
     }
 }
@@ -91,13 +91,13 @@ impl Syntax {
 /// The arguments of a program, read in every way that is possible.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    options: Vec<Given>,
+    options: Vec<ParsedOption>,
     operands: Vec<Operand>,
 }
 
 /// An option that is given, or that may be.
 #[derive(Debug)]
-struct Given {
+struct ParsedOption {
     name: Name,
     /// All that may be its value.
     values: Vec<Word>,
@@ -114,7 +114,7 @@ enum Name {
     Long(String),
 }
 
-impl Given {
+impl ParsedOption {
     fn is(&self, short: &str, long: &[&str]) -> bool {
         match &self.name {
             Name::Letter(letter) => short.contains(*letter),
@@ -147,7 +147,8 @@ enum Doubt {
 impl Arguments {
     /// Reads the words after the name of a program.
     pub(super) fn read(syntax: Syntax, words: &[Word]) -> Self {
-        let mut reader = Reader { syntax, read: Self::default(), at: 0, next: Next::Plain, end: End::Open };
+        let mut reader =
+            OptionReader { syntax, read: Self::default(), at: 0, next: Next::Plain, end: EndOfOptions::Open };
         for (at, word) in words.iter().enumerate() {
             reader.at = at;
             reader.word(word);
@@ -237,7 +238,7 @@ enum Next {
 
 /// Whether `--` has ended the options.
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum EndOfOptions {
     Open,
     Perhaps,
     Ended,
@@ -246,15 +247,15 @@ enum End {
 /// The longest group of short options that is read letter by letter, in bytes.
 pub(super) const GROUP: usize = 128;
 
-struct Reader {
+struct OptionReader {
     syntax: Syntax,
     read: Arguments,
     at: usize,
     next: Next,
-    end: End,
+    end: EndOfOptions,
 }
 
-impl Reader {
+impl OptionReader {
     fn word(&mut self, word: &Word) {
         match std::mem::replace(&mut self.next, Next::Plain) {
             Next::Plain => self.plain(word, None),
@@ -278,12 +279,12 @@ impl Reader {
     /// A word that is no value, or about which there is a doubt.
     fn plain(&mut self, word: &Word, doubt: Option<Doubt>) {
         let is_option = word.lead().starts_with('-') && word.literal() != Some("-");
-        if self.end == End::Ended || !is_option {
+        if self.end == EndOfOptions::Ended || !is_option {
             self.operand(word, doubt);
         } else if word.literal() == Some("--") {
-            self.end = if doubt.is_none() { End::Ended } else { End::Perhaps };
+            self.end = if doubt.is_none() { EndOfOptions::Ended } else { EndOfOptions::Perhaps };
         } else {
-            let sure = doubt.is_none() && self.end == End::Open;
+            let sure = doubt.is_none() && self.end == EndOfOptions::Open;
             if !sure {
                 self.operand(word, doubt.or(Some(Doubt::AfterOption)));
             }
@@ -292,7 +293,7 @@ impl Reader {
     }
 
     fn operand(&mut self, word: &Word, doubt: Option<Doubt>) {
-        let ended = self.end == End::Ended;
+        let ended = self.end == EndOfOptions::Ended;
         let is_one = word.is_operand() || ended && !word.splits();
         let sure = doubt.is_none() && is_one;
         self.read.operands.push(Operand { at: self.at, word: word.clone(), doubt, sure });
@@ -300,7 +301,7 @@ impl Reader {
             self.next = Next::Perhaps(Vec::new(), Doubt::AfterExpansion);
         }
         if sure && self.syntax.short.starts_with('+') {
-            self.end = End::Ended;
+            self.end = EndOfOptions::Ended;
         }
     }
 
@@ -316,13 +317,13 @@ impl Reader {
         let is_attached = name.len() < text.len();
         let is_known = is_attached || word.literal().is_some();
         let option = self.add(Name::Long(name.to_owned()), sure && is_known);
-        let takes = if is_known { self.syntax.name(name) } else { Takes::Unknown };
+        let takes = if is_known { self.syntax.name(name) } else { OptionValue::Unknown };
         if is_attached {
             self.give(option, word.tail("--=".len() + name.len()));
             self.after_value(word);
-        } else if takes == Takes::Value && sure {
+        } else if takes == OptionValue::Value && sure {
             self.next = Next::Value(option);
-        } else if matches!(takes, Takes::Value | Takes::Unknown) {
+        } else if matches!(takes, OptionValue::Value | OptionValue::Unknown) {
             self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
         }
     }
@@ -340,7 +341,7 @@ impl Reader {
         for (at, letter) in text.char_indices().skip(1) {
             let option = self.add(Name::Letter(letter), sure);
             let takes = self.syntax.letter(letter);
-            if takes == Takes::Nothing {
+            if takes == OptionValue::Nothing {
                 continue;
             }
             let rest = at + letter.len_utf8();
@@ -348,11 +349,11 @@ impl Reader {
             if is_attached {
                 self.give(option, word.tail(rest));
             }
-            if takes == Takes::Unknown || takes == Takes::Value && !is_attached && !sure {
+            if takes == OptionValue::Unknown || takes == OptionValue::Value && !is_attached && !sure {
                 // The rest may be the value, or more options.
                 waiting.push(option);
                 sure = false;
-            } else if takes == Takes::Value && !is_attached {
+            } else if takes == OptionValue::Value && !is_attached {
                 self.next = Next::Value(option);
                 return;
             } else if waiting.is_empty() {
@@ -379,7 +380,7 @@ impl Reader {
     }
 
     fn add(&mut self, name: Name, sure: bool) -> usize {
-        self.read.options.push(Given { name, values: Vec::new(), sure });
+        self.read.options.push(ParsedOption { name, values: Vec::new(), sure });
         self.read.options.len() - 1
     }
 

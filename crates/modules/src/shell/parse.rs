@@ -6,20 +6,20 @@ use brush_parser::{ParserOptions, ast};
 use tree_sitter::{Node, ParseOptions, Parser};
 
 /// How much may be parsed, over all texts of a command.
-pub(super) struct Budget {
+pub(super) struct ParseBudget {
     /// Hundreds of steps of the first grammar: it explores ambiguities, and hostile text has many.
     steps: usize,
     bytes: usize,
 }
 
-impl Default for Budget {
+impl Default for ParseBudget {
     fn default() -> Self {
         Self { steps: 100, bytes: 256 << 10 }
     }
 }
 
 /// What the two grammars made of a text.
-pub(super) struct Parsed {
+pub(super) struct ParsedText {
     /// The syntax tree that is walked.
     pub(super) program: ast::Program,
     /// The names of all simple commands as the other grammar sees them, sorted.
@@ -27,7 +27,7 @@ pub(super) struct Parsed {
 }
 
 /// Parses `text`, or says why it is not analysable.
-pub(super) fn parse(text: &str, budget: &mut Budget) -> Result<Parsed, String> {
+pub(super) fn parse(text: &str, budget: &mut ParseBudget) -> Result<ParsedText, String> {
     budget.bytes = budget.bytes.checked_sub(text.len()).ok_or(TOO_LONG)?;
     // tree-sitter goes first: it needs no stack and can be interrupted.
     let names = names(text, budget)?;
@@ -36,12 +36,12 @@ pub(super) fn parse(text: &str, budget: &mut Budget) -> Result<Parsed, String> {
         .map_err(|_| "the command does not parse; check its quotes and brackets".to_owned())?;
     let program = brush_parser::parse_tokens(&tokens, &options)
         .map_err(|_| "the command does not parse; check its syntax".to_owned())?;
-    Ok(Parsed { program, names })
+    Ok(ParsedText { program, names })
 }
 
 const TOO_LONG: &str = "the command takes too long to parse; write it more simply";
 
-fn names(text: &str, budget: &mut Budget) -> Result<Vec<String>, String> {
+fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
     // The grammar takes ever longer over rows of these. A few mark conflicts in a text.
     let rows = text.split(|c| !matches!(c, '<' | '>')).map(str::len);
     if rows.filter(|length| *length > 3).sum::<usize>() > 256 {

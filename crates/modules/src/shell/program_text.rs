@@ -2,7 +2,7 @@
 
 use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
-use super::effects::Excuse;
+use super::effects::Exemption;
 use super::languages::{LANGUAGES, Language};
 use super::walk::Walker;
 use super::word::Word;
@@ -173,7 +173,7 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
             walker.runs_rules(&names);
             let values = command.texts().filter_map(|text| text.split_once('=')).map(|(_, value)| value);
             if values.into_iter().any(scan::deletes) {
-                walker.destroys("is given a command that deletes", &command.written());
+                walker.destroys("is given a command that deletes", &command.source_text());
             }
             if evaluates || reads {
                 walker.refuse(format!("`{name}` runs rules that are not in a file; write them to one"));
@@ -316,8 +316,8 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 fn writes_over(name: &str, file: &str, walker: &mut Walker) {
     let file = Word::known(file);
     walker.write(&file);
-    let places = walker.places([&file]);
-    walker.may_lose("writes over a file", &format!("{name} … {}", file.raw), Excuse::New(places));
+    let files = walker.file_references([&file]);
+    walker.may_lose("writes over a file", &format!("{name} … {}", file.raw), Exemption::New(files));
 }
 
 /// Looks for the commands and flags of `sed` that run programs and write files.
@@ -325,10 +325,10 @@ fn sed(name: &str, command: &Command, walker: &mut Walker) {
     for script in super::sed::scripts(command) {
         for part in super::sed::effects(script) {
             match part {
-                super::sed::Effect::Writes(file) => writes_over(name, file, walker),
-                super::sed::Effect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
-                super::sed::Effect::Runs(text) => walker.script(text, Dialect::Sh),
-                super::sed::Effect::Empties => {}
+                super::sed::SedEffect::Writes(file) => writes_over(name, file, walker),
+                super::sed::SedEffect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
+                super::sed::SedEffect::Runs(text) => walker.script(text, Dialect::Sh),
+                super::sed::SedEffect::Empties => {}
             }
         }
     }
@@ -357,7 +357,7 @@ fn editor(name: &str, command: &Command, walker: &mut Walker) {
         walker.refuse(format!("`{name}` is told to run a program or to delete; do that by itself"));
     }
     if texts.iter().any(|text| emptying::clears_buffer(text)) {
-        walker.destroys("deletes all lines of a file", &command.written());
+        walker.destroys("deletes all lines of a file", &command.source_text());
     }
     let reads_commands = name == "ed" || name == "ex" && texts.is_empty();
     if reads_commands && (walker.is_fed() || matches!(command.stdin, Stdin::Unknown)) {

@@ -90,18 +90,18 @@ const PLAIN: &str = "46aBbcCeiIJklmnopqQtTvxyE";
 
 /// Follows `ssh`: what runs on the other machine is looked at as if it ran here. It sends nothing if all of it only reads.
 pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
-    let options = Arguments::read(syntax::of("ssh"), command.words.get(1..begin).unwrap_or_default());
+    let options = Arguments::read(syntax::for_program("ssh"), command.words.get(1..begin).unwrap_or_default());
     let text = match (joined(command.words.get(begin..).unwrap_or_default()), &command.stdin) {
         (Some(text), Stdin::Text(input)) if text.is_empty() => Some(input.clone()),
         (Some(text), Stdin::Inherited) if !walker.is_fed() => Some(text),
         (Some(text), _) => {
-            walker.sends("sends something or changes it elsewhere", &command.written());
+            walker.sends("sends something or changes it elsewhere", &command.source_text());
             Some(text)
         }
         (None, _) => None,
     };
     let Some(text) = text else {
-        walker.sends("sends something or changes it elsewhere", &command.written());
+        walker.sends("sends something or changes it elsewhere", &command.source_text());
         return walker.refuse("what `ssh` runs is not known before; write the command itself");
     };
     let first = walker.analysis.commands.len();
@@ -116,7 +116,7 @@ pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
         && walker.effects.losses.len() == losses
         && commands.iter().all(|command| is_read(command, walker));
     if !only_reads {
-        walker.sends("sends something or changes it elsewhere", &command.written());
+        walker.sends("sends something or changes it elsewhere", &command.source_text());
     }
 }
 
@@ -144,6 +144,6 @@ fn is_read(called: &ShellCommand, walker: &mut Walker) -> bool {
     if !called.resolved {
         return false;
     }
-    let arguments = Arguments::read(syntax::of(name), command.arguments());
+    let arguments = Arguments::read(syntax::for_program(name), command.arguments());
     services::only_reads(name, &command) == Some(true) || readonly::only_reads(name, &command, &arguments, walker)
 }

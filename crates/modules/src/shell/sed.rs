@@ -5,7 +5,7 @@ use super::word::Word;
 
 /// What a command of a script does beside editing.
 #[derive(Debug, PartialEq)]
-pub(super) enum Effect<'a> {
+pub(super) enum SedEffect<'a> {
     Writes(&'a str),
     /// Runs this command, or what is read where it is empty.
     Runs(&'a str),
@@ -36,7 +36,7 @@ pub(super) fn scripts(command: &Command) -> Vec<&str> {
 /// Whether a command leaves nothing, or hardly anything, of what it edits.
 pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
     let scripts = scripts(command);
-    let is_emptied = |script: &&str| effects(script).contains(&Effect::Empties);
+    let is_emptied = |script: &&str| effects(script).contains(&SedEffect::Empties);
     // Of lines that are chosen by their numbers, only those stay.
     let prints = |script: &&str| {
         let chosen = |command: &str| command.trim().chars().all(|c| c.is_ascii_digit() || ",$p ".contains(c));
@@ -46,8 +46,8 @@ pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
 }
 
 /// The effects of a script.
-pub(super) fn effects(script: &str) -> Vec<Effect<'_>> {
-    let mut reader = Reader { rest: script, effects: Vec::new(), from: script, is_inside: false };
+pub(super) fn effects(script: &str) -> Vec<SedEffect<'_>> {
+    let mut reader = SedReader { rest: script, effects: Vec::new(), from: script, is_inside: false };
     while !reader.rest.is_empty() {
         reader.command();
     }
@@ -75,16 +75,16 @@ fn is_every(address: &str) -> bool {
     }
 }
 
-struct Reader<'a> {
+struct SedReader<'a> {
     rest: &'a str,
-    effects: Vec<Effect<'a>>,
+    effects: Vec<SedEffect<'a>>,
     /// The script from the address of the command at hand on.
     from: &'a str,
     /// Whether the command at hand stands in braces that have an address.
     is_inside: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SedReader<'a> {
     fn next(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
         self.rest = self.rest.get(c.len_utf8()..).unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
                 self.from = self.rest;
             }
             'd' | 'Q' | 'q' if !self.is_inside && (is_every(address) || c != 'd' && address.trim() == "1") => {
-                self.effects.push(Effect::Empties);
+                self.effects.push(SedEffect::Empties);
             }
             '/' => self.skip_to('/'),
             '\\' => {
@@ -145,17 +145,17 @@ impl<'a> Reader<'a> {
                 let pattern = at.get(1 + delimiter.len_utf8()..at.len() - replacement.len() - delimiter.len_utf8());
                 let is_whole = pattern.is_some_and(|pattern| WHOLE.contains(&pattern));
                 if c == 's' && is_empty && is_whole && !self.is_inside && is_every(address) {
-                    self.effects.push(Effect::Empties);
+                    self.effects.push(SedEffect::Empties);
                 }
                 self.flags();
             }
             'e' => {
                 let text = self.line();
-                self.effects.push(Effect::Runs(text));
+                self.effects.push(SedEffect::Runs(text));
             }
             'w' | 'W' => {
                 let file = self.line();
-                self.effects.push(Effect::Writes(file));
+                self.effects.push(SedEffect::Writes(file));
             }
             'b' | 't' | 'T' => {
                 let end = self.rest.find([';', '\n', '}']).unwrap_or(self.rest.len());
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
             }
             'c' if !self.is_inside && is_every(address) => {
                 self.line();
-                self.effects.push(Effect::Empties);
+                self.effects.push(SedEffect::Empties);
             }
             'a' | 'i' | 'c' | 'r' | 'R' | ':' | '#' => drop(self.line()),
             _ => {}
@@ -187,12 +187,12 @@ impl<'a> Reader<'a> {
                 'g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9' => drop(self.next()),
                 'e' => {
                     self.next();
-                    self.effects.push(Effect::Runs(""));
+                    self.effects.push(SedEffect::Runs(""));
                 }
                 'w' => {
                     self.next();
                     let file = self.line();
-                    self.effects.push(Effect::Writes(file));
+                    self.effects.push(SedEffect::Writes(file));
                 }
                 _ => return,
             }

@@ -230,7 +230,7 @@ const PIP_LONG: &str = "cache-dir: cert: client-cert: debug disable-pip-version-
                         retries: timeout: trusted-host: use-deprecated: use-feature: verbose version";
 
 /// The options of a program, or of a command such as `git clean`; none of an unknown one.
-pub(super) fn of(name: &str) -> Syntax {
+pub(super) fn for_program(name: &str) -> Syntax {
     let known = PROGRAMS.iter().find(|(program, ..)| *program == name);
     known.map_or_else(Syntax::default, |(_, short, long)| Syntax { short, long })
 }

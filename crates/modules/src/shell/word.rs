@@ -48,7 +48,7 @@ impl Word {
     }
 
     /// A path that `find` puts in place, or several: each begins with one of its starting points.
-    pub(super) fn found(many: bool) -> Self {
+    pub(super) fn found_path(many: bool) -> Self {
         Self { raw: "{}".to_owned(), text: "./".to_owned(), many, ..Self::default() }
     }
 

@@ -2,12 +2,12 @@
 
 use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
-use super::effects::Place;
+use super::effects::FileReference;
 use super::options::{Arguments, Syntax};
 use super::shells::{is_shell, joined};
 use super::walk::Walker;
 use super::word::Word;
-use super::{containers, excuse, packages, remote, variables};
+use super::{containers, exemption, packages, remote, variables};
 
 /// How a wrapper's own arguments are told from the command that it runs.
 struct Wrapper {
@@ -190,8 +190,8 @@ fn tool(command: &Command, at: usize, walker: &mut Walker) {
         let package = packages::without_version(package);
         if !packages::COMMON.contains(&package) {
             let name = package.rsplit('/').next().unwrap_or(package);
-            let place = walker.place(&Word::known(&format!("node_modules/.bin/{name}")));
-            walker.effects.tools.push(Place { written: package.to_owned(), ..place });
+            let file = walker.file_reference(&Word::known(&format!("node_modules/.bin/{name}")));
+            walker.effects.tools.push(FileReference { written: package.to_owned(), ..file });
         }
     }
     let name = words.first().and_then(Word::literal).map(packages::without_version).unwrap_or_default();
@@ -340,10 +340,10 @@ fn find(command: &Command, walker: &mut Walker) {
     if !command.is_certain() {
         walker.taint();
     }
-    let places = walker.places(excuse::starts(command).iter());
-    let paths: Option<Vec<Vec<String>>> = places.into_iter().map(|place| place.paths).collect();
+    let files = walker.file_references(exemption::starts(command).iter());
+    let paths: Option<Vec<Vec<String>>> = files.into_iter().map(|file| file.paths).collect();
     let found = std::mem::replace(&mut walker.found, paths.map(|paths| paths.concat()));
-    let litter = std::mem::replace(&mut walker.finds_litter, excuse::is_litter(command));
+    let litter = std::mem::replace(&mut walker.finds_litter, exemption::is_litter(command));
     let folders = walker.folders.clone();
     let mut at = 1;
     while let Some(word) = command.words.get(at) {
@@ -366,7 +366,7 @@ fn find(command: &Command, walker: &mut Walker) {
                 }
                 let many = text(length) == Some("+");
                 let words = rest.iter().take(length).map(|word| match word.literal() {
-                    Some("{}") => Word::found(many),
+                    Some("{}") => Word::found_path(many),
                     Some(text) if text.contains("{}") => Word::unknown(&word.raw),
                     _ => word.clone(),
                 });
@@ -407,13 +407,13 @@ fn ssh(command: &Command, walker: &mut Walker) {
             .any(|o| text.contains(o))
     };
     if command.texts().any(runs) {
-        walker.sends("sends something or changes it elsewhere", &command.written());
+        walker.sends("sends something or changes it elsewhere", &command.source_text());
         return walker.refuse("`ssh` runs a program that its options name; leave them out");
     }
     let syntax = "46aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY";
     let wrapper = Wrapper { operands: 1, ..wrapper("ssh", syntax, "") };
     let Some(begin) = begin(command, &wrapper, walker) else {
-        walker.sends("sends something or changes it elsewhere", &command.written());
+        walker.sends("sends something or changes it elsewhere", &command.source_text());
         return walker.refuse("what `ssh` runs is not known before; write the command itself");
     };
     remote::follow(command, begin, walker);

@@ -8,41 +8,41 @@ use super::{destructive, git, syntax};
 
 /// Which operands of a program are written to or deleted.
 #[derive(Clone, Copy)]
-enum Target {
+enum WrittenOperands {
     Every,
     Last,
     /// The first one says what is done, or is read.
     ButFirst,
 }
 
-const OPERANDS: [(&str, Target); 26] = [
-    ("tee", Target::Every),
-    ("touch", Target::Every),
-    ("mkdir", Target::Every),
-    ("rmdir", Target::Every),
-    ("rm", Target::Every),
-    ("unlink", Target::Every),
-    ("shred", Target::Every),
-    ("truncate", Target::Every),
-    ("mkfifo", Target::Every),
-    ("sponge", Target::Every),
-    ("gzip", Target::Every),
-    ("gunzip", Target::Every),
-    ("xz", Target::Every),
+const OPERANDS: [(&str, WrittenOperands); 26] = [
+    ("tee", WrittenOperands::Every),
+    ("touch", WrittenOperands::Every),
+    ("mkdir", WrittenOperands::Every),
+    ("rmdir", WrittenOperands::Every),
+    ("rm", WrittenOperands::Every),
+    ("unlink", WrittenOperands::Every),
+    ("shred", WrittenOperands::Every),
+    ("truncate", WrittenOperands::Every),
+    ("mkfifo", WrittenOperands::Every),
+    ("sponge", WrittenOperands::Every),
+    ("gzip", WrittenOperands::Every),
+    ("gunzip", WrittenOperands::Every),
+    ("xz", WrittenOperands::Every),
     // What it moves is gone from where it was.
-    ("mv", Target::Every),
-    ("cp", Target::Last),
-    ("install", Target::Last),
-    ("ln", Target::Last),
-    ("link", Target::Last),
-    ("scp", Target::Last),
-    ("rsync", Target::Last),
-    ("chmod", Target::ButFirst),
-    ("chown", Target::ButFirst),
-    ("chgrp", Target::ButFirst),
-    ("chattr", Target::ButFirst),
-    ("setfacl", Target::Every),
-    ("uniq", Target::ButFirst),
+    ("mv", WrittenOperands::Every),
+    ("cp", WrittenOperands::Last),
+    ("install", WrittenOperands::Last),
+    ("ln", WrittenOperands::Last),
+    ("link", WrittenOperands::Last),
+    ("scp", WrittenOperands::Last),
+    ("rsync", WrittenOperands::Last),
+    ("chmod", WrittenOperands::ButFirst),
+    ("chown", WrittenOperands::ButFirst),
+    ("chgrp", WrittenOperands::ButFirst),
+    ("chattr", WrittenOperands::ButFirst),
+    ("setfacl", WrittenOperands::Every),
+    ("uniq", WrittenOperands::ButFirst),
 ];
 
 /// Options whose value is a file that is written to, or a folder in which files are: program, letters, names.
@@ -109,7 +109,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     if let Some((_, target)) = OPERANDS.iter().find(|(program, _)| *program == name)
         && !has_folder(name, arguments)
     {
-        written(special(name, *target, arguments), arguments, walker);
+        note_operands(special(name, *target, arguments), arguments, walker);
     }
     if let Some((_, short, long)) = VALUED.iter().find(|(program, ..)| *program == name) {
         arguments.values(short, long).for_each(|word| walker.write(word));
@@ -122,15 +122,15 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     }
 }
 
-fn written(target: Target, arguments: &Arguments, walker: &mut Walker) {
+fn note_operands(target: WrittenOperands, arguments: &Arguments, walker: &mut Walker) {
     match target {
-        Target::Every => arguments.operands().for_each(|word| walker.write(word)),
-        Target::ButFirst => {
+        WrittenOperands::Every => arguments.operands().for_each(|word| walker.write(word)),
+        WrittenOperands::ButFirst => {
             // The first word may be several.
             let first = usize::from(!arguments.operands().next().is_some_and(Word::is_many));
             arguments.operands().skip(first).for_each(|word| walker.write(word));
         }
-        Target::Last => arguments.last().into_iter().for_each(|word| walker.write(word)),
+        WrittenOperands::Last => arguments.last().into_iter().for_each(|word| walker.write(word)),
     }
 }
 
@@ -140,12 +140,12 @@ fn has_folder(name: &str, arguments: &Arguments) -> bool {
 }
 
 /// What options change about the operands that are written to.
-fn special(name: &str, target: Target, arguments: &Arguments) -> Target {
+fn special(name: &str, target: WrittenOperands, arguments: &Arguments) -> WrittenOperands {
     match name {
-        "install" if arguments.may_have("d", &["directory"]) => Target::Every,
+        "install" if arguments.may_have("d", &["directory"]) => WrittenOperands::Every,
         // A mode that takes away stands among the options, and needs no operand.
-        "chmod" if arguments.may_have("rwxXstugoa", &["reference"]) => Target::Every,
-        "chown" | "chgrp" if arguments.may_have("", &["reference"]) => Target::Every,
+        "chmod" if arguments.may_have("rwxXstugoa", &["reference"]) => WrittenOperands::Every,
+        "chown" | "chgrp" if arguments.may_have("", &["reference"]) => WrittenOperands::Every,
         _ => target,
     }
 }
@@ -153,7 +153,7 @@ fn special(name: &str, target: Target, arguments: &Arguments) -> Target {
 /// Scripts are given by options, or else are the first operand; the other operands are files.
 fn in_place((short, long): (&str, &[&str]), arguments: &Arguments, walker: &mut Walker) {
     let gives_script = arguments.may_have(short, long);
-    written(if gives_script { Target::Every } else { Target::ButFirst }, arguments, walker);
+    note_operands(if gives_script { WrittenOperands::Every } else { WrittenOperands::ButFirst }, arguments, walker);
 }
 
 /// The files that `dd` writes to.
@@ -170,7 +170,7 @@ pub(super) fn dd_output(command: &Command) -> impl Iterator<Item = Word> {
 
 /// `tar cfz x y` begins with letters, and the words after them are their values.
 fn tar_arguments(command: &Command) -> Arguments {
-    let syntax = syntax::of("tar");
+    let syntax = syntax::for_program("tar");
     let words = command.arguments();
     let Some((first, rest)) = words.split_first().filter(|(first, _)| first.is_operand()) else {
         return Arguments::read(syntax, words);
@@ -204,13 +204,13 @@ fn tar(arguments: &Arguments, walker: &mut Walker) {
     }
     arguments.values("g", &["listed-incremental", "index-file"]).for_each(|word| walker.write(word));
     if arguments.may_have("", &["remove-files"]) {
-        written(Target::Every, arguments, walker);
+        note_operands(WrittenOperands::Every, arguments, walker);
     }
 }
 
 fn zip(arguments: &Arguments, walker: &mut Walker) {
     if arguments.may_have("m", &["move"]) {
-        written(Target::Every, arguments, walker);
+        note_operands(WrittenOperands::Every, arguments, walker);
     }
     let archive = arguments.first().flatten().filter(|word| word.literal() != Some("-"));
     archive.for_each(|word| walker.write(word));

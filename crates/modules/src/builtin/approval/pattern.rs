@@ -15,10 +15,10 @@ pub(super) const COMMAND: &str = "command";
 /// A pattern for one field of a tool's input.
 pub(super) struct Pattern {
     pub(super) field: String,
-    looks: Looks,
+    matcher: FieldMatcher,
 }
 
-enum Looks {
+enum FieldMatcher {
     /// `path_matches` on the field.
     Path(Condition),
     Text(Glob),
@@ -26,44 +26,44 @@ enum Looks {
 
 /// A glob in which `*` stands for any text.
 pub(super) struct Glob {
-    matcher: GlobMatcher,
+    glob: GlobMatcher,
     /// What everything begins with that it matches.
     beginning: String,
 }
 
 impl Pattern {
     pub(super) fn new(field: &str, pattern: &str) -> Result<Self, String> {
-        let looks = if PATHS.contains(&field) {
+        let matcher = if PATHS.contains(&field) {
             let (name, glob) = (Value::from(field), Value::from([pattern].as_slice()));
             let condition = Condition::compile(&format!("path_matches(tool_input[{name}], {glob})"));
-            Looks::Path(condition.map_err(|error| format!("`pattern`: {error}"))?)
+            FieldMatcher::Path(condition.map_err(|error| format!("`pattern`: {error}"))?)
         } else {
-            Looks::Text(Glob::new(pattern).map_err(|problem| format!("`pattern`: {problem}"))?)
+            FieldMatcher::Text(Glob::new(pattern).map_err(|problem| format!("`pattern`: {problem}"))?)
         };
-        Ok(Self { field: field.to_owned(), looks })
+        Ok(Self { field: field.to_owned(), matcher })
     }
 
     /// Whether what the tool is given fits as it stands.
-    pub(super) fn fits(&self, event: &str, data: &EventData, scope: &Scope) -> Result<bool, HookError> {
-        match &self.looks {
-            Looks::Path(condition) => condition.holds(event, data, scope),
-            Looks::Text(glob) => Ok(match data.get("tool_input").and_then(|input| input.get(&self.field)) {
-                Some(Value::String(text)) => glob.fits(text),
+    pub(super) fn matches(&self, event: &str, data: &EventData, scope: &Scope) -> Result<bool, HookError> {
+        match &self.matcher {
+            FieldMatcher::Path(condition) => condition.holds(event, data, scope),
+            FieldMatcher::Text(glob) => Ok(match data.get("tool_input").and_then(|input| input.get(&self.field)) {
+                Some(Value::String(text)) => glob.matches(text),
                 Some(Value::Null) | None => false,
-                Some(other) => glob.fits(&other.to_string()),
+                Some(other) => glob.matches(&other.to_string()),
             }),
         }
     }
 
     /// The same for one simple command of it.
-    pub(super) fn fits_command(&self, command: &str) -> bool {
-        matches!(&self.looks, Looks::Text(glob) if glob.fits(command))
+    pub(super) fn matches_command(&self, command: &str) -> bool {
+        matches!(&self.matcher, FieldMatcher::Text(glob) if glob.matches(command))
     }
 
     /// Whether a simple command may turn out to fit: what is known of it is not enough to tell.
-    pub(super) fn may_fit_command(&self, command: &str) -> bool {
-        match (&self.looks, command.split_once('…')) {
-            (Looks::Text(glob), Some((known, _))) => glob.beginning.starts_with(known),
+    pub(super) fn may_match_command(&self, command: &str) -> bool {
+        match (&self.matcher, command.split_once('…')) {
+            (FieldMatcher::Text(glob), Some((known, _))) => glob.beginning.starts_with(known),
             _ => false,
         }
     }
@@ -72,12 +72,12 @@ impl Pattern {
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, String> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-        let matcher = glob.map_err(|error| format!("`{pattern}` is no pattern: {}", error.kind()))?.compile_matcher();
+        let glob = glob.map_err(|error| format!("`{pattern}` is no pattern: {}", error.kind()))?.compile_matcher();
         let beginning = pattern.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default().to_owned();
-        Ok(Self { matcher, beginning })
+        Ok(Self { glob, beginning })
     }
 
-    pub(super) fn fits(&self, text: &str) -> bool {
-        self.matcher.is_match(text)
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.glob.is_match(text)
     }
 }

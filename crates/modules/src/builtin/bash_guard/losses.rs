@@ -2,80 +2,80 @@
 
 use amplifier_process::sandbox::Sandbox;
 
+use super::locations::{Location, is_below_temporary, is_nowhere, is_single_or_litter, locate, paths, plain};
 use super::outputs;
-use super::places::{Where, is_below_temporary, is_nowhere, is_single_or_litter, locate, paths, plain};
 use crate::condition::Scope;
-use crate::shell::{Effects, Excuse, Place, is_litter_file};
+use crate::shell::{Effects, Exemption, FileReference, is_litter_file};
 
 /// So many files are looked at.
 const FILES: usize = 64;
 
 /// The first loss that has no excuse, in words.
-pub(super) async fn why(effects: &Effects, scope: &Scope, sandbox: &Sandbox) -> Option<String> {
+pub(super) async fn find_loss(effects: &Effects, scope: &Scope, sandbox: &Sandbox) -> Option<String> {
     for loss in &effects.losses {
-        if !is_excused(&loss.excuse, scope, sandbox).await {
+        if !is_exempt(&loss.exemption, scope, sandbox).await {
             return Some(loss.why.clone());
         }
     }
     None
 }
 
-async fn is_excused(excuse: &Excuse, scope: &Scope, sandbox: &Sandbox) -> bool {
-    let are_few = |places: &[Place]| places.len() <= FILES;
-    match excuse {
-        Excuse::Never => false,
-        Excuse::Outputs(places) => {
-            let mut are_known = !places.is_empty() && are_few(places);
-            for place in places {
-                are_known &= place.paths.is_some();
-                for path in paths(place) {
+async fn is_exempt(exemption: &Exemption, scope: &Scope, sandbox: &Sandbox) -> bool {
+    let are_few = |files: &[FileReference]| files.len() <= FILES;
+    match exemption {
+        Exemption::Never => false,
+        Exemption::Outputs(files) => {
+            let mut are_known = !files.is_empty() && are_few(files);
+            for file in files {
+                are_known &= file.paths.is_some();
+                for path in paths(file) {
                     are_known = are_known
                         && (is_below_temporary(path, scope) || outputs::is_output(path, scope, sandbox).await);
                 }
             }
             are_known
         }
-        Excuse::Inside(places) => {
-            let is_inside = |place: &Place| match locate(place, scope) {
-                Where::Temporary => {
-                    paths(place).iter().all(|path| plain(path).is_some() || is_below_temporary(path, scope))
+        Exemption::Inside(files) => {
+            let is_inside = |file: &FileReference| match locate(file, scope) {
+                Location::Temporary => {
+                    paths(file).iter().all(|path| plain(path).is_some() || is_below_temporary(path, scope))
                 }
-                Where::Inside => paths(place).iter().all(|path| is_single_or_litter(path)),
-                Where::Outside(_) | Where::Unknown => false,
+                Location::Inside => paths(file).iter().all(|path| is_single_or_litter(path)),
+                Location::Outside(_) | Location::Unknown => false,
             };
-            are_few(places) && places.iter().all(is_inside)
+            are_few(files) && files.iter().all(is_inside)
         }
-        Excuse::Workspace(places) => places.iter().all(|place| locate(place, scope) == Where::Inside),
-        Excuse::NoFile(places) => are_few(places) && places.iter().all(|place| is_no_file(place, scope)),
-        Excuse::Deleted(places) => {
-            let mut files = Vec::new();
-            for path in places.iter().flat_map(paths).filter_map(|path| plain(path)).take(FILES) {
+        Exemption::Workspace(files) => files.iter().all(|file| locate(file, scope) == Location::Inside),
+        Exemption::NoFile(files) => are_few(files) && files.iter().all(|file| is_no_file(file, scope)),
+        Exemption::Deleted(files) => {
+            let mut deleted = Vec::new();
+            for path in files.iter().flat_map(paths).filter_map(|path| plain(path)).take(FILES) {
                 let is_file = scope.workspace().join(path).is_file() && !is_below_temporary(path, scope);
                 if is_file && !outputs::is_output(path, scope, sandbox).await {
-                    files.push(path.to_owned());
+                    deleted.push(path.to_owned());
                 }
             }
-            files.is_empty() || !outputs::is_work(&files, scope, sandbox).await
+            deleted.is_empty() || !outputs::is_tracked_work(&deleted, scope, sandbox).await
         }
-        Excuse::Copied { from, to } => {
-            let is_file = |place: &Place| {
-                paths(place).iter().any(|path| plain(path).is_some_and(|path| scope.workspace().join(path).is_file()))
+        Exemption::Copied { from, to } => {
+            let is_file = |file: &FileReference| {
+                paths(file).iter().any(|path| plain(path).is_some_and(|path| scope.workspace().join(path).is_file()))
             };
             // What lies elsewhere is judged by where it is.
             !is_file(to)
                 || !is_file(from)
-                || locate(to, scope) != Where::Inside
+                || locate(to, scope) != Location::Inside
                 || holds_no_work(to, scope, sandbox).await
-                || !outputs::is_kept(paths(from), scope, sandbox).await
+                || !outputs::is_tracked(paths(from), scope, sandbox).await
         }
-        Excuse::New(places) => {
-            let mut are_new = are_few(places);
-            for place in places {
+        Exemption::New(files) => {
+            let mut are_new = are_few(files);
+            for file in files {
                 are_new = are_new
-                    && match locate(place, scope) {
-                        Where::Temporary => true,
-                        Where::Inside => holds_no_work(place, scope, sandbox).await,
-                        Where::Outside(_) | Where::Unknown => false,
+                    && match locate(file, scope) {
+                        Location::Temporary => true,
+                        Location::Inside => holds_no_work(file, scope, sandbox).await,
+                        Location::Outside(_) | Location::Unknown => false,
                     };
             }
             are_new
@@ -84,18 +84,18 @@ async fn is_excused(excuse: &Excuse, scope: &Scope, sandbox: &Sandbox) -> bool {
 }
 
 /// Whether a place is certainly no file.
-fn is_no_file(place: &Place, scope: &Scope) -> bool {
+fn is_no_file(file: &FileReference, scope: &Scope) -> bool {
     let is_none =
         |path: &String| plain(path).is_some_and(|path| scope.workspace().join(path).symlink_metadata().is_err());
-    place.paths.as_ref().is_some_and(|paths| paths.iter().all(is_none))
+    file.paths.as_ref().is_some_and(|paths| paths.iter().all(is_none))
 }
 
 /// `true` if there is nothing to lose at a place in the workspace: no file, a build output, or what programs leave behind.
-async fn holds_no_work(place: &Place, scope: &Scope, sandbox: &Sandbox) -> bool {
-    if is_no_file(place, scope) {
+async fn holds_no_work(file: &FileReference, scope: &Scope, sandbox: &Sandbox) -> bool {
+    if is_no_file(file, scope) {
         return true;
     }
-    for path in paths(place) {
+    for path in paths(file) {
         let Some(path) = plain(path) else { return false };
         let is_litter = || path.rsplit('/').next().is_some_and(is_litter_file);
         if !is_nowhere(path) && !is_litter() && !outputs::is_output(path, scope, sandbox).await {

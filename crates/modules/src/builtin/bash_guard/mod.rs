@@ -1,9 +1,9 @@
 //! `hooks-bash-guard`: looks at shell commands before they run.
 
+mod locations;
 mod losses;
 mod outputs;
 mod outside;
-mod places;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::settings::{exact, own, seconds};
-use super::{GUARDS, Part, Place, options};
+use super::settings::{require_exact_names, seconds, strings};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::bundle::Confine;
 use crate::condition::Scope;
 use crate::shell::{Analysis, Effects, inspect};
@@ -30,19 +30,19 @@ pub(super) struct Options {
     /// The tools whose `command` is a line for the shell.
     tools: Vec<String>,
     /// Commands that destroy something: `ask` or `deny`.
-    destructive: Strict,
+    destructive: StrictDecision,
     /// Commands that cannot be seen through: `ask` or `deny`.
-    unanalysable: Strict,
+    unanalysable: StrictDecision,
     /// Commands that send something over the network, change something elsewhere, or of which that cannot be told: `allow`, `ask`
     /// or `deny`.
-    network: Judgement,
+    network: CommandDecision,
     /// Commands that only read from the network, install what is plainly named, or push to a remote of the repository: `allow`,
     /// `ask` or `deny`.
-    network_reads: Judgement,
+    network_reads: CommandDecision,
     /// Commands that write to a file outside of the workspace, or to one of which that cannot be told: `allow`, `ask` or `deny`.
-    outside: Judgement,
+    outside: CommandDecision,
     /// All other commands that are not proven to only read: `allow`, `ask` or `deny`.
-    other: Judgement,
+    other: CommandDecision,
     /// Programs that never run, not even to read.
     deny: Vec<String>,
     /// Programs to which `network`, `network_reads` and `other` do not apply, in commands that run nothing else.
@@ -54,13 +54,13 @@ pub(super) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            tools: own(&["Bash"]),
-            destructive: Strict::Ask,
-            unanalysable: Strict::Ask,
-            network: Judgement::Ask,
-            network_reads: Judgement::Allow,
-            outside: Judgement::Ask,
-            other: Judgement::Allow,
+            tools: strings(&["Bash"]),
+            destructive: StrictDecision::Ask,
+            unanalysable: StrictDecision::Ask,
+            network: CommandDecision::Ask,
+            network_reads: CommandDecision::Allow,
+            outside: CommandDecision::Ask,
+            other: CommandDecision::Allow,
             deny: Vec::new(),
             allow: Vec::new(),
             timeout: 300.0,
@@ -71,7 +71,7 @@ impl Default for Options {
 /// What happens to a command that is never simply allowed.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Strict {
+enum StrictDecision {
     /// A person decides.
     Ask,
     /// It does not run.
@@ -82,7 +82,7 @@ enum Strict {
 /// What happens to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Judgement {
+enum CommandDecision {
     /// It runs.
     Allow,
     /// A person decides.
@@ -91,18 +91,18 @@ enum Judgement {
     Deny,
 }
 
-impl From<Strict> for Judgement {
-    fn from(strict: Strict) -> Self {
-        match strict {
-            Strict::Ask => Self::Ask,
-            Strict::Deny => Self::Deny,
+impl From<StrictDecision> for CommandDecision {
+    fn from(decision: StrictDecision) -> Self {
+        match decision {
+            StrictDecision::Ask => Self::Ask,
+            StrictDecision::Deny => Self::Deny,
         }
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
-    exact("tools", &options.tools)?;
+    require_exact_names("tools", &options.tools)?;
     let timeout = seconds("timeout", options.timeout)?;
     let programs = options.deny.iter().chain(&options.allow);
     if let Some(path) = programs.into_iter().find(|program| program.is_empty() || program.contains(['/', ' ', '*'])) {
@@ -113,12 +113,12 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
         return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));
     }
-    let sandbox = place.host.sandbox_for(&Confine::default()).unwrap_or_default();
-    let guard = Guard { options, timeout, scope: place.host.scope.clone(), sandbox };
-    Ok(vec![Part::guard(&["tool:pre"], guard).priority(GUARDS)])
+    let sandbox = context.host.sandbox_for(&Confine::default()).unwrap_or_default();
+    let guard = CommandGuard { options, timeout, scope: context.host.scope.clone(), sandbox };
+    Ok(vec![ModuleHook::guard(&["tool:pre"], guard).priority(GUARDS)])
 }
 
-struct Guard {
+struct CommandGuard {
     options: Options,
     timeout: Duration,
     scope: Arc<Scope>,
@@ -126,7 +126,7 @@ struct Guard {
     sandbox: Sandbox,
 }
 
-impl Hook for Guard {
+impl Hook for CommandGuard {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
         if !self.options.tools.iter().any(|guarded| guarded == tool) {
@@ -137,26 +137,26 @@ impl Hook for Guard {
         };
         let (analysis, effects) = inspect(command);
         let concerns = self.concerns(&analysis, &effects).await;
-        let strictest = concerns.iter().map(|(judgement, _)| *judgement).max().unwrap_or(Judgement::Allow);
+        let strictest = concerns.iter().map(|(decision, _)| *decision).max().unwrap_or(CommandDecision::Allow);
         let why: Vec<&str> =
-            concerns.iter().filter(|(judgement, _)| *judgement == strictest).map(|(_, why)| why.as_str()).collect();
+            concerns.iter().filter(|(decision, _)| *decision == strictest).map(|(_, why)| why.as_str()).collect();
         let why = why.join("; ");
         Ok(match strictest {
-            Judgement::Allow => HookResult::proceed(),
-            Judgement::Ask => HookResult::ask(self.question(command, &why)).because(why),
-            Judgement::Deny => HookResult::deny(format!("`{}` is not run: {why}", shown(command).0)),
+            CommandDecision::Allow => HookResult::proceed(),
+            CommandDecision::Ask => HookResult::ask(self.approval(command, &why)).because(why),
+            CommandDecision::Deny => HookResult::deny(format!("`{}` is not run: {why}", readable(command).0)),
         })
     }
 }
 
-impl Guard {
+impl CommandGuard {
     /// What there is against a command, and what each of it leads to.
-    async fn concerns(&self, analysis: &Analysis, effects: &Effects) -> Vec<(Judgement, String)> {
+    async fn concerns(&self, analysis: &Analysis, effects: &Effects) -> Vec<(CommandDecision, String)> {
         let Options { deny, allow, destructive, unanalysable, network, network_reads, outside, other, .. } =
             &self.options;
         let mut concerns = Vec::new();
         if let Some(program) = analysis.programs.iter().find(|program| deny.contains(program)) {
-            concerns.push((Judgement::Deny, format!("`{program}` is among the programs that never run")));
+            concerns.push((CommandDecision::Deny, format!("`{program}` is among the programs that never run")));
         }
         if !analysis.analysable {
             let why = analysis.why_not.as_deref().unwrap_or("nobody knows why");
@@ -165,7 +165,7 @@ impl Guard {
         if analysis.runs_download {
             concerns.push(((*unanalysable).into(), "it runs something that it downloads".to_owned()));
         }
-        if let Some(why) = losses::why(effects, &self.scope, &self.sandbox).await {
+        if let Some(why) = losses::find_loss(effects, &self.scope, &self.sandbox).await {
             concerns.push(((*destructive).into(), why));
         }
         if analysis.analysable && analysis.readonly && analysis.destructive.is_none() {
@@ -185,8 +185,8 @@ impl Guard {
         } else if analysis.network && !is_trusted {
             concerns.push((*network_reads, "it uses the network".to_owned()));
         }
-        if *outside != Judgement::Allow
-            && let Some(why) = outside::why(effects, &self.scope)
+        if *outside != CommandDecision::Allow
+            && let Some(why) = outside::find_outside(effects, &self.scope)
         {
             concerns.push((*outside, why));
         }
@@ -196,20 +196,20 @@ impl Guard {
         concerns
     }
 
-    fn question(&self, command: &str, why: &str) -> Approval {
-        let (shown, is_whole) = shown(command);
-        let question = Approval::new(format!("Run `{shown}`? {why}")).timeout(self.timeout);
+    fn approval(&self, command: &str, why: &str) -> Approval {
+        let (shown, is_whole) = readable(command);
+        let approval = Approval::new(format!("Run `{shown}`? {why}")).timeout(self.timeout);
         // A lasting answer is remembered by this text, so it must not stand for another command.
         if is_whole {
-            question.options(["Allow once", "Allow always", "Deny"])
+            approval.options(["Allow once", "Allow always", "Deny"])
         } else {
-            question.options(["Allow once", "Deny"])
+            approval.options(["Allow once", "Deny"])
         }
     }
 }
 
 /// The command as a person reads it, and whether that is all of it as it is.
-fn shown(command: &str) -> (String, bool) {
+fn readable(command: &str) -> (String, bool) {
     let shown = visible(&truncate_chars(command, SHOWN), Reading::Lines);
     let is_whole = shown == command;
     (shown, is_whole)

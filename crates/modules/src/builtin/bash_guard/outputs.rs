@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_process::sandbox::Sandbox;
 
-use super::places::{folder, plain};
+use super::locations::{folder, plain};
 use crate::builtin::status_context::git::git;
 use crate::condition::Scope;
 
@@ -144,13 +144,13 @@ async fn is_ignored(path: &Path, workspace: &Path, sandbox: &Sandbox) -> Option<
 }
 
 /// `true` if git keeps one of these files, or does not say.
-pub(super) async fn is_kept(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
+pub(super) async fn is_tracked(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
     let workspace = scope.workspace();
     lists_any(paths, workspace, sandbox).await.unwrap_or_else(|| has_repository(workspace))
 }
 
 /// `true` if git keeps several of these files, or one with changes that are not committed.
-pub(super) async fn is_work(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
+pub(super) async fn is_tracked_work(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
     let list = async |arguments: &[&str]| {
         let listing = git(scope.workspace(), sandbox).args(arguments.iter().copied()).args(["--"]).args(paths);
         let listed = listing.run(&[], PATIENCE, MOST_LISTED).await.ok()?;

@@ -1,34 +1,34 @@
 //! Whether a command writes to a file outside of the workspace, or runs one there.
 
-use super::places::{Where, locate, paths, plain};
+use super::locations::{Location, locate, paths, plain};
 use crate::condition::Scope;
-use crate::shell::{Effects, Place};
+use crate::shell::{Effects, FileReference};
 
 /// So many files are looked at.
 const FILES: usize = 1_000;
 
 /// The first file outside of the workspace that the command is known to write to or to run, or of which nobody can tell, in words.
 /// Temporary files count as inside.
-pub(super) fn why(effects: &Effects, scope: &Scope) -> Option<String> {
-    let concern = |place: &Place, does: &str, verb: &str| match locate(place, scope) {
-        Where::Inside | Where::Temporary => None,
-        Where::Outside(path) => Some(format!("it {does} `{}`, outside of the workspace", path.display())),
-        Where::Unknown => {
-            Some(format!("it cannot be told whether `{}`, which it {verb}, is in the workspace", place.written))
+pub(super) fn find_outside(effects: &Effects, scope: &Scope) -> Option<String> {
+    let concern = |file: &FileReference, does: &str, verb: &str| match locate(file, scope) {
+        Location::Inside | Location::Temporary => None,
+        Location::Outside(path) => Some(format!("it {does} `{}`, outside of the workspace", path.display())),
+        Location::Unknown => {
+            Some(format!("it cannot be told whether `{}`, which it {verb}, is in the workspace", file.written))
         }
     };
     if effects.writes.len() > FILES {
         return Some(format!("it writes to more than {FILES} files, which are not all looked at"));
     }
-    let mut writes = effects.writes.iter().filter_map(|place| concern(place, "writes to", "writes to"));
-    let mut scripts = effects.scripts.iter().filter_map(|place| concern(place, "runs", "runs"));
+    let mut writes = effects.writes.iter().filter_map(|file| concern(file, "writes to", "writes to"));
+    let mut scripts = effects.scripts.iter().filter_map(|file| concern(file, "runs", "runs"));
     writes.next().or_else(|| scripts.next())
 }
 
 /// The first tool that would be downloaded, because it is not installed in the workspace.
 pub(super) fn missing_tool<'a>(effects: &'a Effects, scope: &Scope) -> Option<&'a str> {
-    let is_there = |place: &Place| paths(place).iter().any(|path| is_installed(path, scope));
-    effects.tools.iter().find(|place| !is_there(place)).map(|place| place.written.as_str())
+    let is_there = |file: &FileReference| paths(file).iter().any(|path| is_installed(path, scope));
+    effects.tools.iter().find(|file| !is_there(file)).map(|file| file.written.as_str())
 }
 
 /// Whether a tool is installed in a folder, or in one above it in the workspace.

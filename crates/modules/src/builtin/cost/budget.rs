@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Spent;
+use super::SessionUsage;
 use super::price::amount;
 
 /// What a session may use. Each limit is one in money, in tokens, or both.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Budget {
+pub(super) struct CostBudget {
     /// From here on the person is told, once.
     warn: Limits,
     /// From here on the person is asked before the model is.
@@ -30,7 +30,7 @@ struct Limits {
 
 /// What happens at a limit.
 #[derive(Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum BudgetStep {
     Warn,
     Ask,
     Deny,
@@ -38,13 +38,13 @@ pub(super) enum Step {
 
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Limit {
+pub(super) enum ReachedLimit {
     Money(f64),
     Tokens(u64),
 }
 
-impl Limit {
-    pub(super) fn told(self, currency: &str) -> String {
+impl ReachedLimit {
+    pub(super) fn describe(self, currency: &str) -> String {
         match self {
             Self::Money(money) => amount(money, currency),
             Self::Tokens(tokens) => format!("{tokens} tokens"),
@@ -52,7 +52,7 @@ impl Limit {
     }
 }
 
-impl Budget {
+impl CostBudget {
     /// Each step comes after the one before it.
     pub(super) fn check(&self, has_prices: bool) -> Result<(), String> {
         let steps = [("warn", &self.warn), ("ask", &self.ask), ("deny", &self.deny)];
@@ -83,14 +83,14 @@ impl Budget {
     }
 
     /// The limit of a step that was reached.
-    pub(super) fn reached(&self, step: Step, spent: &Spent) -> Option<Limit> {
+    pub(super) fn reached_limit(&self, step: BudgetStep, spent: &SessionUsage) -> Option<ReachedLimit> {
         let limits = match step {
-            Step::Warn => &self.warn,
-            Step::Ask => &self.ask,
-            Step::Deny => &self.deny,
+            BudgetStep::Warn => &self.warn,
+            BudgetStep::Ask => &self.ask,
+            BudgetStep::Deny => &self.deny,
         };
-        let money = limits.money.filter(|limit| spent.money >= *limit).map(Limit::Money);
-        let tokens = limits.tokens.filter(|limit| spent.usage.tokens() >= *limit).map(Limit::Tokens);
+        let money = limits.money.filter(|limit| spent.money >= *limit).map(ReachedLimit::Money);
+        let tokens = limits.tokens.filter(|limit| spent.usage.tokens() >= *limit).map(ReachedLimit::Tokens);
         money.or(tokens)
     }
 }

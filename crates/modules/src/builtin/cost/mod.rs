@@ -9,11 +9,11 @@ use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::budget::{Budget, Step};
-use self::price::{Price, Prices, Usage};
-use super::families::Families;
+use self::budget::{BudgetStep, CostBudget};
+use self::price::{Price, Prices, TokenUsage};
+use super::session_tree::SessionTree;
 use super::settings::seconds;
-use super::{GUARDS, Part, Place, options};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub(super) struct Options {
     /// What the prices are in.
     currency: String,
     /// What a session may use, together with its sub-agents.
-    budget: Option<Budget>,
+    budget: Option<CostBudget>,
     /// Whether the end of a session tells what it used.
     summary: bool,
     /// How long the person has to answer, in seconds.
@@ -37,7 +37,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { prices, currency, budget, summary, timeout } = options(config)?;
     if let Some(budget) = &budget {
         budget.check(!prices.is_empty())?;
@@ -48,12 +48,12 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
         budget,
         summary,
         timeout: seconds("timeout", timeout)?,
-        sessions: place.host.counted(place.who),
+        sessions: context.host.counted(context.who),
     });
     let mut parts =
-        vec![Part::observer(&["session:start", "provider:response", "session:end"], Counting(cost.clone()))];
+        vec![ModuleHook::observer(&["session:start", "provider:response", "session:end"], UsageCounter(cost.clone()))];
     if cost.budget.is_some() {
-        parts.push(Part::guard(&["provider:request"], Keeping(cost)).priority(GUARDS));
+        parts.push(ModuleHook::guard(&["provider:request"], BudgetGuard(cost)).priority(GUARDS));
     }
     Ok(parts)
 }
@@ -61,17 +61,17 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
 struct Cost {
     prices: Prices,
     currency: String,
-    budget: Option<Budget>,
+    budget: Option<CostBudget>,
     summary: bool,
     timeout: std::time::Duration,
-    sessions: Arc<Families<Spent>>,
+    sessions: Arc<SessionTree<SessionUsage>>,
 }
 
 /// What a session has used, with its sub-agents.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Spent {
+struct SessionUsage {
     calls: u64,
-    usage: Usage,
+    usage: TokenUsage,
     /// Of the calls whose price is known.
     money: f64,
     /// A model without a price.
@@ -82,9 +82,9 @@ struct Spent {
 }
 
 /// Counts, and tells what was counted. An observer, so that answers are shown while they come.
-struct Counting(Arc<Cost>);
+struct UsageCounter(Arc<Cost>);
 
-impl Hook for Counting {
+impl Hook for UsageCounter {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let cost = &*self.0;
         match event {
@@ -92,7 +92,7 @@ impl Hook for Counting {
             "session:end" => {
                 let spent = cost.sessions.end(data).filter(|spent| cost.summary && spent.calls > 0);
                 return Ok(
-                    spent.map_or_else(HookResult::proceed, |spent| HookResult::proceed().info(cost.told(&spent)))
+                    spent.map_or_else(HookResult::proceed, |spent| HookResult::proceed().info(cost.summary_of(&spent)))
                 );
             }
             _ => return Ok(cost.count(data)),
@@ -102,20 +102,20 @@ impl Hook for Counting {
 }
 
 /// Keeps to the budget.
-struct Keeping(Arc<Cost>);
+struct BudgetGuard(Arc<Cost>);
 
-impl Hook for Keeping {
+impl Hook for BudgetGuard {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let cost = &*self.0;
         let Some(budget) = &cost.budget else { return Ok(HookResult::proceed()) };
         let spent = cost.sessions.with(data, |spent| spent.clone());
-        if let Some(limit) = budget.reached(Step::Deny, &spent) {
-            let (limit, used) = (limit.told(&cost.currency), cost.told(&spent));
+        if let Some(limit) = budget.reached_limit(BudgetStep::Deny, &spent) {
+            let (limit, used) = (limit.describe(&cost.currency), cost.summary_of(&spent));
             return Ok(HookResult::deny(format!("the session has reached its limit of {limit}: {used}")));
         }
         // A lasting answer is remembered by the question, so the question does not say how much was used: the reason does.
-        let question = if let Some(limit) = budget.reached(Step::Ask, &spent) {
-            format!("The session has reached {} of its budget. Go on?", limit.told(&cost.currency))
+        let question = if let Some(limit) = budget.reached_limit(BudgetStep::Ask, &spent) {
+            format!("The session has reached {} of its budget. Go on?", limit.describe(&cost.currency))
         } else if spent.is_uncounted {
             "The provider does not tell how many tokens it uses, so the budget cannot be kept. Go on?".to_owned()
         } else if let Some(model) = cost.unpriced(budget, data) {
@@ -123,65 +123,65 @@ impl Hook for Keeping {
         } else {
             return Ok(HookResult::proceed());
         };
-        let question = Approval::new(question).options(["Allow once", "Allow always", "Deny"]).timeout(cost.timeout);
-        Ok(HookResult::ask(question).because(cost.told(&spent)))
+        let approval = Approval::new(question).options(["Allow once", "Allow always", "Deny"]).timeout(cost.timeout);
+        Ok(HookResult::ask(approval).because(cost.summary_of(&spent)))
     }
 }
 
 impl Cost {
     fn count(&self, data: &EventData) -> HookResult {
         let model = data.text("model").unwrap_or_default();
-        let usage = Usage::read(&data["usage"]);
+        let usage = TokenUsage::parse(&data["usage"]);
         let limit = self.sessions.with(data, |spent| {
             spent.calls += 1;
-            match (usage, self.prices.of(model)) {
+            match (usage, self.prices.for_model(model)) {
                 (None, _) => spent.is_uncounted = true,
                 (Some(usage), price) => {
                     spent.usage.add(&usage);
                     match price {
-                        Some(price) => spent.money += usage.costs(price),
+                        Some(price) => spent.money += usage.cost(price),
                         None => spent.unpriced = Some(model.to_owned()),
                     }
                 }
             }
-            let limit = self.budget.as_ref().and_then(|budget| budget.reached(Step::Warn, spent));
+            let limit = self.budget.as_ref().and_then(|budget| budget.reached_limit(BudgetStep::Warn, spent));
             let limit = limit.filter(|_| !spent.is_warned);
             spent.is_warned |= limit.is_some();
             limit.map(|limit| (limit, spent.clone()))
         });
         match limit {
             Some((limit, spent)) => {
-                let limit = limit.told(&self.currency);
-                HookResult::proceed().warning(format!("the session has reached {limit}: {}", self.told(&spent)))
+                let limit = limit.describe(&self.currency);
+                HookResult::proceed().warning(format!("the session has reached {limit}: {}", self.summary_of(&spent)))
             }
             None => HookResult::proceed(),
         }
     }
 
     /// The model that is about to be asked, if there is a budget in money and it has no price.
-    fn unpriced<'a>(&self, budget: &Budget, data: &'a EventData) -> Option<&'a str> {
+    fn unpriced<'a>(&self, budget: &CostBudget, data: &'a EventData) -> Option<&'a str> {
         let model = data.text("model").unwrap_or_default();
-        (budget.is_in_money() && self.prices.of(model).is_none()).then_some(model)
+        (budget.is_in_money() && self.prices.for_model(model).is_none()).then_some(model)
     }
 
-    fn told(&self, spent: &Spent) -> String {
-        let Spent { calls, usage, money, unpriced, is_uncounted, .. } = spent;
+    fn summary_of(&self, spent: &SessionUsage) -> String {
+        let SessionUsage { calls, usage, money, unpriced, is_uncounted, .. } = spent;
         let times = if *calls == 1 { "call" } else { "calls" };
-        let mut told = format!(
+        let mut summary = format!(
             "{} tokens in {calls} {times} ({} read, {} written)",
             usage.tokens(),
             usage.input_tokens,
             usage.output_tokens
         );
         if self.prices.are_given() {
-            told.push_str(&format!(", {}", price::amount(*money, &self.currency)));
+            summary.push_str(&format!(", {}", price::amount(*money, &self.currency)));
         }
         if let Some(model) = unpriced.as_ref().filter(|_| self.prices.are_given()) {
-            told.push_str(&format!(", without `{model}`, whose price is not known"));
+            summary.push_str(&format!(", without `{model}`, whose price is not known"));
         }
         if *is_uncounted {
-            told.push_str("; the provider did not tell about every call");
+            summary.push_str("; the provider did not tell about every call");
         }
-        told
+        summary
     }
 }

@@ -26,21 +26,21 @@ pub(super) struct Prices(Vec<(GlobMatcher, Price)>);
 impl Prices {
     pub(super) fn new(prices: Vec<Price>) -> Result<Self, String> {
         let check = |(at, price): (usize, Price)| {
-            let place = format!("`prices[{at}]`");
+            let position = format!("`prices[{at}]`");
             let amounts = [("input", Some(price.input)), ("output", Some(price.output)), ("cached", price.cached)];
             let wrong = amounts.into_iter().find(|(_, amount)| amount.is_some_and(|a| !a.is_finite() || a < 0.0));
             if let Some((name, _)) = wrong {
-                return Err(format!("{place}: `{name}` is no price: give 0 or more, for a million tokens"));
+                return Err(format!("{position}: `{name}` is no price: give 0 or more, for a million tokens"));
             }
             let glob = Glob::new(&price.model);
-            let glob = glob.map_err(|error| format!("{place}: `model` is not a pattern: {}", error.kind()))?;
+            let glob = glob.map_err(|error| format!("{position}: `model` is not a pattern: {}", error.kind()))?;
             Ok((glob.compile_matcher(), price))
         };
         prices.into_iter().enumerate().map(check).collect::<Result<_, _>>().map(Self)
     }
 
     /// The price of a model, if it is known.
-    pub(super) fn of(&self, model: &str) -> Option<&Price> {
+    pub(super) fn for_model(&self, model: &str) -> Option<&Price> {
         self.0.iter().find(|(glob, _)| glob.is_match(model)).map(|(_, price)| price)
     }
 
@@ -51,7 +51,7 @@ impl Prices {
 
 /// Tokens used, as `provider:response` tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Usage {
+pub(super) struct TokenUsage {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
     /// Those of `input_tokens` that came from a cache.
@@ -59,9 +59,9 @@ pub(super) struct Usage {
     pub(super) cached_tokens: u64,
 }
 
-impl Usage {
+impl TokenUsage {
     /// What a call used. A call that used nothing is one of which nothing was told.
-    pub(super) fn read(usage: &Value) -> Option<Self> {
+    pub(super) fn parse(usage: &Value) -> Option<Self> {
         Self::deserialize(usage).ok().filter(|usage| usage.tokens() > 0)
     }
 
@@ -75,7 +75,7 @@ impl Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
     }
 
-    pub(super) fn costs(&self, price: &Price) -> f64 {
+    pub(super) fn cost(&self, price: &Price) -> f64 {
         let cached = self.cached_tokens.min(self.input_tokens);
         let fresh = self.input_tokens - cached;
         let cost = fresh as f64 * price.input

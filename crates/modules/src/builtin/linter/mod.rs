@@ -1,6 +1,6 @@
 //! `hooks-linter`: runs linters on what the agent has written, and tells it what they find.
 
-mod known;
+mod defaults;
 mod launcher;
 mod run;
 
@@ -15,10 +15,10 @@ use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::launcher::Launcher;
-use self::run::{Linter, Said};
-use super::settings::{exact, own, seconds, some};
-use super::{Part, Place, options};
+use self::launcher::LinterLauncher;
+use self::run::{LintResult, Linter};
+use super::settings::{require_exact_names, require_some, seconds, strings};
+use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
 
@@ -45,7 +45,7 @@ pub(super) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { linters: None, tools: own(&["Write", "Edit", "MultiEdit"]), longest: 4_000, confine: None }
+        Self { linters: None, tools: strings(&["Write", "Edit", "MultiEdit"]), longest: 4_000, confine: None }
     }
 }
 
@@ -78,38 +78,38 @@ fn usual_exit_codes() -> Vec<i32> {
     vec![1]
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { linters, tools, longest, confine } = options(config)?;
-    exact("tools", &tools)?;
+    require_exact_names("tools", &tools)?;
     if !(1..=LONGEST).contains(&longest) {
         return Err(format!("`longest` is {longest}: give a number of characters from 1 to {LONGEST}"));
     }
-    let usual = Launcher::new(confine, place)?;
+    let usual = LinterLauncher::new(confine, context)?;
     let linters = match linters {
         Some(given) => {
-            some("linters", &given)?;
+            require_some("linters", &given)?;
             let linter = |one: LinterOptions| {
                 let launcher = match one.confine {
                     None => usual.clone(),
-                    given => Launcher::new(given, place)?,
+                    given => LinterLauncher::new(given, context)?,
                 };
-                Linter::new(one, launcher, place)
+                Linter::new(one, launcher, context)
             };
             let linters = given.into_iter().enumerate();
             linters
                 .map(|(at, one)| linter(one).map_err(|problem| format!("`linters[{at}]`: {problem}")))
                 .collect::<Result<Vec<_>, _>>()?
         }
-        None => known::on_path(std::env::var_os("PATH").as_deref(), &usual)?,
+        None => defaults::on_path(std::env::var_os("PATH").as_deref(), &usual)?,
     };
     let timeout = linters.iter().map(|linter| linter.timeout).max().unwrap_or_default().saturating_add(MARGIN);
-    let is_told = false.into();
-    let hook = Linting { linters, tools, longest, is_told, scope: place.host.scope.clone() };
-    Ok(vec![Part::gate(&["tool:post"], hook).timeout(timeout)])
+    let has_warned = false.into();
+    let hook = LinterHook { linters, tools, longest, has_warned, scope: context.host.scope.clone() };
+    Ok(vec![ModuleHook::gate(&["tool:post"], hook).timeout(timeout)])
 }
 
 impl Linter {
-    fn new(options: LinterOptions, launcher: Launcher, place: &Place<'_>) -> Result<Self, String> {
+    fn new(options: LinterOptions, launcher: LinterLauncher, context: &ModuleContext<'_>) -> Result<Self, String> {
         let LinterOptions { name, files, command, timeout, exit_codes, .. } = options;
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err("`command` is empty: name a program".to_owned());
@@ -119,29 +119,29 @@ impl Linter {
         }
         let name = name.unwrap_or_else(|| program.rsplit('/').next().unwrap_or(program).to_owned());
         let (files, timeout) = (everywhere(files.all())?, seconds("timeout", timeout)?);
-        let (held, is_missed) = (place.held.clone(), false.into());
-        Ok(Self { name, files, timeout, command, exit_codes, launcher, held, is_missed })
+        let (held, is_reported_missing) = (context.held.clone(), false.into());
+        Ok(Self { name, files, timeout, command, exit_codes, launcher, held, is_reported_missing })
     }
 }
 
 /// Globs that go for files in every folder, unless they name one.
 fn everywhere(files: &[String]) -> Result<GlobSet, String> {
-    some("files", files)?;
+    require_some("files", files)?;
     let anywhere = |glob: &String| if glob.contains('/') { glob.clone() } else { format!("**/{glob}") };
     let files: Vec<String> = files.iter().map(anywhere).collect();
     globs(files.iter().map(String::as_str)).map_err(|error| format!("`files`: {error}"))
 }
 
-struct Linting {
+struct LinterHook {
     linters: Vec<Linter>,
     tools: Vec<String>,
     longest: usize,
     /// Whether the person knows already that linters are not confined.
-    is_told: AtomicBool,
+    has_warned: AtomicBool,
     scope: Arc<Scope>,
 }
 
-impl Hook for Linting {
+impl Hook for LinterHook {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let wrote =
             data["success"] == true && self.tools.iter().any(|tool| Some(tool.as_str()) == data.text("tool_name"));
@@ -154,35 +154,35 @@ impl Hook for Linting {
             return Ok(HookResult::proceed());
         };
         let linters: Vec<&Linter> = self.linters.iter().filter(|linter| linter.files.is_match(file)).collect();
-        let said = join_all(linters.iter().map(|linter| linter.look_at(file, workspace))).await;
+        let results = join_all(linters.iter().map(|linter| linter.lint(file, workspace))).await;
         let unconfined = linters.iter().find_map(|linter| linter.launcher.why_not());
-        let unconfined = unconfined.filter(|_| !self.is_told.swap(true, Ordering::Relaxed));
-        Ok(self.conclude(&file.display().to_string(), said, unconfined))
+        let unconfined = unconfined.filter(|_| !self.has_warned.swap(true, Ordering::Relaxed));
+        Ok(self.conclude(&file.display().to_string(), results, unconfined))
     }
 }
 
-impl Linting {
+impl LinterHook {
     /// Findings are for the agent; that a linter is missing, broken or not confined is for the person.
-    fn conclude(&self, file: &str, said: Vec<Said>, unconfined: Option<&str>) -> HookResult {
-        let (mut findings, mut told) = (Vec::new(), Vec::new());
-        told.extend(
+    fn conclude(&self, file: &str, results: Vec<LintResult>, unconfined: Option<&str>) -> HookResult {
+        let (mut findings, mut warnings) = (Vec::new(), Vec::new());
+        warnings.extend(
             unconfined.map(|why| format!("linters are not confined here ({why}), and read what the agent wrote")),
         );
-        for one in said {
-            match one {
-                Said::Clean => {}
-                Said::Found { linter, text } => {
-                    told.push(format!("`{linter}` found something in `{file}`"));
+        for result in results {
+            match result {
+                LintResult::Clean => {}
+                LintResult::Findings { linter, text } => {
+                    warnings.push(format!("`{linter}` found something in `{file}`"));
                     findings.push(format!("{linter} about {file}:\n{text}"));
                 }
-                Said::Broke(why) => told.push(why),
+                LintResult::Failed(why) => warnings.push(why),
             }
         }
         let result = match findings.is_empty() {
             true => HookResult::proceed(),
             false => HookResult::inject(self.shortened(&findings.join("\n\n"))),
         };
-        if told.is_empty() { result } else { result.warning(told.join("; ")) }
+        if warnings.is_empty() { result } else { result.warning(warnings.join("; ")) }
     }
 
     /// As many lines as there is room for.

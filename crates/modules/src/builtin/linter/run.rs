@@ -8,7 +8,7 @@ use std::time::Duration;
 use amplifier_process::{CompletedProcess, describe};
 use globset::GlobSet;
 
-use super::launcher::Launcher;
+use super::launcher::LinterLauncher;
 use crate::transport::{Program, head};
 use crate::trust::Held;
 
@@ -16,10 +16,10 @@ use crate::trust::Held;
 const MOST_OUTPUT: usize = 1 << 20;
 
 /// How many characters of that are kept.
-const KEPT: usize = 20_000;
+const LONGEST_OUTPUT: usize = 20_000;
 
 /// How many characters of it the person is told, if it broke.
-const TOLD: usize = 300;
+const LONGEST_REASON: usize = 300;
 
 /// What a launcher says begins with this.
 const LAUNCHER: &[u8] = b"amplifier: ";
@@ -33,39 +33,41 @@ pub(super) struct Linter {
     pub(super) timeout: Duration,
     pub(super) exit_codes: Vec<i32>,
     /// What stands before the command.
-    pub(super) launcher: Launcher,
+    pub(super) launcher: LinterLauncher,
     /// The files that it needs to be as they were trusted.
     pub(super) held: Option<Arc<Held>>,
     /// Whether the person knows already that it cannot be started.
-    pub(super) is_missed: AtomicBool,
+    pub(super) is_reported_missing: AtomicBool,
 }
 
 /// What a linter says about a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum LintResult {
     /// Nothing.
     Clean,
     /// Something is wrong with the file.
-    Found { linter: String, text: String },
+    Findings { linter: String, text: String },
     /// Something is wrong with the linter.
-    Broke(String),
+    Failed(String),
 }
 
 impl Linter {
     /// Runs it on a file of the workspace.
-    pub(super) async fn look_at(&self, file: &Path, workspace: &Path) -> Said {
+    pub(super) async fn lint(&self, file: &Path, workspace: &Path) -> LintResult {
         let program = Program::new(self.command_for(file)).sandbox(self.launcher.sandbox());
         let program = program.folder(workspace).held(self.held.clone());
         match program.changed().await {
             Ok(None) => {}
-            Ok(Some(why)) => return self.broke(&why),
-            Err(error) => return self.broke(&error.to_string()),
+            Ok(Some(why)) => return self.failure(&why),
+            Err(error) => return self.failure(&error.to_string()),
         }
         match program.run(&[], self.timeout, MOST_OUTPUT).await {
-            Ok(ran) if self.could_not_start(&ran) && self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
+            Ok(ran) if self.could_not_start(&ran) && self.is_reported_missing.swap(true, Ordering::Relaxed) => {
+                LintResult::Clean
+            }
             Ok(ran) => self.conclude(&ran),
-            Err(_) if self.is_missed.swap(true, Ordering::Relaxed) => Said::Clean,
-            Err(error) => self.broke(&error.to_string()),
+            Err(_) if self.is_reported_missing.swap(true, Ordering::Relaxed) => LintResult::Clean,
+            Err(error) => self.failure(&error.to_string()),
         }
     }
 
@@ -82,37 +84,37 @@ impl Linter {
         self.command.iter().map(|word| word.replace("{file}", &file)).collect()
     }
 
-    fn conclude(&self, ran: &CompletedProcess) -> Said {
-        let (stdout, stderr) = (head(&ran.stdout.bytes, KEPT), head(&ran.stderr.bytes, KEPT));
+    fn conclude(&self, ran: &CompletedProcess) -> LintResult {
+        let (stdout, stderr) = (head(&ran.stdout.bytes, LONGEST_OUTPUT), head(&ran.stderr.bytes, LONGEST_OUTPUT));
         if ran.stdout.exceeds_limit() || ran.stderr.exceeds_limit() {
-            return self.broke("it wrote more than it may, and was ended");
+            return self.failure("it wrote more than it may, and was ended");
         }
         if !ran.in_time {
-            return self.broke(&format!("it took longer than {:?}, and was ended", self.timeout));
+            return self.failure(&format!("it took longer than {:?}, and was ended", self.timeout));
         }
         match ran.status.and_then(|status| status.code()) {
-            Some(0) if stdout.trim().is_empty() => Said::Clean,
-            Some(0) => self.found(stdout),
+            Some(0) if stdout.trim().is_empty() => LintResult::Clean,
+            Some(0) => self.findings(stdout),
             Some(code) if self.exit_codes.contains(&code) => match (stdout.trim(), stderr.trim()) {
-                ("", "") => self.broke(&format!("it ended with exit code {code} and said nothing")),
+                ("", "") => self.failure(&format!("it ended with exit code {code} and said nothing")),
                 // Some say on stderr what they find.
-                ("", _) => self.found(stderr),
-                _ => self.found(stdout),
+                ("", _) => self.findings(stderr),
+                _ => self.findings(stdout),
             },
             _ => {
-                let said = if stderr.trim().is_empty() { stdout } else { stderr };
-                let said = head(said.trim().as_bytes(), TOLD);
-                let said = if said.is_empty() { said } else { format!(": {said}") };
-                self.broke(&format!("it {}{said}", describe(ran.status)))
+                let output = if stderr.trim().is_empty() { stdout } else { stderr };
+                let output = head(output.trim().as_bytes(), LONGEST_REASON);
+                let output = if output.is_empty() { output } else { format!(": {output}") };
+                self.failure(&format!("it {}{output}", describe(ran.status)))
             }
         }
     }
 
-    fn found(&self, text: String) -> Said {
-        Said::Found { linter: self.name.clone(), text: text.trim_end().to_owned() }
+    fn findings(&self, text: String) -> LintResult {
+        LintResult::Findings { linter: self.name.clone(), text: text.trim_end().to_owned() }
     }
 
-    fn broke(&self, why: &str) -> Said {
-        Said::Broke(format!("the linter `{}` could not be used: {why}", self.name))
+    fn failure(&self, why: &str) -> LintResult {
+        LintResult::Failed(format!("the linter `{}` could not be used: {why}", self.name))
     }
 }

@@ -13,19 +13,19 @@ use crate::builtin::settings::lock;
 pub(super) struct Counter {
     // Std locks: nothing awaits while one is held.
     pub(super) store: Arc<Mutex<Store>>,
-    open: Mutex<HashMap<String, Open>>,
+    open: Mutex<HashMap<String, OpenOperations>>,
 }
 
 /// What has begun in a session, and has no end yet.
 #[derive(Default)]
-struct Open {
+struct OpenOperations {
     /// The call to the model: since when, to whom.
-    request: Option<Request>,
+    request: Option<ModelRequest>,
     /// The tools that hooks were asked about.
     calls: HashSet<String>,
 }
 
-struct Request {
+struct ModelRequest {
     since: u64,
     provider: String,
     model: String,
@@ -68,7 +68,7 @@ impl Counter {
                 let open = all.entry(session.to_owned()).or_default();
                 open.deny(store);
                 let name = |field: &str| data.text(field).unwrap_or("unknown").to_owned();
-                open.request = Some(Request { since: now, provider: name("provider"), model: name("model") });
+                open.request = Some(ModelRequest { since: now, provider: name("provider"), model: name("model") });
             }
             "provider:response" | "error:provider" => {
                 let Some(request) = all.get_mut(session).and_then(|open| open.request.take()) else { return };
@@ -98,7 +98,7 @@ impl Counter {
     }
 }
 
-impl Open {
+impl OpenOperations {
     fn deny(&mut self, store: &mut Store) {
         if self.request.take().is_some() {
             store.add(Metric::Denials, &[("event", "provider:request")], 1);

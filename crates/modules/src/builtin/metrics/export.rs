@@ -29,12 +29,12 @@ pub(super) struct Exporter {
 
 impl Exporter {
     /// Whether anybody is to be told, and does not ask.
-    pub(super) fn has_something_to_do(&self) -> bool {
+    pub(super) fn has_destination(&self) -> bool {
         self.file.is_some() || self.otlp.is_some()
     }
 
     /// Exports when the interval is over.
-    pub(super) async fn later(&self) {
+    pub(super) async fn export_after_interval(&self) {
         self.clock.sleep(self.interval).await;
         if let Err(error) = self.export().await {
             tracing::warn!(error, "the metrics could not be exported");

@@ -19,14 +19,14 @@ use serde::Deserialize;
 
 use self::count::Counter;
 use self::export::Exporter;
-use self::serve::{Server, Serving};
-use super::families::Families;
+use self::serve::{MetricsServer, ServerState};
+use super::session_tree::SessionTree;
 use super::settings::{lock, seconds};
-use super::{Part, Place, options};
+use super::{ModuleContext, ModuleHook, options};
 use crate::transport::Post;
 
 /// How long the end of a session waits for the last export.
-const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What can be said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ impl Default for Options {
     }
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { file, listen, otlp, headers, interval, timeout, service } = options(config)?;
     if file.is_none() && listen.is_none() && otlp.is_none() {
         return Err("nobody would see the metrics: give a `file`, `listen` or `otlp`".to_owned());
@@ -75,43 +75,43 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     }
     let timeout = seconds("timeout", timeout)?;
     let otlp = otlp.map(|url| Post::new("hooks-metrics", &url, &headers, timeout)).transpose();
-    let clock = place.host.scope.timer().clone();
-    let kept: Arc<Kept> = place.host.counted(place.who);
+    let clock = context.host.scope.timer().clone();
+    let state: Arc<MetricsState> = context.host.counted(context.who);
     let exporter = Exporter {
-        store: kept.counter.store.clone(),
-        file: file.map(|file| place.folder.join(file)),
+        store: state.counter.store.clone(),
+        file: file.map(|file| context.folder.join(file)),
         otlp: otlp.map_err(|error| format!("`otlp`: {error}"))?,
         service,
         interval: seconds("interval", interval)?,
-        began: *kept.began.get_or_init(|| clock.wall()),
+        began: *state.began.get_or_init(|| clock.wall()),
         clock,
     };
-    let server = Mutex::new(Serving::new(listen, &lock(&kept.server)));
-    let metrics = Metrics { kept, exporter: Arc::new(exporter), scheduled: Mutex::default(), server };
-    Ok(vec![Part::observer(&["*"], metrics).priority(100)])
+    let server = Mutex::new(ServerState::new(listen, &lock(&state.server)));
+    let metrics = Metrics { state, exporter: Arc::new(exporter), scheduled: Mutex::default(), server };
+    Ok(vec![ModuleHook::observer(&["*"], metrics).priority(100)])
 }
 
 /// What goes on when the bundle changes: counters that begin anew would be lower than they were, and a port that is in use cannot be had twice.
 #[derive(Default)]
-struct Kept {
+struct MetricsState {
     counter: Counter,
     began: OnceLock<SystemTime>,
     // Std locks, here and below: nothing awaits while one is held.
-    server: Mutex<Weak<Server>>,
-    sessions: Families<()>,
+    server: Mutex<Weak<MetricsServer>>,
+    sessions: SessionTree<()>,
 }
 
 struct Metrics {
-    kept: Arc<Kept>,
+    state: Arc<MetricsState>,
     exporter: Arc<Exporter>,
     /// The export that comes next.
     scheduled: Mutex<Option<tokio::task::JoinHandle<()>>>,
-    server: Mutex<Serving>,
+    server: Mutex<ServerState>,
 }
 
 impl Hook for Metrics {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let Kept { counter, sessions, .. } = &*self.kept;
+        let MetricsState { counter, sessions, .. } = &*self.state;
         counter.count(event, data, self.exporter.clock.nanos());
         match event {
             "session:start" => sessions.begin(data),
@@ -125,8 +125,8 @@ impl Hook for Metrics {
             _ => {}
         }
         self.schedule();
-        let told = lock(&self.server).start(&counter.store, &self.kept.server);
-        Ok(match told {
+        let started = lock(&self.server).start(&counter.store, &self.state.server);
+        Ok(match started {
             Some(Ok(address)) => HookResult::proceed().info(format!("the metrics are at http://{address}/metrics")),
             Some(Err(error)) => HookResult::proceed().warning(error),
             None => HookResult::proceed(),
@@ -142,10 +142,10 @@ impl Metrics {
         let is_due = scheduled.as_ref().is_none_or(tokio::task::JoinHandle::is_finished);
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
             && is_due
-            && self.exporter.has_something_to_do()
+            && self.exporter.has_destination()
         {
             let exporter = self.exporter.clone();
-            *scheduled = Some(runtime.spawn(async move { exporter.later().await }));
+            *scheduled = Some(runtime.spawn(async move { exporter.export_after_interval().await }));
         }
     }
 
@@ -155,8 +155,8 @@ impl Metrics {
             // This one holds all that the other one would.
             earlier.abort();
         }
-        let exported = tokio::time::timeout(SETTLED_WITHIN, self.exporter.export()).await;
-        match exported.unwrap_or_else(|_| Err(format!("it took longer than {SETTLED_WITHIN:?}"))) {
+        let exported = tokio::time::timeout(EXPORT_TIMEOUT, self.exporter.export()).await;
+        match exported.unwrap_or_else(|_| Err(format!("it took longer than {EXPORT_TIMEOUT:?}"))) {
             Ok(()) => HookResult::proceed(),
             Err(error) => HookResult::proceed().warning(format!("the metrics could not be exported: {error}")),
         }

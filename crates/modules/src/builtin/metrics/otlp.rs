@@ -11,7 +11,7 @@ const CUMULATIVE: u8 = 2;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Request<'a> {
+pub(super) struct ExportRequest<'a> {
     resource_metrics: [ResourceMetrics<'a>; 1],
 }
 
@@ -29,28 +29,28 @@ struct Resource<'a> {
 
 #[derive(Serialize)]
 struct ScopeMetrics {
-    scope: Scope,
-    metrics: Vec<Exported>,
+    scope: InstrumentationScope,
+    metrics: Vec<OtlpMetric>,
 }
 
 #[derive(Serialize)]
-struct Scope {
+struct InstrumentationScope {
     name: &'static str,
     version: &'static str,
 }
 
 #[derive(Serialize)]
-struct Exported {
+struct OtlpMetric {
     name: &'static str,
     unit: &'static str,
     description: &'static str,
     #[serde(flatten)]
-    data: Data,
+    data: MetricData,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Data {
+enum MetricData {
     #[serde(rename_all = "camelCase")]
     Sum { aggregation_temporality: u8, is_monotonic: bool, data_points: Vec<Point> },
     #[serde(rename_all = "camelCase")]
@@ -64,12 +64,12 @@ struct Point {
     start_time_unix_nano: String,
     time_unix_nano: String,
     #[serde(flatten)]
-    value: Value,
+    value: PointValue,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Value {
+enum PointValue {
     #[serde(rename_all = "camelCase")]
     Count { as_int: String },
     #[serde(rename_all = "camelCase")]
@@ -79,17 +79,17 @@ enum Value {
 #[derive(Serialize)]
 struct Attribute<'a> {
     key: &'a str,
-    value: Text,
+    value: StringValue,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Text {
+struct StringValue {
     string_value: String,
 }
 
 /// Everything that was measured from then until now.
-pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: SystemTime) -> Request<'a> {
+pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: SystemTime) -> ExportRequest<'a> {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
     let point = |labels: &Labels, value| Point {
         attributes: labels.iter().map(|(key, value)| attribute(key, value)).collect(),
@@ -97,14 +97,12 @@ pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: S
         time_unix_nano: nanos(now),
         value,
     };
-    let counters = by_metric(
-        store
-            .counters
-            .iter()
-            .map(|((metric, labels), count)| (*metric, point(labels, Value::Count { as_int: count.to_string() }))),
-    );
+    let counters =
+        by_metric(store.counters.iter().map(|((metric, labels), count)| {
+            (*metric, point(labels, PointValue::Count { as_int: count.to_string() }))
+        }));
     let histograms = by_metric(store.histograms.iter().map(|((metric, labels), histogram): (&Series, _)| {
-        let value = Value::Durations {
+        let value = PointValue::Durations {
             count: histogram.count().to_string(),
             sum: histogram.sum,
             bucket_counts: histogram.buckets.iter().map(u64::to_string).collect(),
@@ -113,15 +111,15 @@ pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: S
         (*metric, point(labels, value))
     }));
     let sums = counters.into_iter().map(|(metric, data_points)| {
-        exported(metric, Data::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points })
+        otlp_metric(metric, MetricData::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points })
     });
     let histograms = histograms.into_iter().map(|(metric, data_points)| {
-        exported(metric, Data::Histogram { aggregation_temporality: CUMULATIVE, data_points })
+        otlp_metric(metric, MetricData::Histogram { aggregation_temporality: CUMULATIVE, data_points })
     });
-    let scope = Scope { name: "amplifier-modules", version: env!("CARGO_PKG_VERSION") };
+    let scope = InstrumentationScope { name: "amplifier-modules", version: env!("CARGO_PKG_VERSION") };
     let scope_metrics = [ScopeMetrics { scope, metrics: sums.chain(histograms).collect() }];
     let resource = Resource { attributes: [attribute("service.name", service)] };
-    Request { resource_metrics: [ResourceMetrics { resource, scope_metrics }] }
+    ExportRequest { resource_metrics: [ResourceMetrics { resource, scope_metrics }] }
 }
 
 /// The points of each metric together.
@@ -136,11 +134,11 @@ fn by_metric(points: impl Iterator<Item = (Metric, Point)>) -> Vec<(Metric, Vec<
     metrics
 }
 
-fn exported(metric: Metric, data: Data) -> Exported {
+fn otlp_metric(metric: Metric, data: MetricData) -> OtlpMetric {
     let (name, unit, description) = metric.describe();
-    Exported { name, unit, description, data }
+    OtlpMetric { name, unit, description, data }
 }
 
 fn attribute<'a>(key: &'a str, value: &str) -> Attribute<'a> {
-    Attribute { key, value: Text { string_value: value.to_owned() } }
+    Attribute { key, value: StringValue { string_value: value.to_owned() } }
 }

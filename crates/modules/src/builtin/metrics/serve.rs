@@ -27,24 +27,24 @@ const CONNECTIONS: usize = 8;
 const CONNECTION: Duration = Duration::from_secs(5);
 
 /// A server, if one is wanted. It begins with the first event: only then is there a runtime.
-pub(super) enum Serving {
+pub(super) enum ServerState {
     /// None is wanted, or it could not begin.
     None,
     Waiting(SocketAddr),
     Running {
-        _server: Arc<Server>,
+        _server: Arc<MetricsServer>,
     },
 }
 
 /// A server, which ends when this is dropped.
-pub(super) struct Server {
+pub(super) struct MetricsServer {
     wanted: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Serving {
+impl ServerState {
     /// Goes on with a server that runs, if that is the one which is wanted.
-    pub(super) fn new(wanted: Option<SocketAddr>, running: &Weak<Server>) -> Self {
+    pub(super) fn new(wanted: Option<SocketAddr>, running: &Weak<MetricsServer>) -> Self {
         let Some(wanted) = wanted else { return Self::None };
         match running.upgrade().filter(|server| server.wanted == wanted && !server.task.is_finished()) {
             Some(server) => Self::Running { _server: server },
@@ -56,7 +56,7 @@ impl Serving {
     pub(super) fn start(
         &mut self,
         store: &Arc<Mutex<Store>>,
-        running: &Mutex<Weak<Server>>,
+        running: &Mutex<Weak<MetricsServer>>,
     ) -> Option<Result<SocketAddr, String>> {
         let Self::Waiting(wanted) = *self else { return None };
         // Another session may be there already, which is no reason to fail this one.
@@ -67,7 +67,7 @@ impl Serving {
         let began = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
         Some(match began {
             Ok((address, listener)) => {
-                let server = Arc::new(Server { wanted, task: tokio::spawn(serve(listener, store.clone())) });
+                let server = Arc::new(MetricsServer { wanted, task: tokio::spawn(serve(listener, store.clone())) });
                 *lock(running) = Arc::downgrade(&server);
                 *self = Self::Running { _server: server };
                 Ok(address)
@@ -77,7 +77,7 @@ impl Serving {
     }
 }
 
-impl Drop for Server {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -12,11 +12,11 @@ use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::send::Ways;
-use super::background::{Background, Unfinished};
-use super::families::{Families, KINSHIP};
-use super::settings::{own, seconds, some};
-use super::{Part, Place, options};
+use self::send::NotificationChannels;
+use super::background::{Background, PendingTasks};
+use super::session_tree::{SESSION_EVENTS, SessionTree};
+use super::settings::{require_some, seconds, strings};
+use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
 use crate::transport::{Post, Program};
@@ -51,7 +51,7 @@ pub(super) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            events: own(&["user:notification", "prompt:complete", "approval:required"]),
+            events: strings(&["user:notification", "prompt:complete", "approval:required"]),
             after: 30.0,
             desktop: true,
             bell: false,
@@ -74,9 +74,9 @@ struct Notification {
     timestamp: Option<String>,
 }
 
-pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String> {
+pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { events, after, desktop, bell, command, confine, webhook, headers, timeout } = options(config)?;
-    some("events", &events)?;
+    require_some("events", &events)?;
     let timeout = seconds("timeout", timeout)?;
     let after = Duration::try_from_secs_f64(after)
         .map_err(|_| format!("`after` is {after}: give a number of seconds, 0 or more"))?;
@@ -93,55 +93,55 @@ pub(super) fn make(config: &Map, place: &Place<'_>) -> Result<Vec<Part>, String>
     }
     let sandbox = match confine {
         _ if command.is_none() => Ok(Sandbox::default()),
-        Some(Confinement::To(confine)) => place.host.sandbox_for(&confine),
-        Some(Confinement::Off(_)) if place.is_own => Ok(Sandbox::default()),
-        Some(Confinement::Off(_)) | None => place.host.usual_sandbox(&[]),
+        Some(Confinement::To(confine)) => context.host.sandbox_for(&confine),
+        Some(Confinement::Off(_)) if context.is_own => Ok(Sandbox::default()),
+        Some(Confinement::Off(_)) | None => context.host.usual_sandbox(&[]),
     };
     let sandbox = sandbox.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?;
     let command = command.map(program).transpose()?;
-    let command = command.map(|program| program.sandbox(sandbox).folder(place.folder).held(place.held.clone()));
+    let command = command.map(|program| program.sandbox(sandbox).folder(context.folder).held(context.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {
         return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
-    let tells_questions =
+    let reports_approvals =
         events.iter().any(|event| event.parse().is_ok_and(|event: EventPattern| event.matches("approval:required")));
-    let desktop = desktop.then(|| send::desktop(place.host)).transpose()?;
-    let ways = Arc::new(Ways { desktop, bell, command, webhook, timeout });
+    let desktop = desktop.then(|| send::desktop(context.host)).transpose()?;
+    let channels = Arc::new(NotificationChannels { desktop, bell, command, webhook, timeout });
     let notifier = Arc::new(Notifier {
         after,
-        tells_questions,
-        scope: place.host.scope.clone(),
-        sessions: place.host.counted(place.who),
-        unfinished: place.host.unfinished.clone(),
-        background: Background::new(&place.host.unfinished, move |notification| {
-            let ways = ways.clone();
-            Box::pin(async move { ways.send(&notification).await })
+        reports_approvals,
+        scope: context.host.scope.clone(),
+        sessions: context.host.counted(context.who),
+        unfinished: context.host.unfinished.clone(),
+        background: Background::new(&context.host.unfinished, move |notification| {
+            let channels = channels.clone();
+            Box::pin(async move { channels.send(&notification).await })
         }),
     });
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     Ok(vec![
-        Part::observer(&events, Telling(notifier.clone())),
+        ModuleHook::observer(&events, NotificationHook(notifier.clone())),
         // Last, so that it waits for what is told about the end of the session, too.
-        Part::observer(&KINSHIP, Attendance(notifier)).priority(100),
+        ModuleHook::observer(&SESSION_EVENTS, SessionObserver(notifier)).priority(100),
     ])
 }
 
 struct Notifier {
     after: Duration,
     /// Whether a question is told already when a notification about it comes.
-    tells_questions: bool,
+    reports_approvals: bool,
     scope: Arc<Scope>,
-    sessions: Arc<Families<()>>,
-    unfinished: Arc<Unfinished>,
+    sessions: Arc<SessionTree<()>>,
+    unfinished: Arc<PendingTasks>,
     background: Background<Notification>,
 }
 
 /// Knows who is a sub-agent, and waits at the end for what is being sent.
-struct Attendance(Arc<Notifier>);
+struct SessionObserver(Arc<Notifier>);
 
-impl Hook for Attendance {
+impl Hook for SessionObserver {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let Notifier { sessions, unfinished, .. } = &*self.0;
         if event == "session:start" {
@@ -156,9 +156,9 @@ impl Hook for Attendance {
     }
 }
 
-struct Telling(Arc<Notifier>);
+struct NotificationHook(Arc<Notifier>);
 
-impl Hook for Telling {
+impl Hook for NotificationHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         if let Some(notification) = self.0.notification(event, data) {
             self.0.background.push(notification);
@@ -183,7 +183,7 @@ impl Notifier {
             "approval:required" => ("Amplifier asks".to_owned(), text("prompt")),
             "user:notification" => {
                 let kind = text("notification_type");
-                if self.tells_questions && kind == "approval_required" {
+                if self.reports_approvals && kind == "approval_required" {
                     return None;
                 }
                 (format!("Amplifier: {}", kind.replace('_', " ")), text("message"))

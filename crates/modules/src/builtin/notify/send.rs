@@ -16,7 +16,7 @@ use crate::trust::is_changeable;
 const MOST_OUTPUT: usize = 64 << 10;
 
 /// Where notifications go.
-pub(super) struct Ways {
+pub(super) struct NotificationChannels {
     /// The program that shows it on the desktop.
     pub(super) desktop: Option<Program>,
     pub(super) bell: bool,
@@ -25,14 +25,14 @@ pub(super) struct Ways {
     pub(super) timeout: Duration,
 }
 
-impl Ways {
+impl NotificationChannels {
     /// Sends it every way, side by side.
     pub(super) async fn send(&self, notification: &Notification) {
         let json = serde_json::to_vec(notification).unwrap_or_default();
         let desktop = async {
             if let Some(program) = &self.desktop {
                 // Without a desktop there is nothing to say about this.
-                let _ = told(program, notification).run(&[], self.timeout, MOST_OUTPUT).await;
+                let _ = desktop_program(program, notification).run(&[], self.timeout, MOST_OUTPUT).await;
             }
         };
         let bell = async {
@@ -77,7 +77,7 @@ pub(super) fn desktop(host: &Host) -> Result<Program, String> {
     Ok(Program::new([program]).sandbox(sandbox))
 }
 
-fn told(program: &Program, notification: &Notification) -> Program {
+fn desktop_program(program: &Program, notification: &Notification) -> Program {
     // A desktop reads the message as markup.
     let message = notification.message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let mut program = program.clone();

@@ -14,7 +14,7 @@ use crate::condition::Scope;
 const MARKER: &str = r"\[redacted kind=[A-Za-z0-9_.-]* len=[0-9]* hmac=[0-9a-f]{16}\]";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PersonalDataKind {
     Email,
     Phone,
     Iban,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     IpAddress,
 }
 
-impl Kind {
+impl PersonalDataKind {
     /// What markers call it.
     fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Kind {
     }
 
     /// Where what it is after all ends, if what looks like it at this place of the text is it.
-    fn judge(self, text: &str, found: Range<usize>) -> Option<usize> {
+    fn confirm(self, text: &str, found: Range<usize>) -> Option<usize> {
         let Range { start, end } = found.clone();
         let looks = &text[found];
         let digits = looks.bytes().filter(u8::is_ascii_digit).count();
@@ -63,27 +63,27 @@ impl Kind {
             Self::Iban => (start + 15..=end).rev().find(|&end| is_iban(&text[start..end])),
             Self::Card => is_card(looks).then_some(end),
             // Without a digit it is rather code, such as `dead::beef`.
-            Self::IpAddress => (digits > 0 && looks.parse().is_ok_and(is_somewhere)).then_some(end),
+            Self::IpAddress => (digits > 0 && looks.parse().is_ok_and(is_remote)).then_some(end),
         };
         end.filter(|&end| stands_alone(text, start, end))
     }
 }
 
 /// Replaces the chosen kinds.
-pub(super) struct Personal {
+pub(super) struct PersonalDataRedactor {
     marker: Regex,
     finders: Vec<Finder>,
 }
 
 struct Finder {
-    kind: Kind,
+    kind: PersonalDataKind,
     regex: Regex,
     /// Makes the markers, which are those of the audit log.
     mark: Redaction,
 }
 
-impl Personal {
-    pub(super) fn new(kinds: &[Kind]) -> Result<Self, regex::Error> {
+impl PersonalDataRedactor {
+    pub(super) fn new(kinds: &[PersonalDataKind]) -> Result<Self, regex::Error> {
         let finders = kinds.iter().map(|&kind| {
             let mark = Redaction::none().with_field(kind.name(), kind.name());
             Ok(Finder { kind, regex: Regex::new(kind.pattern())?, mark })
@@ -140,7 +140,7 @@ impl Finder {
         let (mut done, mut from) = (0, 0);
         while let Some(found) = self.regex.find_at(text, from) {
             let start = found.start();
-            match self.kind.judge(text, found.range()) {
+            match self.kind.confirm(text, found.range()) {
                 Some(end) => {
                     redacted.push_str(&text[done..start]);
                     redacted.push_str(&self.marker(&text[start..end], scope));
@@ -173,7 +173,7 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
 }
 
 /// Whether an address says where somebody is: the machine itself is nowhere else.
-fn is_somewhere(address: IpAddr) -> bool {
+fn is_remote(address: IpAddr) -> bool {
     !address.is_loopback() && !address.is_unspecified()
 }
 

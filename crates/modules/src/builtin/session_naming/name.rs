@@ -6,13 +6,13 @@ use crate::builtin::text::one_line;
 use crate::condition::Scope;
 
 /// So much of a text is looked at: what it is about is said at its beginning.
-const LOOKED_AT: usize = 4_000;
+const LONGEST_TEXT: usize = 4_000;
 
 /// So many words say what something is about.
-const TELLING: usize = 3;
+const DESCRIPTIVE_WORDS: usize = 3;
 
 /// Words that begin a sentence and say nothing about the matter, longest first.
-const POLITE: &[&str] = &[
+const POLITE_OPENINGS: &[&str] = &[
     "i would like you to ",
     "i'd like you to ",
     "i would like to ",
@@ -56,7 +56,7 @@ const GREETINGS: &[&str] = &[
 pub(super) struct Name {
     pub(super) text: String,
     /// Whether it says what the session is about, as far as that can be told.
-    pub(super) is_telling: bool,
+    pub(super) is_descriptive: bool,
 }
 
 /// The first sentence of a text that says something, without secrets and code: one line of at most so many characters.
@@ -65,12 +65,12 @@ pub(super) fn name(text: &str, longest: usize, scope: &Scope) -> Option<Name> {
     let mut text = Value::from(text);
     scope.redact(&mut text);
     let text = without_markers(text.as_str()?);
-    let text: String = text.chars().take(LOOKED_AT).collect();
+    let text: String = text.chars().take(LONGEST_TEXT).collect();
     let prose = without_code(&text);
     let named = sentences(&prose).filter_map(|sentence| shortened(sentence, longest));
-    let mut named = named.map(|text| Name { is_telling: words(&text) >= TELLING, text }).peekable();
+    let mut named = named.map(|text| Name { is_descriptive: count_words(&text) >= DESCRIPTIVE_WORDS, text }).peekable();
     let first = named.peek().map(|first| first.text.clone())?;
-    Some(named.find(|name| name.is_telling).unwrap_or(Name { text: first, is_telling: false }))
+    Some(named.find(|name| name.is_descriptive).unwrap_or(Name { text: first, is_descriptive: false }))
 }
 
 /// A secret is not even mentioned.
@@ -120,7 +120,7 @@ fn shortened(sentence: &str, longest: usize) -> Option<String> {
     let sentence = sentence.trim_start_matches(is_mark);
     let mut sentence = sentence.trim_end_matches(|c: char| is_mark(c) || matches!(c, '.' | '!' | ',' | ':' | ';'));
     // ASCII is compared, so that what is cut off is as long as what was compared.
-    while let Some(polite) = POLITE.iter().find(|polite| begins_with(sentence, polite)) {
+    while let Some(polite) = POLITE_OPENINGS.iter().find(|polite| begins_with(sentence, polite)) {
         sentence = sentence[polite.len()..].trim_start();
     }
     let is_greeting = GREETINGS.iter().any(|greeting| sentence.eq_ignore_ascii_case(greeting));
@@ -144,6 +144,6 @@ fn begins_with(text: &str, beginning: &str) -> bool {
     text.get(..beginning.len()).is_some_and(|text| text.eq_ignore_ascii_case(beginning))
 }
 
-fn words(text: &str) -> usize {
+fn count_words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphanumeric()).count() > 1).count()
 }

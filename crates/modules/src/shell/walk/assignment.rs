@@ -2,7 +2,7 @@
 
 use brush_parser::ast;
 
-use super::{Simple, Walker};
+use super::{CommandText, Walker};
 use crate::shell::word::Word;
 use crate::shell::{readonly, subscript, variables};
 
@@ -31,7 +31,7 @@ impl Walker {
                 ast::AssignmentValue::Array(_) => None,
             };
             let plain = format!("{name}={}", value.as_deref().unwrap_or("…"));
-            self.ran(Simple { plain, with_path: None });
+            self.record_command_text(CommandText { plain, with_path: None });
         }
         match &assignment.value {
             ast::AssignmentValue::Scalar(value) => {

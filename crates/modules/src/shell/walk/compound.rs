@@ -3,10 +3,10 @@
 use brush_parser::ast;
 
 use super::Walker;
-use crate::shell::emptying::Content;
+use crate::shell::emptying::OutputContent;
 use crate::shell::folders::Folders;
 use crate::shell::word::Word;
-use crate::shell::{parameter, readonly, running};
+use crate::shell::{parameter, readonly, written_files};
 
 impl Walker {
     pub(in crate::shell) fn list(&mut self, list: &ast::CompoundList) {
@@ -52,15 +52,18 @@ impl Walker {
                 self.fed_by_download |= self.downloads > downloads;
                 if position <= 8 {
                     let writer = pipeline.seq.get(position - 1);
-                    self.fed_words.extend(writer.map(running::read_by).unwrap_or_default());
+                    self.fed_words.extend(writer.map(written_files::read_by).unwrap_or_default());
                 }
-                self.fed_content = pipeline.seq.get(position - 1).map_or_else(Content::default, |writer| {
-                    running::printed_content(writer, if position == 1 { Content::Anything } else { self.fed_content })
+                self.fed_content = pipeline.seq.get(position - 1).map_or_else(OutputContent::default, |writer| {
+                    written_files::printed_content(
+                        writer,
+                        if position == 1 { OutputContent::Anything } else { self.fed_content },
+                    )
                 });
                 self.found = if position > 8 {
                     None
                 } else {
-                    running::listed(pipeline.seq.get(..position).unwrap_or_default(), self)
+                    written_files::listed(pipeline.seq.get(..position).unwrap_or_default(), self)
                 };
             }
             if is_piped {
@@ -85,7 +88,7 @@ impl Walker {
             ast::Command::Simple(simple) => self.simple(simple, timed),
             ast::Command::Compound(compound, redirects) => {
                 let found = self.found.clone();
-                if let Some(list) = running::substituted_input(redirects.as_ref()) {
+                if let Some(list) = written_files::substituted_input(redirects.as_ref()) {
                     self.found = self.listed_by(list);
                 }
                 self.compound(compound);
@@ -154,7 +157,7 @@ impl Walker {
                 }
             }
             Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
-                let read = self.found.clone().zip(running::read_variable(&clause.0));
+                let read = self.found.clone().zip(written_files::read_variable(&clause.0));
                 self.repeated(|walker| {
                     walker.list(&clause.0);
                     if let Some((paths, name)) = read {
@@ -245,8 +248,8 @@ impl Walker {
         walk(self);
         if self.folders != folders {
             self.folders = Folders::unknown();
-            for place in self.effects.writes.iter_mut().skip(begin).filter(|place| !place.written.starts_with('/')) {
-                place.paths = None;
+            for file in self.effects.writes.iter_mut().skip(begin).filter(|file| !file.written.starts_with('/')) {
+                file.paths = None;
             }
         }
     }

@@ -11,25 +11,25 @@ use std::collections::{HashMap, HashSet};
 use super::copies::CopiedProgram;
 use super::dialect::Dialect;
 use super::effects::Effects;
-use super::emptying::Content;
+use super::emptying::OutputContent;
 use super::folders::Folders;
-use super::running::{self, Written};
 use super::variables::Variables;
 use super::word::Word;
+use super::written_files::{self, WrittenFile};
 use super::{Analysis, limits, parse};
 
 /// What was found.
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     pub(super) analysis: Analysis,
     /// The simple commands and assignments, in order.
-    pub(super) commands: Vec<Simple>,
+    pub(super) commands: Vec<CommandText>,
     /// What happens to files and services.
     pub(super) effects: Effects,
 }
 
 /// A simple command, or an assignment that may change what commands do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Simple {
+pub(crate) struct CommandText {
     /// As it runs, with the program's name alone.
     pub(crate) plain: String,
     /// With the path of a program that need not be what its name says.
@@ -58,7 +58,7 @@ pub(super) struct Walker {
     /// Whether these are only what programs leave behind.
     pub(super) finds_litter: bool,
     /// The files that the command has written so far.
-    pub(super) written: Vec<Written>,
+    pub(super) written: Vec<WrittenFile>,
     /// The programs that the command has put under other names.
     pub(super) copies: Vec<CopiedProgram>,
     /// The words that stand for listed files, as they are written, and where those files are.
@@ -75,7 +75,7 @@ pub(super) struct Walker {
     pub(super) fed: bool,
     pub(super) fed_by_download: bool,
     /// What a pipeline gives the command at hand to read.
-    pub(super) fed_content: Content,
+    pub(super) fed_content: OutputContent,
     /// The words of the commands before the one at hand in its pipeline, among them the files that they read.
     pub(super) fed_words: Vec<String>,
     /// How many commands download, and whether one of them stands in the words of the command at hand.
@@ -96,12 +96,12 @@ pub(super) struct Walker {
     /// Whether values of variables hold parts of a subscript, and parts of a command.
     bracketed: bool,
     dollars: bool,
-    plain: Vec<Simple>,
+    plain: Vec<CommandText>,
     /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
     names: Vec<String>,
     /// The shell that runs the text at hand.
     dialect: Dialect,
-    budget: parse::Budget,
+    budget: parse::ParseBudget,
     /// The words of all commands that were looked at.
     words: usize,
     /// What is in the lists of the analysis, to find it fast.
@@ -120,7 +120,7 @@ pub(super) struct Walker {
 
 impl Walker {
     /// Walks a whole command.
-    pub(super) fn walk(command: &str) -> Walked {
+    pub(super) fn walk(command: &str) -> WalkResult {
         let analysis = Analysis { analysable: true, readonly: true, ..Analysis::default() };
         let mut walker = Self { analysis, ..Self::default() };
         walker.moves_later =
@@ -136,7 +136,7 @@ impl Walker {
         if walker.sets_remote && walker.pushes {
             walker.sends("pushes to a remote that it has named itself", "git push");
         }
-        Walked { analysis: walker.analysis, commands: walker.plain, effects: walker.effects }
+        WalkResult { analysis: walker.analysis, commands: walker.plain, effects: walker.effects }
     }
 
     /// Whether the command at hand runs with the rights of another account.
@@ -226,7 +226,7 @@ impl Walker {
         self.leave();
     }
 
-    fn parsed(&mut self, parsed: &parse::Parsed) {
+    fn parsed(&mut self, parsed: &parse::ParsedText) {
         let listed = match parsed.program.complete_commands.as_slice() {
             [list] => self.listed_by(list),
             _ => None,
@@ -248,7 +248,7 @@ impl Walker {
             return None;
         }
         let litter = self.finds_litter;
-        let listed = running::listed(&and_or.first.seq, self);
+        let listed = written_files::listed(&and_or.first.seq, self);
         self.finds_litter = litter;
         listed
     }

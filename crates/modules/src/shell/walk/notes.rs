@@ -2,8 +2,8 @@
 
 use amplifier_core::text::truncate_chars;
 
-use super::{List, Simple, Walker};
-use crate::shell::effects::{Excuse, Loss};
+use super::{CommandText, List, Walker};
+use crate::shell::effects::{Exemption, Loss};
 use crate::shell::folders::Folders;
 use crate::shell::word::Word;
 use crate::shell::{Analysis, ShellCommand};
@@ -70,12 +70,12 @@ impl Walker {
     }
 
     /// Notes a simple command, as [`Command::plain`](super::command::Command::plain) writes it.
-    pub(in crate::shell) fn ran(&mut self, simple: Simple) {
+    pub(in crate::shell) fn record_command_text(&mut self, simple: CommandText) {
         self.plain.push(simple);
     }
 
     /// Notes a simple command as rules see it.
-    pub(in crate::shell) fn called(&mut self, command: ShellCommand) {
+    pub(in crate::shell) fn record_command(&mut self, command: ShellCommand) {
         self.analysis.commands.push(command);
     }
 
@@ -88,11 +88,11 @@ impl Walker {
     pub(in crate::shell) fn write(&mut self, file: &Word) {
         self.taint();
         self.note(List::Writes, file.plain());
-        let place = self.place(file);
+        let reference = self.file_reference(file);
         if file.lead().split('/').any(|part| part == ".git") {
             self.destroys("changes git's own files", file.plain());
         }
-        self.effects.writes.push(place);
+        self.effects.writes.push(reference);
     }
 
     /// Notes a file that is deleted.
@@ -103,21 +103,21 @@ impl Walker {
 
     /// Notes why something is destroyed.
     pub(in crate::shell) fn destroys(&mut self, why: &str, command: &str) {
-        self.loses(why, command, Excuse::Never);
+        self.loses(why, command, Exemption::Never);
     }
 
     /// Notes why something is destroyed, and when that is no loss. The analysis keeps the first reason.
-    pub(in crate::shell) fn loses(&mut self, why: &str, command: &str, excuse: Excuse) {
+    pub(in crate::shell) fn loses(&mut self, why: &str, command: &str, exemption: Exemption) {
         self.taint();
         let why = format!("{why} (`{command}`)");
         self.analysis.destructive.get_or_insert_with(|| why.clone());
-        self.effects.losses.push(Loss { why, excuse });
+        self.effects.losses.push(Loss { why, exemption });
     }
 
     /// Notes a loss that only those can see who know the workspace.
-    pub(in crate::shell) fn may_lose(&mut self, why: &str, command: &str, excuse: Excuse) {
+    pub(in crate::shell) fn may_lose(&mut self, why: &str, command: &str, exemption: Exemption) {
         self.taint();
-        self.effects.losses.push(Loss { why: format!("{why} (`{command}`)"), excuse });
+        self.effects.losses.push(Loss { why: format!("{why} (`{command}`)"), exemption });
     }
 }
 

@@ -4,10 +4,10 @@ use brush_parser::ast;
 
 use super::Walker;
 use crate::shell::command::{Command, Stdin, base_name};
-use crate::shell::effects::{Excuse, Place};
-use crate::shell::emptying::Content;
+use crate::shell::effects::{Exemption, FileReference};
+use crate::shell::emptying::OutputContent;
 use crate::shell::word::Word;
-use crate::shell::{braces, emptying, limits, running};
+use crate::shell::{braces, emptying, limits, written_files};
 
 impl Walker {
     pub(super) fn simple(&mut self, simple: &ast::SimpleCommand, timed: bool) {
@@ -52,45 +52,45 @@ impl Walker {
         }
         // One function may call another that is defined later.
         let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
-        let content = Content::printed_by(&words, &stdin, self.fed_content);
+        let content = OutputContent::printed_by(&words, &stdin, self.fed_content);
         let read = emptying::read_by(&words);
-        let reads = |place: &Place| read.contains(&place.written) || self.fed_words.contains(&place.written);
+        let reads = |file: &FileReference| read.contains(&file.written) || self.fed_words.contains(&file.written);
         if redirected && self.effects.writes.iter().skip(written).any(reads) {
-            let places = self.effects.writes.iter().skip(written).cloned().collect();
-            self.may_lose("empties a file before it is read", &joined(&words), Excuse::New(places));
+            let files = self.effects.writes.iter().skip(written).cloned().collect();
+            self.may_lose("empties a file before it is read", &joined(&words), Exemption::New(files));
         }
         if redirected && let Some(why) = content.loss() {
             let file = self.analysis.writes.last().cloned().unwrap_or_default();
-            let places = self.effects.writes.iter().skip(written).cloned().collect();
-            let note = if content == Content::Nothing { Self::loses } else { Self::may_lose };
-            note(self, why, &format!("> {file}"), Excuse::New(places));
+            let files = self.effects.writes.iter().skip(written).cloned().collect();
+            let note = if content == OutputContent::Nothing { Self::loses } else { Self::may_lose };
+            note(self, why, &format!("> {file}"), Exemption::New(files));
         }
         if redirected && (content.loss().is_some() || emptying::encodes(&words)) {
             let files: Vec<String> =
-                self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
+                self.effects.writes.iter().skip(written).map(|file| file.written.clone()).collect();
             files.iter().for_each(|file| self.is_worthless(file));
         }
         let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
         if !words.is_empty() {
             // What is written by redirection, before options name more files.
             let files: Vec<String> =
-                self.effects.writes.iter().skip(written).map(|place| place.written.clone()).collect();
-            let text = if redirected { running::printed(&words, &stdin) } else { None };
-            let is_hidden = text.is_none() && running::hides_text(&words);
+                self.effects.writes.iter().skip(written).map(|file| file.written.clone()).collect();
+            let text = if redirected { written_files::printed(&words, &stdin) } else { None };
+            let is_hidden = text.is_none() && written_files::hides_text(&words);
             let downloads = self.downloads;
             let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
             let outputs = self.effects.writes.len();
             Command { words, stdin }.inspect(self);
             let is_download = self.downloads > downloads || self.fed_by_download;
             for file in files {
-                self.wrote(&Word::known(&file), text.clone(), is_download);
-                self.hides_rules |= is_hidden && running::is_rules(&file);
+                self.record_write(&Word::known(&file), text.clone(), is_download);
+                self.hides_rules |= is_hidden && written_files::is_rules(&file);
             }
             if self.downloads > downloads || is_copied {
                 let is_download = self.downloads > downloads || self.fed_by_download;
                 let outputs: Vec<String> =
-                    self.effects.writes.iter().skip(outputs).map(|place| place.written.clone()).collect();
-                outputs.iter().for_each(|file| self.wrote(&Word::known(file), None, is_download));
+                    self.effects.writes.iter().skip(outputs).map(|file| file.written.clone()).collect();
+                outputs.iter().for_each(|file| self.record_write(&Word::known(file), None, is_download));
             }
         }
         self.fetched_in_words = fetched;

@@ -4,8 +4,8 @@ use brush_parser::ast;
 
 use super::command::{Command, Stdin};
 use super::dialect::Dialect;
-use super::emptying::Content;
-use super::excuse;
+use super::emptying::OutputContent;
+use super::exemption;
 use super::walk::Walker;
 use super::word::Word;
 use super::{emptying, program_text, scan, shells};
@@ -31,7 +31,7 @@ const OWN: &[&str] = &[
 
 /// A file that the command has written.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     path: String,
     /// Its content, where that is known.
     text: Option<String>,
@@ -40,24 +40,24 @@ pub(super) struct Written {
 
 impl Walker {
     /// Notes what a command writes into a file through its output.
-    pub(super) fn wrote(&mut self, file: &Word, text: Option<String>, is_download: bool) {
+    pub(super) fn record_write(&mut self, file: &Word, text: Option<String>, is_download: bool) {
         if let Some(path) = file.literal() {
             let path = normal(path);
             let before = self.written.iter().position(|written| written.path == path);
             // A file that is written twice holds something else than what is known.
             let text = text.filter(|_| before.is_none());
             if self.written.len() < FILES {
-                self.written.push(Written { path, text, is_download });
+                self.written.push(WrittenFile { path, text, is_download });
             }
         }
     }
 
     /// Notes that a file gets another name, with what the command has written into it.
-    pub(super) fn renames(&mut self, from: &Word, to: &str) {
+    pub(super) fn record_rename(&mut self, from: &Word, to: &str) {
         let Some(from) = self.expand_known(from).map(|path| normal(&path)) else { return };
         let mut written = self.written.iter().filter(|written| written.path == from);
-        if let (Some(Written { text, is_download, .. }), None) = (written.next().cloned(), written.next()) {
-            self.wrote(&Word::known(to), text, is_download);
+        if let (Some(WrittenFile { text, is_download, .. }), None) = (written.next().cloned(), written.next()) {
+            self.record_write(&Word::known(to), text, is_download);
         }
     }
 
@@ -65,7 +65,7 @@ impl Walker {
     pub(super) fn runs_file(&mut self, file: &Word, interpreter: Option<&str>) {
         let Some(path) = file.literal() else { return };
         let path = normal(path);
-        let written: Vec<Written> = self.written.iter().filter(|written| written.path == path).cloned().collect();
+        let written: Vec<WrittenFile> = self.written.iter().filter(|written| written.path == path).cloned().collect();
         if written.iter().any(|written| written.is_download) {
             return self.runs_download();
         }
@@ -95,7 +95,7 @@ impl Walker {
 
     /// Notes that rules in a file of one of these names are run, if the command has written it.
     pub(super) fn runs_rules(&mut self, names: &[&str]) {
-        let is_rule = |written: &&Written| names.contains(&written.path.rsplit('/').next().unwrap_or_default());
+        let is_rule = |written: &&WrittenFile| names.contains(&written.path.rsplit('/').next().unwrap_or_default());
         let rules = self.written.iter().find(|written| is_rule(written));
         if let Some(path) =
             rules.filter(|rules| rules.text.as_deref().is_some_and(scan::deletes)).map(|rules| rules.path.clone())
@@ -143,8 +143,8 @@ impl Walker {
             }
             return self.refuse(format!("`{shell}` runs a file that is not known before"));
         }
-        let place = self.place(file);
-        self.effects.scripts.push(place);
+        let reference = self.file_reference(file);
+        self.effects.scripts.push(reference);
         self.runs_file(file, Some("sh"));
     }
 
@@ -220,8 +220,8 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     let operands = || command.arguments().iter().filter(|word| !word.lead().starts_with('-')).cloned();
     let starts: Vec<Word> = match command.words.first()?.literal()? {
         "find" => {
-            walker.finds_litter = excuse::is_litter(&command);
-            excuse::starts(&command)
+            walker.finds_litter = exemption::is_litter(&command);
+            exemption::starts(&command)
         }
         "grep" | "egrep" | "rg" => operands().skip(1).collect(),
         "fd" => Vec::new(),
@@ -231,7 +231,7 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     };
     let starts = if starts.is_empty() { vec![Word::known(".")] } else { starts };
     let paths: Option<Vec<Vec<String>>> =
-        starts.iter().map(|start| start.literal().and_then(|_| walker.place(start).paths)).collect();
+        starts.iter().map(|start| start.literal().and_then(|_| walker.file_reference(start).paths)).collect();
     Some(paths?.concat())
 }
 
@@ -265,8 +265,8 @@ pub(super) fn read_by(command: &ast::Command) -> Vec<String> {
 }
 
 /// What the output of a command holds, where `fed` is what it reads itself.
-pub(super) fn printed_content(command: &ast::Command, fed: Content) -> Content {
-    let ast::Command::Simple(simple) = command else { return Content::Anything };
+pub(super) fn printed_content(command: &ast::Command, fed: OutputContent) -> OutputContent {
+    let ast::Command::Simple(simple) = command else { return OutputContent::Anything };
     let has_redirection = simple.suffix.iter().flat_map(|suffix| &suffix.0).any(|item| {
         matches!(
             item,
@@ -275,9 +275,9 @@ pub(super) fn printed_content(command: &ast::Command, fed: Content) -> Content {
     });
     let words = words(command);
     if has_redirection || words.is_empty() {
-        return Content::Anything;
+        return OutputContent::Anything;
     }
-    Content::printed_by(&words, &Stdin::Inherited, fed)
+    OutputContent::printed_by(&words, &Stdin::Inherited, fed)
 }
 
 fn words(command: &ast::Command) -> Vec<Word> {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use amplifier_process::files::is_executable;
 
 use super::everywhere;
-use super::launcher::Launcher;
+use super::launcher::LinterLauncher;
 use super::run::Linter;
 
 /// Program, files, arguments. None of them runs code of the project that it looks at, and all of them say nothing about a good file.
-const KNOWN: [(&str, &[&str], &[&str]); 5] = [
+const LINTERS: [(&str, &[&str], &[&str]); 5] = [
     ("actionlint", &[".github/workflows/*.yml", ".github/workflows/*.yaml"], &["-no-color", "-oneline", "{file}"]),
     ("hadolint", &["Dockerfile", "*.dockerfile"], &["--no-color", "--", "{file}"]),
     ("ruff", &["*.py", "*.pyi"], &["check", "--quiet", "--no-cache", "--output-format", "concise", "--", "{file}"]),
@@ -19,7 +19,7 @@ const KNOWN: [(&str, &[&str], &[&str]); 5] = [
 ];
 
 /// Those of them that are on the path.
-pub(super) fn on_path(path: Option<&OsStr>, launcher: &Launcher) -> Result<Vec<Linter>, String> {
+pub(super) fn on_path(path: Option<&OsStr>, launcher: &LinterLauncher) -> Result<Vec<Linter>, String> {
     let is_there = |program: &str| {
         path.is_some_and(|path| {
             std::env::split_paths(path)
@@ -36,10 +36,10 @@ pub(super) fn on_path(path: Option<&OsStr>, launcher: &Launcher) -> Result<Vec<L
             exit_codes: vec![1],
             launcher: launcher.clone(),
             held: None,
-            is_missed: false.into(),
+            is_reported_missing: false.into(),
         })
     };
-    KNOWN.iter().filter(|(program, ..)| is_there(program)).map(linter).collect()
+    LINTERS.iter().filter(|(program, ..)| is_there(program)).map(linter).collect()
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use super::{Launcher, on_path};
+    use super::{LinterLauncher, on_path};
 
     #[test]
     fn only_programs_on_the_path_are_used() {
@@ -57,11 +57,11 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
         }
-        let found = on_path(Some(folder.path().as_os_str()), &Launcher::Free).unwrap();
+        let found = on_path(Some(folder.path().as_os_str()), &LinterLauncher::Unconfined).unwrap();
         let names: Vec<&str> = found.iter().map(|linter| linter.name.as_str()).collect();
         assert_eq!(names, ["ruff"]);
         let looked_at = ["a.py", "src/deep/b.pyi", "c.sh"].map(|file| found[0].files.is_match(Path::new(file)));
         assert_eq!(looked_at, [true, true, false]);
-        assert!(on_path(None, &Launcher::Free).unwrap().is_empty());
+        assert!(on_path(None, &LinterLauncher::Unconfined).unwrap().is_empty());
     }
 }

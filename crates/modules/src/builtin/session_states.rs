@@ -7,20 +7,20 @@ use amplifier_core::EventData;
 
 /// A state for each session, from the first event that needs one until it is forgotten.
 #[derive(Debug)]
-pub(crate) struct Sessions<T> {
+pub(crate) struct SessionStates<T> {
     // A std lock: nothing awaits while it is held.
     states: Mutex<HashMap<String, T>>,
 }
 
-impl<T> Default for Sessions<T> {
+impl<T> Default for SessionStates<T> {
     fn default() -> Self {
         Self { states: Mutex::default() }
     }
 }
 
-impl<T: Default> Sessions<T> {
+impl<T: Default> SessionStates<T> {
     /// Works with the state of the session that the event belongs to.
-    pub(crate) fn of<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn with<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
         act(self.lock().entry(id(data).to_owned()).or_default())
     }
 

@@ -1,7 +1,7 @@
 //! When a command that destroys is no loss, which depends on the files.
 
 use super::command::Command;
-use super::effects::Excuse;
+use super::effects::Exemption;
 use super::git;
 use super::options::Arguments;
 use super::walk::Walker;
@@ -38,45 +38,51 @@ const LITTER: &[&str] = &[
 const MODES: &[&str] = &["644", "755", "775", "700", "750", "600", "664", "660", "0755", "0644"];
 
 /// When what a command destroys is no loss.
-pub(super) fn of(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> Excuse {
+pub(super) fn for_command(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> Exemption {
     match name {
         "rm" => {
-            let places = walker.places(arguments.operands());
+            let files = walker.file_references(arguments.operands());
             let is_found = |word: &Word| matches!(word.raw.as_str(), "{}" | "…") || walker.listing(word).is_some();
             if arguments.may_have("", &["no-preserve-root"]) || arguments.operands().count() == 0 {
-                return Excuse::Never;
+                return Exemption::Never;
             }
             let recursive = arguments.may_have("rR", &["recursive"]);
             let finds = arguments.operands().any(is_found);
             let is_litter = |word: &Word| is_found(word) && walker.listing(word).is_none();
             let is_inside = if finds { walker.finds_litter && arguments.operands().all(is_litter) } else { !recursive };
-            if is_inside { Excuse::Inside(places) } else { Excuse::Outputs(places) }
+            if is_inside { Exemption::Inside(files) } else { Exemption::Outputs(files) }
         }
         "find" => {
-            let places = walker.places(starts(command).iter());
-            if is_litter(command) { Excuse::Inside(places) } else { Excuse::Outputs(places) }
+            let files = walker.file_references(starts(command).iter());
+            if is_litter(command) { Exemption::Inside(files) } else { Exemption::Outputs(files) }
         }
         "mv" if !arguments.operands().any(|word| matches!(word.raw.as_str(), "*" | "./*" | ".*" | "/dev/null")) => {
-            Excuse::Workspace(walker.places(arguments.last()))
+            Exemption::Workspace(walker.file_references(arguments.last()))
         }
-        "dd" => Excuse::New(writes::dd_output(command).map(|word| walker.place(&word)).collect()),
-        "truncate" => Excuse::New(walker.places(arguments.operands())),
-        "cp" | "install" | "ln" => Excuse::New(walker.places(arguments.last())),
+        "dd" => Exemption::New(writes::dd_output(command).map(|word| walker.file_reference(&word)).collect()),
+        "truncate" => Exemption::New(walker.file_references(arguments.operands())),
+        "cp" | "install" | "ln" => Exemption::New(walker.file_references(arguments.last())),
         "sed" | "gsed" => {
             let scripts = usize::from(!arguments.may_have("ef", &["expression", "file"]));
-            Excuse::New(walker.places(arguments.operands().skip(scripts)))
+            Exemption::New(walker.file_references(arguments.operands().skip(scripts)))
         }
         // A user, an attribute or a context among these is a name like that of a file in the folder at hand.
-        "setfacl" | "chattr" | "chcon" | "setfattr" => Excuse::Workspace(walker.places(arguments.operands())),
+        "setfacl" | "chattr" | "chcon" | "setfattr" => {
+            Exemption::Workspace(walker.file_references(arguments.operands()))
+        }
         "chmod" => {
             let mode = arguments.operands().next().and_then(Word::literal).unwrap_or_default();
             let is_kind = mode.contains('+') && !mode.contains(['-', '=']) || MODES.contains(&mode);
-            if is_kind { Excuse::Inside(walker.places(arguments.operands().skip(1))) } else { Excuse::Never }
+            if is_kind {
+                Exemption::Inside(walker.file_references(arguments.operands().skip(1)))
+            } else {
+                Exemption::Never
+            }
         }
         // A program that is named is started again; what it has saved stays.
-        "pkill" | "killall" if stops_named(arguments) => Excuse::Inside(Vec::new()),
-        "git" if git::keeps_work(command) => Excuse::Inside(Vec::new()),
-        _ => Excuse::Never,
+        "pkill" | "killall" if stops_named(arguments) => Exemption::Inside(Vec::new()),
+        "git" if git::keeps_work(command) => Exemption::Inside(Vec::new()),
+        _ => Exemption::Never,
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::condition::Scope;
-use crate::shell::{Place, is_litter_name};
+use crate::shell::{FileReference, is_litter_name};
 
 /// What the shell makes something else of, and what can be read in two ways. `…` stands for what is known only when the command runs.
 const EXPANDED: [char; 12] = ['$', '`', '*', '?', '[', '{', '(', '\\', '\n', '\'', '"', '…'];
@@ -17,7 +17,7 @@ const FILES: usize = 10_000;
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Where {
+pub(super) enum Location {
     /// Into the workspace, or to a file that holds nothing.
     Inside,
     /// To a temporary file.
@@ -27,18 +27,18 @@ pub(super) enum Where {
 }
 
 /// The paths that a place may stand for; none where that is not known.
-pub(super) fn paths(place: &Place) -> &[String] {
-    place.paths.as_deref().unwrap_or_default()
+pub(super) fn paths(file: &FileReference) -> &[String] {
+    file.paths.as_deref().unwrap_or_default()
 }
 
 /// Where the files of a place are: the worst of all paths that it may stand for.
-pub(super) fn locate(place: &Place, scope: &Scope) -> Where {
-    let mut found = if place.paths.is_some() { Where::Inside } else { Where::Unknown };
-    for path in paths(place) {
+pub(super) fn locate(file: &FileReference, scope: &Scope) -> Location {
+    let mut found = if file.paths.is_some() { Location::Inside } else { Location::Unknown };
+    for path in paths(file) {
         match locate_path(path, scope) {
-            Where::Inside => {}
-            Where::Temporary if found == Where::Inside => found = Where::Temporary,
-            Where::Temporary => {}
+            Location::Inside => {}
+            Location::Temporary if found == Location::Inside => found = Location::Temporary,
+            Location::Temporary => {}
             elsewhere => return elsewhere,
         }
     }
@@ -50,28 +50,28 @@ pub(super) fn is_nowhere(path: &str) -> bool {
     NOWHERE.contains(&path)
 }
 
-fn locate_path(path: &str, scope: &Scope) -> Where {
+fn locate_path(path: &str, scope: &Scope) -> Location {
     if is_nowhere(path) {
-        return Where::Inside;
+        return Location::Inside;
     }
     let Some(plain) = plain(path) else {
-        return folder(path).map_or(Where::Unknown, |folder| locate_folder(folder, scope));
+        return folder(path).map_or(Location::Unknown, |folder| locate_folder(folder, scope));
     };
     match scope.resolve(plain) {
-        Ok(place) if place.starts_with(scope.workspace()) => Where::Inside,
+        Ok(place) if place.starts_with(scope.workspace()) => Location::Inside,
         // A path that leads out of the workspace is outside, even if the workspace lies among temporary files.
-        Ok(place) if plain.starts_with('/') && temporary().iter().any(|folder| place.starts_with(folder)) => {
-            Where::Temporary
+        Ok(place) if plain.starts_with('/') && temporary_folders().iter().any(|folder| place.starts_with(folder)) => {
+            Location::Temporary
         }
-        Ok(place) => Where::Outside(place),
-        Err(_) => Where::Unknown,
+        Ok(place) => Location::Outside(place),
+        Err(_) => Location::Unknown,
     }
 }
 
 /// Where the files are that a pattern in this folder stands for.
-fn locate_folder(folder: &str, scope: &Scope) -> Where {
+fn locate_folder(folder: &str, scope: &Scope) -> Location {
     match locate_path(folder, scope) {
-        Where::Inside if !holds_only_inside(folder, scope) => Where::Unknown,
+        Location::Inside if !holds_only_inside(folder, scope) => Location::Unknown,
         found => found,
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn is_below_temporary(path: &str, scope: &Scope) -> bool {
         scope.resolve(path).is_ok_and(|place| {
             let depth = |root: &PathBuf| place.strip_prefix(root).map(|rest| rest.components().count()).ok();
             let overlaps = place.starts_with(scope.workspace()) || scope.workspace().starts_with(&place);
-            !overlaps && temporary().iter().filter_map(depth).max().is_some_and(|depth| depth >= least)
+            !overlaps && temporary_folders().iter().filter_map(depth).max().is_some_and(|depth| depth >= least)
         })
     };
     match plain(path) {
@@ -94,8 +94,9 @@ pub(super) fn is_below_temporary(path: &str, scope: &Scope) -> bool {
             let (folder_name, name) = path.rsplit_once('/').unwrap_or(("", path));
             let lead: String = name.chars().take_while(|c| !EXPANDED.contains(c)).collect();
             let may_be_workspace = scope.workspace().to_string_lossy().starts_with(&format!("{folder_name}/{lead}"));
-            let is_root =
-                lead.chars().count() > 1 && !may_be_workspace && temporary().contains(&PathBuf::from(folder_name));
+            let is_root = lead.chars().count() > 1
+                && !may_be_workspace
+                && temporary_folders().contains(&PathBuf::from(folder_name));
             folder(path).is_some_and(|folder| is_root || is_below(folder, 1))
         }
     }
@@ -107,7 +108,7 @@ pub(super) fn is_single_or_litter(path: &str) -> bool {
 }
 
 /// The folders of temporary files.
-fn temporary() -> Vec<PathBuf> {
+fn temporary_folders() -> Vec<PathBuf> {
     let own = std::env::temp_dir();
     let own = Some(own).filter(|folder| folder.components().count() > 1);
     let known = ["/tmp", "/var/tmp", "/private/tmp"].map(PathBuf::from);

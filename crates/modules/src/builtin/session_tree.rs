@@ -9,7 +9,7 @@ use super::settings::lock;
 
 /// Something for each session; sub-agents share that of the session that they work for.
 #[derive(Debug, Default)]
-pub(crate) struct Families<T> {
+pub(crate) struct SessionTree<T> {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State<T>>,
 }
@@ -18,10 +18,10 @@ pub(crate) struct Families<T> {
 struct State<T> {
     /// The session that a sub-agent works for in the end.
     roots: HashMap<String, String>,
-    kept: HashMap<String, T>,
+    values: HashMap<String, T>,
 }
 
-impl<T: Default> Families<T> {
+impl<T: Default> SessionTree<T> {
     /// Takes note of a session that begins: a sub-agent says which session delegated to it.
     pub(crate) fn begin(&self, data: &EventData) {
         let Some((parent, child)) = data.text_at("/mount_plan/parent_session_id").zip(data.session_id()) else {
@@ -38,10 +38,10 @@ impl<T: Default> Families<T> {
     /// Works with what is kept for the session of an event.
     pub(crate) fn with<R>(&self, data: &EventData, work: impl FnOnce(&mut T) -> R) -> R {
         let mut state = lock(&self.state);
-        let State { roots, kept } = &mut *state;
+        let State { roots, values } = &mut *state;
         let session = data.session_id().unwrap_or_default();
         let root = roots.get(session).map_or(session, String::as_str);
-        work(kept.entry(root.to_owned()).or_default())
+        work(values.entry(root.to_owned()).or_default())
     }
 
     /// Whether the event is one of a sub-agent.
@@ -57,17 +57,17 @@ impl<T: Default> Families<T> {
             return None;
         }
         state.roots.retain(|_, root| root != session);
-        state.kept.remove(session)
+        state.values.remove(session)
     }
 }
 
 /// Hears which sessions begin and end, for modules that do nothing else then.
-pub(super) struct Kinship<T>(pub(super) std::sync::Arc<Families<T>>);
+pub(super) struct SessionTreeObserver<T>(pub(super) std::sync::Arc<SessionTree<T>>);
 
 /// When it hears.
-pub(super) const KINSHIP: [&str; 2] = ["session:start", "session:end"];
+pub(super) const SESSION_EVENTS: [&str; 2] = ["session:start", "session:end"];
 
-impl<T: Default + Send + 'static> Hook for Kinship<T> {
+impl<T: Default + Send + 'static> Hook for SessionTreeObserver<T> {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         match event {
             "session:start" => self.0.begin(data),
