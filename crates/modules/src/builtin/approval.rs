@@ -1,4 +1,4 @@
-//! `hooks-approval`: what tools may do, as an ordered list of patterns.
+//! `hooks-approval`: an ordered list of patterns that allow tool calls, request approval, or deny them.
 
 mod pattern;
 mod rules;
@@ -15,21 +15,21 @@ use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 use crate::rule::{Rule, RuleOptions};
 
-/// What can be said about it.
+/// Options of `hooks-approval`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// What holds for which use of which tool; the first that fits counts.
+    /// Rules for tool calls; the first that matches a call decides.
     rules: Vec<PatternRule>,
-    /// What holds where none fits: `allow`, `ask` or `deny`.
+    /// The action for calls that no rule matches: `allow`, `ask` or `deny`.
     default: RuleAction,
-    /// The question to the person, a template; the `prompt` of a rule takes its place.
+    /// The prompt of approval requests, a template; the `prompt` of a rule overrides this one.
     prompt: Option<String>,
-    /// What the person can answer.
+    /// The options that the approver can choose from.
     options: Vec<FlatOption>,
-    /// How long the person has, in seconds.
+    /// Time limit for the approval, in seconds.
     timeout: f64,
-    /// What counts when the person does not answer: `deny` or `allow`.
+    /// The decision after the time limit: `deny` or `allow`.
     on_timeout: DefaultDecision,
 }
 
@@ -47,7 +47,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What is answered if that holds, with the field of the input that it is about; nothing if it is allowed.
+    /// Returns the compiled rule for an action, with a prompt that shows this field of the input; `None` if the call is
+    /// allowed.
     fn answer(
         &self,
         effect: RuleAction,
@@ -100,22 +101,18 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 
 struct ApprovalHook {
     rules: RuleList,
-    /// What each of the rules answers.
     answers: Vec<Option<Rule>>,
     otherwise: Option<Rule>,
-    /// What is answered where nobody can tell what a command does.
     unclear: Option<Rule>,
     scope: Arc<Scope>,
 }
 
-/// What counts for a use of a tool.
+/// The rule that decides on a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleMatch {
-    /// The rule at that place.
     Rule(usize),
-    /// That no rule fits.
     Default,
-    /// That it cannot be told which rules fit.
+    /// The command cannot be analysed, so the matching rules are unknown.
     Unclear,
 }
 

@@ -1,4 +1,4 @@
-//! Work that the agent does not wait for, until a session ends.
+//! Background tasks that only the end of a session waits for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,16 +13,14 @@ use tokio::time::timeout;
 
 use super::settings::lock;
 
-/// The name of the hook that waits for what hooks began that are there no more.
+/// Name of the hook that waits for the pending tasks of unregistered hooks.
 pub const WAITER: &str = "session-wait";
 
-/// How much may wait to be done.
 const QUEUE_LENGTH: usize = 32;
 
-/// How long is waited for what is not done yet.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Does things one after another, beside the agent. What does not fit into its queue is left undone.
+/// A queue of tasks that run one after another, in the background. Items that do not fit into the queue are dropped.
 pub(super) struct Background<T> {
     work: Arc<dyn Fn(T) -> TaskFuture + Send + Sync>,
     // A std lock: nothing awaits while it is held.
@@ -33,12 +31,11 @@ pub(super) struct Background<T> {
 pub(super) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Send + 'static> Background<T> {
-    /// Does this with everything that it is given.
+    /// Creates a queue that runs `work` for each item.
     pub(super) fn new(unfinished: &Arc<PendingTasks>, work: impl Fn(T) -> TaskFuture + Send + Sync + 'static) -> Self {
         Self { work: Arc::new(work), queue: Mutex::new(None), unfinished: unfinished.clone() }
     }
 
-    /// Has it done, unless too much waits already.
     pub(super) fn push(&self, item: T) {
         let Some(queue) = self.queue() else { return };
         if queue.try_send((item, TaskGuard::new(&self.unfinished))).is_err() {
@@ -46,7 +43,7 @@ impl<T: Send + 'static> Background<T> {
         }
     }
 
-    /// The queue of a task that runs; of a new one, if the one before ended with its runtime.
+    /// Returns the queue of the running task; starts a new task if the previous one ended with its runtime.
     fn queue(&self) -> Option<mpsc::Sender<(T, TaskGuard)>> {
         let mut queue = lock(&self.queue);
         if let Some(open) = queue.as_ref().filter(|queue| !queue.is_closed()) {
@@ -65,7 +62,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// What is not done yet, also of hooks that are there no more: a bundle may have changed meanwhile.
+/// The number of running and queued tasks, including those of hooks that a reload has replaced.
 #[derive(Debug, Default)]
 pub(crate) struct PendingTasks {
     pending: watch::Sender<usize>,
@@ -73,12 +70,13 @@ pub(crate) struct PendingTasks {
 }
 
 impl PendingTasks {
-    /// Waits until everything is done, for a while. Whatever takes longer is not waited for.
+    /// Waits for all tasks, up to a time limit.
     pub(crate) async fn settle(&self) {
         let _ = timeout(SETTLE_TIMEOUT, self.pending.subscribe().wait_for(|pending| *pending == 0)).await;
     }
 
-    /// Has the end of sessions wait for what is not done now, because the hooks that began it may be gone.
+    /// Registers a hook that makes the end of a session wait for the tasks that are pending now: a reload may remove the
+    /// hooks that started them.
     pub(crate) fn outlast(self: &Arc<Self>, hooks: &HookRegistry) -> Option<Registration> {
         let is_needed = *self.pending.borrow() > 0 && !self.is_waited_for.swap(true, Ordering::Relaxed);
         let waiter =
@@ -87,7 +85,6 @@ impl PendingTasks {
     }
 }
 
-/// Waits at the end of a session for what is not done.
 struct Waiter(Arc<PendingTasks>);
 
 impl Hook for Waiter {
@@ -97,7 +94,7 @@ impl Hook for Waiter {
     }
 }
 
-/// Something that is not done yet; it is when this is dropped.
+/// Marks a task as pending until dropped.
 struct TaskGuard(Arc<PendingTasks>);
 
 impl TaskGuard {

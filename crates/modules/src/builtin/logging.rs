@@ -1,4 +1,4 @@
-//! `hooks-logging`: writes chosen events to a file, one JSON object a line.
+//! `hooks-logging`: writes selected events to a file, one JSON object per line.
 
 mod file;
 
@@ -15,23 +15,23 @@ use self::file::LogFile;
 use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
-/// What can be said about it.
+/// Options of `hooks-logging`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The file: absolute, beginning with `~/`, or relative to the folder of the bundle.
+    /// Path of the file: absolute, starting with `~/`, or relative to the folder of the bundle.
     path: String,
-    /// The events that are written down; patterns too.
+    /// The events to write; patterns allowed.
     events: Vec<String>,
-    /// The events that are not, even if `events` has them.
+    /// Exceptions from `events`; patterns allowed.
     except: Vec<String>,
-    /// Whether secrets are replaced by markers.
+    /// Replace secrets by markers.
     redact: bool,
-    /// So large may the file become, in bytes, before another one is begun.
+    /// Largest size of the file in bytes before a new one is started.
     max_bytes: u64,
-    /// So many full files are kept beside it: `….1` is the newest.
+    /// Number of full files to keep beside the current one; the newest has the suffix `.1`.
     keep: u32,
-    /// Whether each line is on the disk before the agent goes on.
+    /// Write each line to the disk before the agent continues.
     sync: bool,
 }
 
@@ -77,7 +77,7 @@ fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
         return Err(format!("`path` is `{path}`: give it the name of a file"));
     }
     let Some(rest) = path.strip_prefix("~/") else {
-        // Now, because the agent may be in another folder later.
+        // Resolved now, because the working folder may change later.
         return std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"));
     };
     let home = std::env::var_os(HOME_VARIABLE).map(PathBuf::from).filter(|home| home.is_absolute());
@@ -93,10 +93,9 @@ fn patterns(option: &str, patterns: &[String]) -> Result<Vec<EventPattern>, Stri
 struct Logger {
     chosen: Vec<EventPattern>,
     except: Vec<EventPattern>,
-    /// What knows the secrets, if they are replaced.
     scope: Option<Arc<Scope>>,
     file: Arc<LogFile>,
-    /// How many lines could not be written since the last one that could.
+    /// Number of lines lost since the last successful write.
     missing: Mutex<u64>,
 }
 
@@ -117,7 +116,7 @@ impl Logger {
         format!("{line}\n").into_bytes()
     }
 
-    /// The person is told once that the file cannot be written, and once that it can be again.
+    /// Warns once when the file cannot be written, and reports once when writing works again.
     fn report_write(&self, written: std::io::Result<()>) -> HookResult {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.file.path.display();

@@ -1,4 +1,4 @@
-//! The modules that come with the crate: hooks that are switched on by name.
+//! Built-in modules: hooks that a bundle enables by name.
 
 mod approval;
 mod background;
@@ -42,19 +42,18 @@ use crate::condition::did_you_mean;
 use crate::host::Host;
 use crate::trust::Held;
 
-/// A module that comes with the crate.
+/// A built-in module.
 pub struct Module {
-    /// What a bundle calls it.
+    /// The name in bundles.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub summary: &'static str,
-    /// Whether its answer depends on nothing but the event, the time and the workspace, and it does nothing but answer.
     is_pure: bool,
     schema: fn() -> Value,
     make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
 }
 
-/// Every module, in the order of their names.
+/// All built-in modules, sorted by name.
 pub static MODULES: &[Module] = &[
     Module::new::<approval::Options>(
         "hooks-approval",
@@ -133,57 +132,55 @@ pub static MODULES: &[Module] = &[
     ),
 ];
 
-/// The priority of guards: late, so that they judge what will run and not what others still change.
+/// The priority of guards: high, so that guards check the final data, after hooks that modify it.
 const GUARDS: i64 = 900;
 
-/// What a module is made in.
 pub(crate) struct ModuleContext<'a> {
-    /// What it finds around it: the workspace, the time, rules for secrets.
+    /// The environment: workspace, clock, rules for secrets.
     pub(crate) host: &'a Host,
-    /// The folder of the bundle, which relative paths begin at.
+    /// The folder of the bundle; relative paths start here.
     pub(crate) folder: &'a Path,
-    /// The files that programs which it starts need to be as they were trusted.
+    /// The files that programs of the module must find unchanged since they were trusted.
     pub(crate) held: Option<Arc<Held>>,
-    /// `true` if the bundle is the user's own, not one that comes with a project.
+    /// `true` if the bundle belongs to the user, not to a project.
     pub(crate) is_own: bool,
-    /// Who it is: the same in all versions of a bundle.
+    /// Identity of the hook; the same in all versions of a bundle.
     pub(crate) who: &'a str,
 }
 
-/// One hook of a module, with what holds unless the bundle says something else.
+/// A hook of a module, with defaults that the bundle can override.
 pub(crate) struct ModuleHook {
     pub(crate) events: Vec<String>,
     pub(crate) hook: Arc<dyn AnyHook>,
     pub(crate) priority: i64,
     pub(crate) role: HookRole,
     pub(crate) on_error: OnError,
-    /// How long one call may take, where the usual time is not enough.
+    /// Time limit for one call, if longer than the default.
     pub(crate) timeout: Option<Duration>,
 }
 
 impl ModuleHook {
-    /// A hook that observes: it cannot stop anything, and its failure stops nothing.
+    /// Creates a hook that only observes: its failure has no effect.
     pub(crate) fn observer(events: &[&str], hook: impl Hook) -> Self {
         Self::new(events, hook, HookRole::Observer, OnError::Continue)
     }
 
-    /// A hook that can change the outcome. Its failure denies at gating events.
+    /// Creates a hook that can change the outcome. Its failure denies at gating events.
     pub(crate) fn gate(events: &[&str], hook: impl Hook) -> Self {
         Self::new(events, hook, HookRole::Gate, OnError::DenyGating)
     }
 
-    /// A hook that stands against something: nothing gets past it by making it fail.
+    /// Creates a hook that protects against something: its failure denies.
     pub(crate) fn guard(events: &[&str], hook: impl Hook) -> Self {
         Self::new(events, hook, HookRole::Gate, OnError::Deny)
     }
 
-    /// Lower runs earlier.
+    /// Sets the priority; lower values run earlier.
     pub(crate) fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
     }
 
-    /// One call may take so long.
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -195,7 +192,7 @@ impl ModuleHook {
     }
 }
 
-/// A hook of whatever type.
+/// An object-safe [`Hook`].
 pub(crate) trait AnyHook: Send + Sync {
     fn answer<'a>(&'a self, event: &'a str, data: &'a EventData) -> HookFuture<'a>;
 }
@@ -229,21 +226,21 @@ impl Module {
         Self { name, summary, is_pure: false, schema: schema::<Options>, make }
     }
 
-    /// A module that does nothing but answer, so that it can be tried on recorded events.
+    /// Marks a module as pure, so that it can be replayed on recorded events.
     const fn pure(mut self) -> Self {
         self.is_pure = true;
         self
     }
 
-    /// Whether its answer depends on nothing but the event, the time and the workspace, and it does nothing but answer.
+    /// Returns `true` if the module has no side effects, and its result depends only on the event, the time and the workspace.
     pub fn is_pure(&self) -> bool {
         self.is_pure
     }
 
-    /// The module of that name.
+    /// Returns the module with this name.
     ///
     /// # Errors
-    /// In words, if there is none.
+    /// If the name is unknown; the message suggests a similar name.
     pub fn named(name: &str) -> Result<&'static Self, String> {
         let unknown = || match did_you_mean(name, MODULES.iter().map(|module| module.name)) {
             Some(suggestion) => format!("there is no module `{name}`; {suggestion}"),
@@ -252,7 +249,7 @@ impl Module {
         MODULES.iter().find(|module| module.name == name).ok_or_else(unknown)
     }
 
-    /// The JSON Schema of its `config`.
+    /// Returns the JSON Schema of the module's `config`.
     pub fn schema(&self) -> Value {
         (self.schema)()
     }
@@ -262,7 +259,7 @@ impl Module {
     }
 }
 
-/// Reads the `config` of a module.
+/// Parses the `config` of a module.
 fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let path = error.path().to_string();
@@ -272,7 +269,7 @@ fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     })
 }
 
-/// What a value has to be, without words of the language that reads it.
+/// Rewrites an error of serde without terms of Rust.
 fn plain_message(problem: &str) -> String {
     let Some((said, expected)) = problem.rsplit_once(", expected ") else { return problem.to_owned() };
     let is_number =
@@ -291,7 +288,7 @@ fn plain_message(problem: &str) -> String {
     format!("{said}, expected {expected}")
 }
 
-/// What may have been meant by a name that nobody knows. The names there are stand in the message alone.
+/// Suggests a similar name for an unknown field or variant. The message itself lists the known names.
 fn suggestion(problem: &str) -> Option<String> {
     let unknown = ["unknown field `", "unknown variant `"];
     let (name, expected) = unknown.iter().find_map(|begin| problem.strip_prefix(begin))?.split_once("`, expected ")?;

@@ -1,4 +1,4 @@
-//! `hooks-production-guard`: asks before a file is changed that production depends on.
+//! `hooks-production-guard`: requests approval before a production file is changed.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use super::settings::{require_exact_names, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::{Scope, globs};
 
-/// What can be said about it.
+/// Options of `hooks-production-guard`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The files, as globs on the path as it is written and on where it really leads, from the workspace or from the root.
+    /// The protected files, as globs. A glob is matched against the path as given and the resolved path, both absolute and
+    /// relative to the workspace.
     paths: Vec<String>,
     /// The tools that change files.
     tools: Vec<String>,
-    /// The inputs of these tools that name a file. A call that has none of them is denied.
+    /// The input fields of these tools that name a file. A call without any of them is denied.
     fields: Vec<String>,
-    /// Whether a person can allow it; if not, it is denied.
+    /// Request approval; if `false`, deny the change.
     ask: bool,
-    /// How long the person has, in seconds.
+    /// Time limit for an approval, in seconds.
     timeout: f64,
 }
 
@@ -61,7 +62,7 @@ struct ProductionGuard {
     globs: GlobSet,
     tools: Vec<String>,
     fields: Vec<String>,
-    /// How long a person is asked, if one is.
+    /// Time limit for an approval; `None` if changes are denied.
     ask: Option<Duration>,
     scope: Arc<Scope>,
 }
@@ -75,7 +76,7 @@ impl Hook for ProductionGuard {
         let fields = self.fields.iter().filter_map(|field| Some((field, data.get("tool_input")?.get(field)?)));
         let mut named = false;
         for (field, value) in fields {
-            // What is no text may still be taken for a file by the tool.
+            // The tool may still interpret a value of another type as a file.
             let Value::String(path) = value else {
                 return Ok(HookResult::deny(format!("`{field}` is no text, so it is not known which file is changed")));
             };
@@ -93,18 +94,18 @@ impl Hook for ProductionGuard {
 }
 
 impl ProductionGuard {
-    /// How a protected file is called, with the place that it leads to if that is another one.
+    /// Returns the readable name of a protected file, with the resolved path if different; `None` if the file is not protected.
     fn protected(&self, path: &str) -> Result<Option<String>, HookError> {
         let resolved = self.scope.resolve(path);
         let resolved =
             resolved.map_err(|error| HookError::failed(format!("the path cannot be resolved: {}", error.kind())))?;
-        // A link that is called `production` counts as much as what it leads to.
+        // A link called `production` is as protected as its target.
         let written = without_dots(&self.scope.workspace().join(path));
         if !self.matches(&resolved) && !self.matches(&written) {
             return Ok(None);
         }
         let seen = |path: &Path| path.strip_prefix(self.scope.workspace()).unwrap_or(path).display().to_string();
-        // A person must see which file it is.
+        // The approver must see the actual file.
         let [written, resolved] = [written, resolved].map(|path| visible(&seen(&path), Reading::Lines));
         Ok(Some(if written == resolved {
             format!("`{resolved}`")
@@ -113,7 +114,7 @@ impl ProductionGuard {
         }))
     }
 
-    /// As seen from the workspace or from the root.
+    /// Matches the absolute path and the path relative to the workspace.
     fn matches(&self, path: &Path) -> bool {
         let inside = path.strip_prefix(self.scope.workspace());
         self.globs.is_match(path) || inside.is_ok_and(|inside| self.globs.is_match(inside))
@@ -131,7 +132,7 @@ impl ProductionGuard {
     }
 }
 
-/// The path as it is written, but for `.` and `..`.
+/// Returns the path without `.` and `..`; links are not resolved.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

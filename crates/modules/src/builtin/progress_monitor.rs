@@ -1,4 +1,4 @@
-//! `hooks-progress-monitor`: tells the person how far the agent is.
+//! `hooks-progress-monitor`: shows the user the progress of the agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::text::one_line;
 use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
-/// What can be said about it.
+/// Options of `hooks-progress-monitor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// A line after so many tool calls; 0 for none.
+    /// Show a line after this many tool calls; 0 disables these lines.
     every: u64,
-    /// A line at the first step after so many seconds without one; 0 for none.
+    /// Show a line at the next step after this many seconds without one; 0 disables these lines.
     seconds: f64,
-    /// A line for each tool that the model wants to use, with what it is about.
+    /// Show a line for each tool call, with its subject.
     tools: bool,
-    /// A line at the end of each turn.
+    /// Show a line at the end of each turn.
     summary: bool,
 }
 
@@ -64,10 +64,8 @@ struct Monitor {
     turns: Arc<SessionStates<Option<Turn>>>,
 }
 
-/// How far a turn is.
 struct Turn {
     started: u64,
-    /// When the last line was shown.
     last_shown: u64,
     steps: u64,
     tools: u64,
@@ -79,7 +77,7 @@ impl Turn {
         Self { started: now, last_shown: now, steps: 0, tools: 0, tokens: 0 }
     }
 
-    /// `5 tool calls, 12 s, 3400 tokens`
+    /// Returns the totals of the turn, such as `5 tool calls, 12 s, 3400 tokens`.
     fn sums(&self, now: u64) -> String {
         let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.started)));
         format!("{}, {elapsed}, {}", counted(self.tools, "tool call"), counted(self.tokens, "token"))
@@ -87,7 +85,6 @@ impl Turn {
 }
 
 impl Monitor {
-    /// What to tell the person about an event.
     fn line(&self, turn: &mut Turn, event: &str, data: &EventData, now: u64) -> Option<String> {
         let tool = || one_line(data.text("tool_name").unwrap_or_default(), 60);
         let is_quiet = |turn: &Turn| {
@@ -135,7 +132,7 @@ impl Hook for Monitor {
         }
         let now = self.scope.timer().nanos();
         let line = self.turns.with(data, |turn| {
-            // The bundle may have been changed in the middle of a turn.
+            // A reload may have registered this hook in the middle of a turn.
             let turn = turn.get_or_insert_with(|| Turn::begin(now));
             let line = self.line(turn, event, data, now);
             if line.is_some() {
@@ -147,7 +144,7 @@ impl Hook for Monitor {
     }
 }
 
-/// What a tool call is about, in a few words and without secrets.
+/// Returns the subject of a tool call, in a few words and without secrets.
 fn subject(data: &EventData, scope: &Scope) -> String {
     let input = data.get("tool_input");
     let known = ["command", "file_path", "pattern", "task"].iter().find_map(|field| input?.get(field)?.as_str());
@@ -156,7 +153,7 @@ fn subject(data: &EventData, scope: &Scope) -> String {
     format!(" `{}`", one_line(subject.as_str().unwrap_or_default(), 80))
 }
 
-/// `12 s`, `3 min 5 s`, `1 h 2 min`.
+/// Formats a duration: `12 s`, `3 min 5 s`, `1 h 2 min`.
 fn readable(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

@@ -1,4 +1,4 @@
-//! `hooks-rate-limit`: how often tools and models are used.
+//! `hooks-rate-limit`: limits for calls of tools and models.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::session_tree::{SESSION_EVENTS, SessionTree, SessionTreeObserver};
 use super::settings::{name_globs, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 
-/// What is left for the hook after the longest wait.
+/// Time for the hook in addition to the longest wait.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What can be said about it.
+/// Options of `hooks-rate-limit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The limits; all that apply to a call count.
+    /// The limits; every limit that applies to a call counts the call.
     limits: Vec<LimitOptions>,
-    /// How long a person who is asked has, in seconds.
+    /// Time limit for an approval, in seconds.
     timeout: f64,
 }
 
@@ -31,23 +31,23 @@ impl Default for Options {
     }
 }
 
-/// One limit, for a session together with its sub-agents.
+/// One limit for a session, including its sub-agents.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct LimitOptions {
-    /// The tools, by name; `*` stands for any text.
+    /// Names of tools; `*` matches any text. Default: all tools.
     tools: Option<Vec<String>>,
-    /// Whether it is for calls to the model, instead of tools.
+    /// Apply the limit to calls to the model instead of tools.
     model: bool,
-    /// How many calls there may be in `per` seconds.
+    /// Number of calls allowed in `per` seconds.
     calls: u32,
-    /// The time for `calls`, in seconds.
+    /// Period for `calls`, in seconds.
     per: f64,
-    /// How many of them may come at once, after a rest; as many as `calls` unless given.
+    /// Number of calls allowed at once after a pause. Default: `calls`.
     burst: Option<u32>,
-    /// What happens to a call that is too much: `deny`, `ask` or `wait`.
+    /// Action for a call beyond the limit: `deny`, `ask` or `wait`.
     action: LimitAction,
-    /// How many seconds a call waits at most, with `wait`; if that is not enough, it is denied.
+    /// Longest delay of a call with `wait`, in seconds; a call that would wait longer is denied.
     wait: f64,
 }
 
@@ -57,15 +57,15 @@ impl Default for LimitOptions {
     }
 }
 
-/// What happens to a call that is too much.
+/// Action for a call beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LimitAction {
-    /// It does not run.
+    /// Deny the call.
     Deny,
-    /// A person decides.
+    /// Request approval.
     Ask,
-    /// It runs later.
+    /// Delay the call.
     Wait,
 }
 
@@ -92,14 +92,13 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     };
     Ok(vec![
         ModuleHook::observer(&SESSION_EVENTS, SessionTreeObserver(buckets)),
-        // After the guards: what they deny does not count.
+        // After the guards: a call that they deny does not count.
         ModuleHook::guard(&events, limiter).priority(GUARDS + 50).timeout(longest.saturating_add(MARGIN)),
     ])
 }
 
-/// A limit, checked.
 struct RateLimit {
-    /// None: calls to the model.
+    /// The tools; `None` for calls to the model.
     tools: Option<GlobSet>,
     calls: u32,
     per: Duration,
@@ -143,10 +142,9 @@ struct Limiter {
     buckets: Arc<SessionTree<Vec<TokenBucket>>>,
 }
 
-/// What is to happen to a call, by all limits together.
 enum LimitDecision<'a> {
     Deny(&'a RateLimit, Duration),
-    /// First it waits, then the person is asked.
+    /// Wait, then request approval if required.
     Go {
         wait: Duration,
         ask: Option<&'a RateLimit>,
@@ -155,7 +153,7 @@ enum LimitDecision<'a> {
 
 impl Hook for Limiter {
     /// # Cancel safety
-    /// A call that is given up while it waits keeps the room that was set aside for it.
+    /// A call that is cancelled while it waits still uses up its reserved capacity.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let what = match data.text("tool_name").filter(|_| event == "tool:pre") {
             Some(tool) => format!("`{tool}`"),
@@ -181,7 +179,7 @@ impl Hook for Limiter {
 }
 
 impl Limiter {
-    /// Takes the room for a call, unless it is denied.
+    /// Reserves capacity for a call, unless the call is denied.
     fn decide(&self, event: &str, data: &EventData, buckets: &mut Vec<TokenBucket>) -> LimitDecision<'_> {
         let now = self.clock.sleep_nanos();
         buckets.resize(self.limits.len(), TokenBucket::default());

@@ -1,4 +1,4 @@
-//! `hooks-redaction`: replaces secrets and personal data before the model, the transcript and the audit log see them.
+//! `hooks-redaction`: replaces secrets and personal data before they reach the model, the transcript and the audit log.
 
 mod personal;
 
@@ -15,27 +15,27 @@ use self::personal::{PersonalDataKind, PersonalDataRedactor};
 use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
-/// What can be said about it.
+/// Options of `hooks-redaction`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// What is looked through: `prompt`, `tool_result` and `answer`.
+    /// The data to redact: `prompt`, `tool_result` and `answer`.
     places: Vec<RedactionTarget>,
-    /// Keys, tokens, passwords and card numbers, by the rules of the audit log.
+    /// Redact keys, tokens, passwords and card numbers, by the rules of the audit log.
     secrets: bool,
-    /// Addresses of electronic mail.
+    /// Redact email addresses.
     emails: bool,
-    /// Telephone numbers.
+    /// Redact telephone numbers.
     phones: bool,
-    /// Bank accounts (IBAN).
+    /// Redact bank account numbers (IBAN).
     ibans: bool,
-    /// Card numbers; `secrets` has them, too.
+    /// Redact card numbers; also part of `secrets`.
     cards: bool,
-    /// IP addresses, but for those that mean this machine or none.
+    /// Redact IP addresses, except loopback and unspecified addresses.
     ips: bool,
-    /// Regular expressions of your own, each under a name; only the group `secret` is replaced, if there is one.
+    /// Additional regular expressions, by name. If an expression has a group called `secret`, only that group is replaced.
     patterns: BTreeMap<String, String>,
-    /// Whether the person is told that something was replaced.
+    /// Tell the user when something was replaced.
     announce: bool,
 }
 
@@ -50,7 +50,7 @@ enum RedactionTarget {
 impl RedactionTarget {
     const ALL: [Self; 3] = [Self::Prompt, Self::ToolResult, Self::Answer];
 
-    /// The event at which it can be changed, and the field.
+    /// Returns the event at which the data can be changed, and its field.
     fn event(self) -> (&'static str, &'static str) {
         match self {
             Self::Prompt => ("prompt:submit", "prompt"),
@@ -78,7 +78,7 @@ impl Default for Options {
 
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { places, secrets, emails, phones, ibans, cards, ips, patterns, announce } = options(config)?;
-    // What has a check digit comes first: parts of it may look like something else.
+    // Data with a check digit comes first: parts of it may look like another kind.
     let kinds = [
         (emails, PersonalDataKind::Email),
         (ibans, PersonalDataKind::Iban),
@@ -108,7 +108,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let redactor = Redactor { secrets, own, personal, announce, scope: context.host.scope.clone() };
     let events: Vec<&str> =
         RedactionTarget::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
-    // Before all others, so that these do not see it either.
+    // Before all other hooks, so that they do not receive the data either.
     Ok(vec![ModuleHook::guard(&events, redactor).priority(-100)])
 }
 

@@ -1,4 +1,4 @@
-//! `hooks-session-naming`: gives a session a name that says what it is about.
+//! `hooks-session-naming`: names a session after its subject.
 
 mod name;
 
@@ -13,16 +13,16 @@ use super::session_states::SessionStates;
 use super::{ModuleContext, ModuleHook, options};
 use crate::host::Host;
 
-/// Shorter than this tells nothing, longer is no name.
+/// Allowed lengths of names, in characters.
 const LENGTHS: std::ops::RangeInclusive<usize> = 10..=200;
 
-/// What can be said about it.
+/// Options of `hooks-session-naming`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The longest name, in characters: 10 to 200.
+    /// Longest name, in characters: 10 to 200.
     longest: usize,
-    /// Whether the person is told the name.
+    /// Tell the user the name.
     announce: bool,
 }
 
@@ -50,35 +50,33 @@ struct SessionNamer {
     status: Arc<SessionStates<NamingStatus>>,
 }
 
-/// What is known about a session.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
 enum NamingStatus {
     #[default]
     Unnamed,
-    /// It has a name that says little: the next prompt or answer may give a better one.
+    /// Has a vague name: the next prompt or answer may give a better one.
     Provisional,
-    /// It has its name, or is to have none.
+    /// Has its final name, or needs none.
     Final,
 }
 
 impl SessionNamer {
-    /// The name that follows from an event.
     fn name(&self, event: &str, data: &EventData) -> Option<Name> {
         let text = match event {
             "execution:start" => data.text("prompt"),
-            // What went wrong is no name.
+            // An error message makes a bad name.
             "execution:complete" if data.text("status") == Some("success") => data.text("response"),
             _ => None,
         }?;
         let name = name(text, self.longest, &self.host.scope)?;
-        // An answer says more only if it says something.
+        // A response replaces the name only by a descriptive one.
         (event == "execution:start" || name.is_descriptive).then_some(name)
     }
 
     async fn give(&self, data: &EventData, name: String) -> HookResult {
         if let (Some(give), Some(id)) = (self.host.name_session.clone(), data.session_id()) {
             let (id, name) = (id.to_owned(), name.clone());
-            // Where sessions are kept is slow, perhaps; what fails there is told there.
+            // Storing the name may be slow; the callback reports its own errors.
             let _ = tokio::task::spawn_blocking(move || give(&id, &name)).await;
         }
         let answer = HookResult::proceed();
@@ -90,9 +88,9 @@ impl Hook for SessionNamer {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         match event {
             "session:end" => self.status.forget(data),
-            // It was named when it was new.
+            // A resumed session already has its name.
             "session:resume" => self.status.with(data, |status| *status = NamingStatus::Final),
-            // A sub-agent is not kept, so it is not listed either.
+            // Sub-agents are not stored and therefore not listed.
             "session:start" if data.pointer("/mount_plan/parent_session_id").is_some() => {
                 self.status.with(data, |status| *status = NamingStatus::Final);
             }

@@ -1,11 +1,10 @@
-//! What modules remember about each session.
+//! State that modules store per session.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::EventData;
 
-/// A state for each session, from the first event that needs one until it is forgotten.
 #[derive(Debug)]
 pub(crate) struct SessionStates<T> {
     // A std lock: nothing awaits while it is held.
@@ -19,12 +18,11 @@ impl<T> Default for SessionStates<T> {
 }
 
 impl<T: Default> SessionStates<T> {
-    /// Works with the state of the session that the event belongs to.
+    /// Calls `act` with the state of the event's session.
     pub(crate) fn with<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
         act(self.lock().entry(id(data).to_owned()).or_default())
     }
 
-    /// Forgets the session that the event belongs to.
     pub(crate) fn forget(&self, data: &EventData) {
         self.lock().remove(id(data));
     }
@@ -34,7 +32,7 @@ impl<T: Default> SessionStates<T> {
     }
 }
 
-/// Events outside of sessions share one state.
+/// Returns the session id; events outside of sessions share one state.
 fn id(data: &EventData) -> &str {
     data.session_id().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What is kept for a session together with its sub-agents: delegating gets nobody around a limit.
+//! Values shared by a session and its sub-agents, so that delegation does not circumvent a limit.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 
 use super::settings::lock;
 
-/// Something for each session; sub-agents share that of the session that they work for.
+/// One value for each root session; sub-agents share the value of their root session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTree<T> {
     // A std lock: nothing awaits while it is held.
@@ -16,26 +16,25 @@ pub(crate) struct SessionTree<T> {
 
 #[derive(Debug, Default)]
 struct State<T> {
-    /// The session that a sub-agent works for in the end.
     roots: HashMap<String, String>,
     values: HashMap<String, T>,
 }
 
 impl<T: Default> SessionTree<T> {
-    /// Takes note of a session that begins: a sub-agent says which session delegated to it.
+    /// Records the start of a session, and its parent if the session is a sub-agent.
     pub(crate) fn begin(&self, data: &EventData) {
         let Some((parent, child)) = data.text_at("/mount_plan/parent_session_id").zip(data.session_id()) else {
             return;
         };
         let mut state = lock(&self.state);
         let root = state.roots.get(parent).map_or(parent, String::as_str).to_owned();
-        // A session that names itself would never be found again.
+        // A session that is its own parent could never be resolved.
         if root != child {
             state.roots.insert(child.to_owned(), root);
         }
     }
 
-    /// Works with what is kept for the session of an event.
+    /// Calls `work` with the value of the event's session.
     pub(crate) fn with<R>(&self, data: &EventData, work: impl FnOnce(&mut T) -> R) -> R {
         let mut state = lock(&self.state);
         let State { roots, values } = &mut *state;
@@ -44,12 +43,11 @@ impl<T: Default> SessionTree<T> {
         work(values.entry(root.to_owned()).or_default())
     }
 
-    /// Whether the event is one of a sub-agent.
     pub(crate) fn is_child(&self, data: &EventData) -> bool {
         data.session_id().is_some_and(|session| lock(&self.state).roots.contains_key(session))
     }
 
-    /// Takes note of a session that ends, and gives back what was kept for it. A sub-agent leaves nothing.
+    /// Records the end of a session and returns its value; `None` for a sub-agent.
     pub(crate) fn end(&self, data: &EventData) -> Option<T> {
         let session = data.session_id().unwrap_or_default();
         let mut state = lock(&self.state);
@@ -61,10 +59,10 @@ impl<T: Default> SessionTree<T> {
     }
 }
 
-/// Hears which sessions begin and end, for modules that do nothing else then.
+/// Records starts and ends of sessions, for modules without another hook at these events.
 pub(super) struct SessionTreeObserver<T>(pub(super) std::sync::Arc<SessionTree<T>>);
 
-/// When it hears.
+/// The events of [`SessionTreeObserver`].
 pub(super) const SESSION_EVENTS: [&str; 2] = ["session:start", "session:end"];
 
 impl<T: Default + Send + 'static> Hook for SessionTreeObserver<T> {

@@ -1,22 +1,22 @@
-//! What the options of several modules have in common.
+//! Checks and helpers shared by the options of several modules.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// A number of seconds above zero.
+/// Parses a positive number of seconds.
 pub(super) fn seconds(option: &str, given: f64) -> Result<Duration, String> {
     let duration = Duration::try_from_secs_f64(given).ok().filter(|duration| !duration.is_zero());
     duration.ok_or_else(|| format!("`{option}` is {given}: give a number of seconds above zero"))
 }
 
-/// A list that names something.
+/// Checks that a list is not empty.
 pub(super) fn require_some<T>(option: &str, given: &[T]) -> Result<(), String> {
     if given.is_empty() { Err(format!("`{option}` is empty: name at least one")) } else { Ok(()) }
 }
 
-/// Names as they are, at least one: a pattern would be taken for a name that nothing has.
+/// Checks that a list has at least one name and no patterns: a pattern would match no tool here.
 pub(super) fn require_exact_names(option: &str, given: &[String]) -> Result<(), String> {
     require_some(option, given)?;
     match given.iter().find(|name| name.trim().is_empty() || name.contains('*')) {
@@ -27,7 +27,7 @@ pub(super) fn require_exact_names(option: &str, given: &[String]) -> Result<(), 
     }
 }
 
-/// Patterns for names, in which `*` stands for any text.
+/// Compiles patterns for names, in which `*` matches any text.
 pub(super) fn name_globs(option: &str, patterns: &[String]) -> Result<GlobSet, String> {
     require_some(option, patterns)?;
     let mut set = GlobSetBuilder::new();
@@ -38,12 +38,12 @@ pub(super) fn name_globs(option: &str, patterns: &[String]) -> Result<GlobSet, S
     set.build().map_err(|error| format!("`{option}`: the patterns are too large: {}", error.kind()))
 }
 
-/// Texts of the program as texts of options.
+/// Converts string literals to the type of options.
 pub(super) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// Locks, also after a panic elsewhere: what the locks of modules hold is whole after every statement.
+/// Locks a mutex even after a panic: the data behind the locks of modules is consistent after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `hooks-status-context`: tells the model where and when it works, and what git says about the workspace.
+//! `hooks-status-context`: tells the model the time, the working folder, the session and the git status.
 
 pub(super) mod git;
 
@@ -14,25 +14,25 @@ use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::Confine;
 use crate::condition::Scope;
 
-/// What can be said about it.
+/// Options of `hooks-status-context`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// How often: with the first call to the model of each `turn`, or with every `call`.
+    /// Frequency: with the first call to the model in each `turn`, or with every `call`.
     every: Frequency,
-    /// The branch, and the files that have changed since the last commit.
+    /// Include the branch and the files changed since the last commit.
     git: bool,
-    /// So many of these files are named at most.
+    /// Maximum number of changed files to list.
     files: usize,
-    /// How long git may take, in seconds.
+    /// Time limit for git, in seconds.
     git_timeout: f64,
-    /// The date, the time and the time zone.
+    /// Include the date, the time and the time zone.
     time: bool,
-    /// The id of the session.
+    /// Include the id of the session.
     session: bool,
-    /// The folder in which the agent works.
+    /// Include the working folder of the agent.
     folder: bool,
-    /// The operating system and the kind of processor.
+    /// Include the operating system and the processor architecture.
     platform: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         Frequency::Call => "provider:request",
     };
     let scope = context.host.scope.clone();
-    // Agents can write to the settings of a repository, so git is confined wherever that can be had.
+    // Agents can write to the configuration of a repository, so git runs in a sandbox if one is available.
     let sandbox = match options.git {
         true => context.host.sandbox_for(&Confine::default()).or_else(|_| context.host.usual_sandbox(&[]))?,
         false => Sandbox::default(),
@@ -82,7 +82,6 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 struct StatusHook {
     options: Options,
     timeout: Duration,
-    /// That of git.
     sandbox: Sandbox,
     scope: Arc<Scope>,
 }

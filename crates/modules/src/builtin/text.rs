@@ -1,9 +1,9 @@
-//! Text of others on one line, for people.
+//! Untrusted text on one line.
 
 use crate::template::is_readable;
 
-/// The text on one line of at most so many characters: spaces in the place of line breaks, without control characters and those
-/// that turn the direction of writing. `…` follows what is cut off.
+/// Returns the text on one line of at most `most` characters: line breaks become spaces; control characters and characters that
+/// change the direction of writing are removed. `…` marks a truncated text.
 pub(super) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
@@ -12,7 +12,7 @@ pub(super) fn one_line(text: &str, most: usize) -> String {
         for (at, c) in word.enumerate() {
             let spaces = usize::from(at == 0 && length > 0);
             if length + spaces + 1 > most {
-                // Room for the sign that something is missing.
+                // Room for `…`.
                 line.pop();
                 line.truncate(line.trim_end().len());
                 line.push('…');

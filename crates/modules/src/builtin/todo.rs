@@ -1,4 +1,4 @@
-//! The list that the tool `Todo` keeps, as hooks see it.
+//! The list of the `Todo` tool, as hooks receive it.
 
 use amplifier_core::EventData;
 use serde::Deserialize;
@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::text::one_line;
 
-/// An item may be a novel; so many characters of it are shown.
+/// Longest item, in characters.
 const LONGEST: usize = 200;
 
-/// Something to be done.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct TodoItem {
     content: String,
@@ -22,7 +21,7 @@ pub(super) struct TodoItem {
 enum TodoStatus {
     InProgress,
     Completed,
-    /// Also what another tool may call it.
+    /// Also any other status that a tool may use.
     #[default]
     #[serde(other)]
     Pending,
@@ -33,7 +32,7 @@ impl TodoItem {
         self.status != TodoStatus::Completed
     }
 
-    /// As `Todo` writes it.
+    /// Formats the item like the `Todo` tool.
     fn line(&self) -> String {
         let mark = match self.status {
             TodoStatus::Pending => ' ',
@@ -44,7 +43,7 @@ impl TodoItem {
     }
 }
 
-/// The list that a `tool:post` of one of these tools leaves behind; none if it is of another one, or failed.
+/// Returns the list after a `tool:post` of one of these tools; `None` for another tool, or if the call failed.
 pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem>> {
     let tool = data.text("tool_name")?;
     if !tools.iter().any(|name| name == tool) || data.get("success") != Some(&Value::Bool(true)) {
@@ -54,7 +53,7 @@ pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem
     Vec::deserialize(given).ok()
 }
 
-/// The list as people read it: at most so many items, those that are open first if there are more.
+/// Formats the list with at most this many items, open ones first if some are omitted.
 pub(super) fn readable(items: &[TodoItem], most: usize) -> String {
     let mut shown: Vec<&TodoItem> = items.iter().collect();
     if shown.len() > most {

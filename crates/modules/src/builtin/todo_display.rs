@@ -1,4 +1,4 @@
-//! `hooks-todo-display`: keeps the list of what is to be done before the eyes of the model and of the person.
+//! `hooks-todo-display`: shows the to-do list to the model and to the user.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::settings::require_exact_names;
 use super::todo::{self, TodoItem};
 use super::{ModuleContext, ModuleHook, options};
 
-/// What can be said about it.
+/// Options of `hooks-todo-display`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The tools that keep such a list.
+    /// The tools that manage the to-do list.
     tools: Vec<String>,
-    /// Whether the person sees the list when it has changed.
+    /// Show the user the list after a change.
     show: bool,
-    /// So many items are shown at most, open ones first.
+    /// Maximum number of items to show, open ones first.
     most: usize,
 }
 
@@ -47,7 +47,6 @@ struct Display {
     lists: Arc<SessionStates<Vec<TodoItem>>>,
 }
 
-/// Hears what becomes of the list.
 struct ListObserver(Arc<Display>);
 
 impl Hook for ListObserver {
@@ -65,7 +64,7 @@ impl Hook for ListObserver {
     }
 }
 
-/// Tells the model, for as long as there is something to do.
+/// Shows the model the list while it has open items.
 struct ListInjector(Arc<Display>);
 
 impl Hook for ListInjector {

@@ -1,4 +1,4 @@
-//! `hooks-todo-reminder`: reminds the model of its list of what is to be done.
+//! `hooks-todo-reminder`: reminds the model of its to-do list.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::settings::require_exact_names;
 use super::todo::{self, TodoItem};
 use super::{ModuleContext, ModuleHook, options};
 
-/// What can be said about it. A zero switches a reminder off.
+/// Options of `hooks-todo-reminder`. A zero disables a reminder.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The tools that keep such a list.
+    /// The tools that manage the to-do list.
     tools: Vec<String>,
-    /// Reminds of open items after so many calls to the model without an update.
+    /// Number of calls to the model without an update before a reminder of open items.
     after_calls: u64,
-    /// Reminds of open items after so many uses of other tools without an update.
+    /// Number of calls of other tools without an update before a reminder of open items.
     after_tools: u64,
-    /// Proposes to make a list after so many uses of tools in a turn without one.
+    /// Number of tool calls in a turn without a list before the suggestion to create one.
     without_list: u64,
 }
 
@@ -50,13 +50,13 @@ struct Reminder {
     work: Arc<SessionStates<Activity>>,
 }
 
-/// What was done since the list was last looked after, or the reminder given.
+/// Activity since the last update of the list, or the last reminder.
 #[derive(Default)]
 struct Activity {
     open: usize,
     calls: u64,
     tools: u64,
-    /// Of this turn, as long as there is no list.
+    /// Tool calls of this turn, while no list exists.
     tools_without_list: u64,
     has_list: bool,
 }
@@ -67,7 +67,7 @@ impl Activity {
         *self = Self { open, has_list: !list.is_empty(), ..Self::default() };
     }
 
-    /// What to say before a call to the model.
+    /// Returns the reminder for the next call to the model, if one is due.
     fn reminder(&mut self, options: &Options) -> Option<String> {
         let is_reached = |number: u64, limit: u64| limit > 0 && number >= limit;
         let (calls, tools) = (self.calls, self.tools);
@@ -93,7 +93,6 @@ impl Activity {
     }
 }
 
-/// Hears what is done.
 struct ActivityObserver(Arc<Reminder>);
 
 impl Hook for ActivityObserver {
@@ -114,7 +113,6 @@ impl Hook for ActivityObserver {
     }
 }
 
-/// Tells the model when it is time.
 struct ReminderInjector(Arc<Reminder>);
 
 impl Hook for ReminderInjector {

@@ -1,4 +1,4 @@
-//! The time of the record.
+//! A clock for replays.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use amplifier_core::{Clock, SystemClock};
 
-/// A clock that shows when an event was recorded. How long hooks take is measured with the machine's. A handle: clones show the
-/// same time.
+/// A clock that shows the time at which an event was recorded. Durations of hooks use the machine's clock. Cheap to clone;
+/// clones share state.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedClock {
     machine: SystemClock,
-    /// Microseconds since 1970, as records have them.
+    /// Recorded time in microseconds since 1970.
     shown: Arc<AtomicU64>,
 }
 

@@ -1,39 +1,39 @@
-//! Whether a recorded decision would be another one.
+//! Comparison of recorded decisions with those of another policy.
 
 use amplifier_core::{ActionKind, Answers, DataStatus, DecisionKind, EmissionReport, EventName};
 use serde::Serialize;
 
 use super::{DecisionSummary, ReplayPolicy};
 
-/// How a recorded decision compares with that of a policy.
+/// Result of a comparison between a recorded decision and that of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Comparison {
-    /// It would be the same.
+    /// Both decisions are the same.
     Same,
-    /// It would be another one.
+    /// The policy would decide differently.
     Changed {
-        /// What was decided.
+        /// The recorded decision.
         was: DecisionSummary,
-        /// What would be.
+        /// The decision of the policy.
         would_be: DecisionSummary,
     },
-    /// That cannot be said.
+    /// The decisions cannot be compared.
     Skipped(SkipReason),
 }
 
-/// Why a recorded decision cannot be compared.
+/// Reason for skipping a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     /// The data was erased.
     Erased,
-    /// The data was never kept, or cannot be read again.
+    /// The data was never recorded, or cannot be decoded.
     Withheld,
-    /// The emission was given up before there was a decision.
+    /// The emission was cancelled before a decision.
     Cancelled,
-    /// It was decided by a hook that the policy has, too, but that is not run here.
+    /// The decision came from a hook that is also part of the policy but does not run in a replay.
     NotRun,
-    /// Hooks had changed the data before it was recorded, so it does not tell whether the policy would have changed it.
+    /// Hooks modified the data before it was recorded, so the decision of the policy on the original data is unknown.
     Modified,
     /// The event has no valid name.
     Unnamed,
@@ -50,7 +50,7 @@ impl SkipReason {
     }
 }
 
-/// Compares what was recorded with what the policy makes of the same event.
+/// Compares a recorded decision with that of the policy on the same event.
 pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: DecisionSummary) -> Comparison {
     let Some(was) = DecisionSummary::new(recorded) else { return Comparison::Skipped(SkipReason::Withheld) };
     if was.decision == DecisionKind::Cancelled {
@@ -62,7 +62,7 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
     {
         return Comparison::Same;
     }
-    // The record has the data as hooks left it. If they changed it, nothing is left for the policy to change.
+    // The record has the data after its modification, so nothing is left for the policy to modify.
     let only_changes =
         |summary: &DecisionSummary| matches!(summary.decision, DecisionKind::Continue | DecisionKind::Modify);
     let was_changed = recorded.answered(ActionKind::Modify).next().is_some() && counts(&recorded.event);
@@ -72,19 +72,19 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
     if was.decided_by.iter().any(|hook| policy.skipped().iter().any(|skipped| skipped.name == *hook)) {
         return Comparison::Skipped(SkipReason::NotRun);
     }
-    // Where changes do not count, the record has the data as it was, and a change is the same change.
+    // At events where modifications have no effect, the record has the original data, and the modification is the same.
     if was.decision == would_be.decision && same_hooks(&was.decided_by, &would_be.decided_by) {
         return Comparison::Same;
     }
     Comparison::Changed { was, would_be }
 }
 
-/// Whether changes of the data count at that event.
+/// Returns `true` if modifications have an effect at this event.
 fn counts(event: &str) -> bool {
     event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed)
 }
 
-/// Whether these are the same hooks. Their order is not what was decided.
+/// Returns `true` if both lists have the same hooks, in any order.
 fn same_hooks(some: &[String], others: &[String]) -> bool {
     let sorted = |hooks: &[String]| {
         let mut hooks = hooks.to_vec();
@@ -95,8 +95,8 @@ fn same_hooks(some: &[String], others: &[String]) -> bool {
 }
 
 impl DecisionSummary {
-    /// Whether another policy decided the same: the same answer, of the same hooks, with the same changes. In which words does not
-    /// matter.
+    /// Returns `true` if both policies decided the same: the same decision by the same hooks, with the same modifications.
+    /// Reasons may differ.
     pub fn agrees(&self, other: &Self) -> bool {
         self.decision == other.decision
             && same_hooks(&self.decided_by, &other.decided_by)

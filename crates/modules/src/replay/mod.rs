@@ -1,4 +1,4 @@
-//! Recorded events, judged again: what another bundle would have decided.
+//! Replay of recorded events with another bundle.
 
 mod clock;
 mod compare;

@@ -1,4 +1,4 @@
-//! A bundle that judges recorded events.
+//! A bundle that is evaluated on recorded events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::bundle::{self, BundleError, HookKind};
 use crate::condition::Scope;
 use crate::host::Host;
 
-/// A bundle that judges recorded events: at the time when they were recorded, and without anyone being asked.
+/// A bundle that is evaluated on recorded events: with the recorded time, and without approval requests to a user.
 ///
 /// ```
 /// use std::time::SystemTime;
 /// use amplifier_core::data;
 /// use amplifier_modules::Scope;
-/// use amplifier_modules::replay::Policy;
+/// use amplifier_modules::replay::ReplayPolicy;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// let file = folder.path().join("candidate.yaml");
 /// std::fs::write(&file, "hooks: [{ rule: no-rm, on: tool:pre, when: tool_name == 'rm', deny: no rm }]")?;
-/// let policy = Policy::load(&file, Scope::new(".")?, false)?;
+/// let policy = ReplayPolicy::load(&file, Scope::new(".")?, false)?;
 ///
 /// let summary = policy.judge("tool:pre", data! { "tool_name": "rm" }, SystemTime::now()).await?;
 /// assert_eq!((summary.decision.as_str(), &summary.decided_by[..]), ("deny", &["no-rm".to_owned()][..]));
@@ -39,21 +39,21 @@ pub struct ReplayPolicy {
     skipped: Vec<SkippedHook>,
 }
 
-/// A hook that is not run, because it does more than answer.
+/// A hook that a replay skips because it has side effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkippedHook {
-    /// Its name.
+    /// Name of the hook.
     pub name: String,
-    /// What it is: `command`, `worker`, `http` or `module`, …
+    /// Kind of the hook: `command`, `worker`, `http`, `wasm` or `module`.
     pub kind: &'static str,
 }
 
 impl ReplayPolicy {
-    /// Loads a bundle. Hooks that run programs, speak to servers or do something else beyond an answer are left out unless
-    /// `run_programs` says otherwise.
+    /// Loads a bundle. Hooks with side effects, such as programs and requests to servers, are skipped unless `run_programs` is
+    /// set.
     ///
     /// # Errors
-    /// If it cannot be read, or there is a mistake in it.
+    /// If the bundle cannot be read, or is invalid.
     pub fn load(file: &Path, scope: Scope, run_programs: bool) -> Result<Self, BundleError> {
         let clock = RecordedClock::new();
         let hooks = HookRegistry::builder().clock(clock.clone()).build();
@@ -73,22 +73,22 @@ impl ReplayPolicy {
         Ok(Self { hooks, scope: host.scope, clock, skipped })
     }
 
-    /// The hooks, to which others can be added that stand in every session.
+    /// Returns the hooks; more can be registered, such as those of every session.
     pub fn hooks(&self) -> &HookRegistry {
         &self.hooks
     }
 
-    /// The hooks that were left out.
+    /// Returns the skipped hooks.
     pub fn skipped(&self) -> &[SkippedHook] {
         &self.skipped
     }
 
-    /// The events whose counts in a session its rules ask about.
+    /// Returns the events that rules of the bundle count.
     pub fn counted(&self) -> Vec<String> {
         self.scope.counts().wanted()
     }
 
-    /// Counts an event that happened then and is not judged, so that rules know what came before those that are.
+    /// Counts a recorded event without evaluating it, so that rules know the events before those that are evaluated.
     pub fn count(&self, event: &str, data: &EventData, at: SystemTime) {
         let Ok(event) = event.parse::<EventName>() else { return };
         let (event, counts) = (event.canonical(), self.scope.counts());
@@ -100,12 +100,12 @@ impl ReplayPolicy {
         }
     }
 
-    /// What the policy makes of an event that happened then. It is counted, too.
+    /// Returns the decision of the policy on a recorded event, and counts the event.
     ///
-    /// One event is judged at a time: the clock is the same for all hooks.
+    /// Events are evaluated one at a time, because all hooks share the clock.
     ///
     /// # Errors
-    /// If the event has no valid name.
+    /// If the event's name is invalid.
     pub async fn judge(
         &self,
         event: &str,
@@ -119,7 +119,7 @@ impl ReplayPolicy {
     }
 }
 
-/// What a hook is that does more than answer.
+/// Returns the kind of a hook with side effects; `None` for other hooks.
 fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
     match kind {
         HookKind::Rule(_) => None,
@@ -128,7 +128,7 @@ fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
         HookKind::Command(_) => Some("command"),
         HookKind::Worker(_) => Some("worker"),
         HookKind::Http(_) => Some("http"),
-        // Without a grant it has nothing to touch, but what it was granted is for the session.
+        // A WASM hook without grants has no side effects, but its grants are meant for the session.
         HookKind::Wasm(_) => Some("wasm"),
     }
 }

@@ -9,23 +9,22 @@ use serde_json::{Map, Value};
 /// A decision of hooks on an event, with the hooks that made it and their reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DecisionSummary {
-    /// The decision.
     pub decision: DecisionKind,
-    /// The hooks that made it.
+    /// Names of the hooks that made the decision.
     pub decided_by: Vec<String>,
-    /// Their words: the reason, the prompts, or the texts for the agent.
+    /// The reason for a denial, the prompts, or the injected texts.
     pub reason: Option<String>,
-    /// The fields that were changed, by JSON Pointer, with their new values (`null` for those that were removed).
+    /// The modified fields by JSON Pointer, with their new values; `null` for a removed field.
     pub fields: BTreeMap<String, Value>,
 }
 
 impl DecisionSummary {
-    /// Summarizes a report; `None` if the log does not have the decision any more. A report does not have the fields that were changed.
+    /// Summarizes a report; `None` if the log no longer has the decision. A report does not list modified fields.
     pub fn new(report: &EmissionReport) -> Option<Self> {
         report.decision.map(|decision| Self::summarize(decision, report))
     }
 
-    /// Summarizes an outcome, with the fields of this data that it changes.
+    /// Summarizes an outcome, with its modifications of `data`.
     pub(super) fn from_outcome(outcome: &Outcome, data: &EventData) -> Self {
         let report = outcome.report_with(None);
         let is_changed = outcome.denial().is_none() && report.answered(ActionKind::Modify).next().is_some();
@@ -57,10 +56,10 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// The fields that differ, with what they became.
+/// Returns the modified fields with their new values.
 fn changes(old: &EventData, new: &EventData) -> BTreeMap<String, Value> {
     let (mut old, mut new) = (old.clone().into_map(), new.clone().into_map());
-    // The kernel's own, at every emission.
+    // Set by the kernel at every emission.
     old.remove("timestamp");
     new.remove("timestamp");
     let mut found = BTreeMap::new();

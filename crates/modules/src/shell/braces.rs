@@ -1,12 +1,12 @@
-//! Words that braces make several of.
+//! Brace expansion.
 
-/// So many words may come of one.
+/// Maximum number of words from one.
 const WORDS: usize = 64;
-/// A longer word is left as it is.
+/// Longest word that is expanded, in bytes.
 const BYTES: usize = 1 << 10;
 
-/// The words that `a{b,c}` stands for. A word with quotes, expansions, sequences or braces in braces is left as it is. What comes out
-/// empty is no word.
+/// Returns the words that `a{b,c}` expands to. A word with quotes, expansions, sequences or nested braces is returned
+/// unchanged. Empty results are dropped.
 pub(super) fn expand(raw: &str) -> Vec<String> {
     if raw.len() > BYTES {
         return vec![raw.to_owned()];
@@ -26,7 +26,7 @@ pub(super) fn expand(raw: &str) -> Vec<String> {
     done
 }
 
-/// The word with each of the texts in its first braces.
+/// Expands the first braces of a word.
 fn alternatives(word: &str) -> Option<Vec<String>> {
     if word.contains(['\'', '"', '\\', '$', '`', '(']) {
         return None;

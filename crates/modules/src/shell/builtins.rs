@@ -1,4 +1,4 @@
-//! Builtins and programs that take commands as text: `alias`, `trap`, `tmux`, `parallel` and the like.
+//! Builtins and programs that take commands as text: `alias`, `trap`, `tmux`, `parallel` and others.
 
 use super::command::Command;
 use super::dialect::Dialect;
@@ -7,7 +7,7 @@ use super::shells::joined;
 use super::walk::Walker;
 use super::word::Word;
 
-/// Commands of `tmux` and options of `screen` that only look, or only change what is shown.
+/// Commands of `tmux` and options of `screen` that only read, or only change the display.
 const LOOKS: &[&str] = &[
     "ls",
     "list-sessions",
@@ -29,7 +29,7 @@ const LOOKS: &[&str] = &[
     "-v",
 ];
 
-/// Follows these; false when the command is none, or is better refused.
+/// Follows such commands; returns `false` for other commands, or if the command should be refused.
 pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     if !matches!(name, "hash" | "alias" | "trap" | "mapfile" | "readarray" | "tmux" | "screen" | "parallel") {
         return false;
@@ -50,7 +50,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     }
 }
 
-/// Aliases of names that are known would mislead; others are walked as if they were called.
+/// Walks an alias as if it were called. An alias of a known name is refused, because it would mislead.
 fn alias(command: &Command, walker: &mut Walker) -> bool {
     let texts: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
     let Some(texts) = texts else { return false };
@@ -76,7 +76,7 @@ fn trap(command: &Command, walker: &mut Walker) -> bool {
     true
 }
 
-/// `tmux new-session -d -s name 'command'` and `tmux send-keys 'command' Enter` run what they are given.
+/// Follows `tmux new-session -d -s name 'command'` and `tmux send-keys 'command' Enter`, which run the text.
 fn tmux(command: &Command, walker: &mut Walker) -> bool {
     let Some(texts) = command.arguments().iter().map(Word::literal).collect::<Option<Vec<_>>>() else { return false };
     let mut texts = texts.into_iter();
@@ -104,7 +104,7 @@ fn tmux(command: &Command, walker: &mut Walker) -> bool {
     true
 }
 
-/// `parallel command ::: values` runs the command with each value.
+/// Follows `parallel command ::: values`, which runs the command with each value.
 fn parallel(command: &Command, walker: &mut Walker) -> bool {
     let is_end = |word: &Word| word.literal().is_some_and(|text| text.starts_with(":::"));
     let arguments = command.arguments();
@@ -132,7 +132,7 @@ fn parallel(command: &Command, walker: &mut Walker) -> bool {
     let mut words: Vec<Word> = words.to_vec();
     let takes = |word: &Word| word.raw.contains('{');
     let places = words.iter().any(takes);
-    // One value is as good as another where all are known: each is walked.
+    // Each value is walked, because all are known.
     let values: Vec<Word> = if values.is_empty() { vec![Word::unknown("…")] } else { values.to_vec() };
     if values.len() > 16 || values.iter().any(|value| value.literal().is_none()) && places {
         return false;

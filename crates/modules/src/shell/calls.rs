@@ -1,16 +1,16 @@
-//! Calls in program texts of any language that delete something, here or elsewhere, or that empty a file.
+//! Calls in programs of any language that delete something, locally or remotely, or that empty a file.
 
 use amplifier_core::text::first_chars;
 
 use super::database;
 
-/// So much of a text is looked at.
+/// Longest prefix of a text that is searched, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// So many characters of a call are looked at.
+/// Longest call that is inspected, in characters.
 const CALL: usize = 200;
 
-/// Methods of clients and databases that delete, in small letters. A text after the last letter belongs to the name of the method.
+/// Methods of clients and databases that delete, in lower case. Letters after the match belong to the method's name.
 const METHODS: &[&str] = &[
     ".delete_",
     ".destroy_",
@@ -36,14 +36,14 @@ const METHODS: &[&str] = &[
     "net::http::delete",
 ];
 
-/// What begins the name of a method after which its object follows, as in `deleteIndex(`.
+/// Prefixes of methods whose object follows, as in `deleteIndex(`.
 const VERBS: &[&str] = &[".delete", ".destroy", ".terminate", ".purge", ".clearAll", ".removeAll"];
 
-/// Objects of which `delete(…)` is a request.
+/// Objects for which `delete(…)` is a request.
 const CLIENTS: &[&str] =
     &["axios", "requests", "httpx", "session", "client", "api", "got", "ky", "http", "superagent", "s3"];
 
-/// Functions that write a text into a file, in small letters.
+/// Functions that write text to a file, in lower case.
 const WRITERS: &[&str] = &[
     "write_text(",
     "write_bytes(",
@@ -57,7 +57,7 @@ const WRITERS: &[&str] = &[
     "bun.write(",
 ];
 
-/// `true` if a program text calls something that deletes.
+/// Returns `true` if a program calls something that deletes.
 pub(super) fn delete(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     let lower: String = text.chars().filter(|c| *c != ' ').collect::<String>().to_ascii_lowercase();
@@ -71,26 +71,26 @@ pub(super) fn delete(text: &str) -> bool {
         || runs_statements && database::drops(text)
 }
 
-/// What follows a call in a text, as far as it is looked at.
+/// Returns the text after a call, up to the limit.
 fn beginning(text: &str, at: usize) -> &str {
     first_chars(text.get(at..).unwrap_or_default(), CALL)
 }
 
-/// `true` if the rest of the name of a method begins with a large letter, and the method is called.
+/// Returns `true` if the method's name continues with a capital letter, and the method is called.
 fn is_compound(text: &str, at: usize) -> bool {
     let rest = beginning(text, at);
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
     rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.get(end..).is_some_and(|rest| rest.starts_with('('))
 }
 
-/// `true` if a name goes on as that of a request does, as in `DeleteObjectCommand`.
+/// Returns `true` if a name continues like that of a request, as in `DeleteObjectCommand`.
 fn is_command(text: &str, at: usize) -> bool {
     let rest = beginning(text, at);
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
     rest.get(..end).is_some_and(|name| name.ends_with("Command") || name.ends_with("Request"))
 }
 
-/// `true` if `x.delete(…)` is a request: by the name of the object, or because an address or nothing is in the brackets.
+/// Returns `true` if `x.delete(…)` is a request: by the object's name, or because the argument is an address or empty.
 fn is_client(text: &str, at: usize, inner: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     let object = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -102,7 +102,7 @@ fn is_client(text: &str, at: usize, inner: usize) -> bool {
         || after.starts_with(')') && before.ends_with(')')
 }
 
-/// `true` if a program text writes nothing into a file.
+/// Returns `true` if a program writes an empty text to a file.
 pub(super) fn empty(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     let lower = text.to_ascii_lowercase();
@@ -116,7 +116,7 @@ pub(super) fn empty(text: &str) -> bool {
         })
 }
 
-/// What follows where a file is opened to write to it.
+/// Calls that write to an open file.
 const WRITES: &[&str] = &["write", "print", "dump", "save", "puts", "pipe", "copy", "to_csv", "to_json", "<<"];
 
 fn opens_to_write(text: &str) -> bool {
@@ -125,12 +125,12 @@ fn opens_to_write(text: &str) -> bool {
 }
 
 fn writes(text: &str) -> bool {
-    // The names of what opens a file are no writing.
+    // The names of the functions that open a file do not count as writes.
     let text = text.replace("createwritestream", "").replace("writable", "");
     WRITES.iter().any(|call| text.contains(call))
 }
 
-/// `true` if the last argument of a call is an empty text.
+/// Returns `true` if the last argument of a call is an empty text.
 fn writes_nothing(text: &str, at: usize) -> bool {
     let arguments = beginning(text, at).split(')').next().unwrap_or_default();
     let last = arguments.rsplit(',').next().unwrap_or(arguments).trim();

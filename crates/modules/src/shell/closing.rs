@@ -1,7 +1,7 @@
-//! Where a substitution ends.
+//! The end of a substitution.
 
-/// Finds the character that closes a construct whose content begins at `from`, and whose opening character is `open`: `(`, `{` or a
-/// backtick. `None` where that takes more than counting: comments, `case` patterns, quotes in parameter expansions.
+/// Finds the character that closes a construct with content from `from` and opening character `open`: `(`, `{` or a backtick.
+/// Returns `None` if counting is not enough: comments, `case` patterns, quotes in parameter expansions.
 pub(super) fn closing(text: &[char], from: usize, open: char) -> Option<usize> {
     let mut stack = vec![open];
     let mut here_documents: Vec<(String, bool)> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn closing(text: &[char], from: usize, open: char) -> Option<usize> {
     None
 }
 
-/// The quote that ends a text in single quotes which begins at `from`.
+/// Finds the closing quote of a single-quoted text that begins at `from`.
 pub(super) fn end_of_quotes(text: &[char], from: usize, ansi: bool) -> Option<usize> {
     let mut at = from;
     loop {
@@ -71,7 +71,7 @@ fn starts_word(text: &[char], at: usize) -> bool {
     at == 0 || matches!(text.get(at - 1), Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '{'))
 }
 
-/// The delimiter of a here-document whose operator ends at `from`, whether tabs are stripped, and where the delimiter ends.
+/// Parses the delimiter of a here-document after its operator; returns the delimiter, `true` if tabs are stripped, and its end.
 fn delimiter(text: &[char], from: usize) -> Option<(String, bool, usize)> {
     let strips_tabs = text.get(from) == Some(&'-');
     let mut at = from + usize::from(strips_tabs);
@@ -90,7 +90,7 @@ fn delimiter(text: &[char], from: usize) -> Option<(String, bool, usize)> {
     (!delimiter.is_empty()).then_some((delimiter, strips_tabs, at))
 }
 
-/// The end of the line that ends a here-document: its newline, or the end of the text.
+/// Finds the end of the line that closes a here-document: its newline, or the end of the text.
 fn end_of_here_document(text: &[char], from: usize, delimiter: &str, strips_tabs: bool) -> Option<usize> {
     let mut at = from;
     while at < text.len() {

@@ -1,4 +1,4 @@
-//! One simple command: which program, with what.
+//! A simple command: a program with its arguments.
 
 use super::options::Arguments;
 use super::walk::{CommandText, Walker};
@@ -8,29 +8,26 @@ use super::{
     program_text, readonly, shells, syntax, wrappers, writes,
 };
 
-/// Where programs are that are what their names say.
+/// Folders with trusted programs: a program there is the one that its name suggests.
 const SYSTEM: [&str; 7] =
     ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
-/// `true` if programs in a folder are what their names say.
+/// Returns `true` for a folder with trusted programs.
 pub(super) fn is_system(folder: &str) -> bool {
     SYSTEM.contains(&folder)
 }
 
-/// What a command reads from its standard input.
+/// Standard input of a command.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Stdin {
-    /// Whatever is there.
     #[default]
     Inherited,
-    /// A text that is known.
     Text(String),
-    /// Something that cannot be seen.
     Unknown,
 }
 
 impl Stdin {
-    /// A here-document is put in place; a second one makes it unclear which is read.
+    /// Adds a here-document; a second one makes the input unknown.
     pub(super) fn then(&self, text: &Word, strips_tabs: bool) -> Self {
         match (self, text.literal()) {
             (Self::Inherited, Some(text)) if strips_tabs => {
@@ -44,39 +41,34 @@ impl Stdin {
 
 /// A simple command without its redirections and assignments.
 pub(super) struct Command {
-    /// The program's name and its arguments.
     pub(super) words: Vec<Word>,
-    /// What it reads.
     pub(super) stdin: Stdin,
 }
 
 impl Command {
-    /// The arguments.
     pub(super) fn arguments(&self) -> &[Word] {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The known arguments; unknown ones are left out.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.arguments().iter().filter_map(Word::literal)
     }
 
-    /// Whether every argument is known, or certainly no option.
+    /// Returns `true` if every argument is known, or certainly not an option.
     pub(super) fn is_certain(&self) -> bool {
         self.arguments().iter().all(Word::is_certain)
     }
 
-    /// Whether the program only tells about itself.
+    /// Returns `true` if the program only prints its version or help.
     pub(super) fn asks_for_help(&self) -> bool {
         matches!(self.arguments(), [word] if matches!(word.literal(), Some("--version" | "--help")))
     }
 
-    /// The command as it is written.
     pub(super) fn source_text(&self) -> String {
         self.words.iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The command as it runs: without quotes and folders, and with `…` for what is not known yet.
+    /// Returns the command without quotes and folders, with `…` for unknown text.
     fn plain(&self, program: &str) -> String {
         let mut plain = program.to_owned();
         for word in self.arguments() {
@@ -92,7 +84,7 @@ impl Command {
         plain
     }
 
-    /// The command as rules see it.
+    /// Returns the command in the form that rules receive.
     fn to_shell_command(&self, program: &str) -> ShellCommand {
         let text = |word: &Word| word.literal().map_or_else(|| format!("{}…", word.lead()), str::to_owned);
         ShellCommand {
@@ -102,9 +94,9 @@ impl Command {
         }
     }
 
-    /// Tells the walker what the command does.
+    /// Reports the effects of the command to the walker.
     pub(super) fn inspect(&self, walker: &mut Walker) {
-        // Programs that run programs nest, too. What `git` is told is looked at from several places on.
+        // Nested programs count towards the depth, too. The arguments of `git` are read from several starting points.
         let is_git = self.words.first().is_some_and(|word| base_name(word.lead()) == "git");
         let readings = if is_git { git::STARTS } else { 1 };
         if walker.enter() && walker.spend(self.words.len() * readings) {
@@ -148,7 +140,7 @@ impl Command {
             let words = std::iter::once(Word::known(&program)).chain(self.arguments().iter().cloned()).collect();
             return Command { words, stdin: self.stdin.clone() }.inspect(walker);
         }
-        // File systems may not tell large letters from small ones.
+        // File systems may ignore case.
         let lower = name.to_ascii_lowercase();
         let name = if readonly::is_known(&lower) { lower.as_str() } else { name };
         let name = name.strip_suffix(".exe").unwrap_or(name);
@@ -188,7 +180,6 @@ impl Command {
     }
 }
 
-/// The last part of a path.
 pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

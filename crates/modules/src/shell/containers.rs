@@ -1,11 +1,11 @@
-//! `docker run`: what a container may reach, and what runs in it.
+//! `docker run`: the access of a container, and the command in it.
 
 use super::command::Command;
 use super::effects::Exemption;
 use super::walk::Walker;
 use super::word::Word;
 
-/// Options without a value that leave the container closed.
+/// Flags that give the container no access.
 const FLAGS: &[&str] = &[
     "--rm",
     "-i",
@@ -29,7 +29,7 @@ const FLAGS: &[&str] = &[
     "--oom-kill-disable",
 ];
 
-/// Options with a value that leave the container closed.
+/// Options with a value that give the container no access.
 const VALUED: &[&str] = &[
     "-w",
     "--workdir",
@@ -71,23 +71,22 @@ const VALUED: &[&str] = &[
     "--pids-limit",
 ];
 
-/// Options that join a part of the machine, unless their value is another one than `host`.
+/// Options that share a namespace of the machine if their value is `host`.
 const NAMESPACES: &[&str] = &["--network", "--net", "--pid", "--ipc", "--uts", "--userns", "--cgroupns"];
 
-/// `true` if a container is made and run.
 pub(super) fn runs(command: &Command) -> bool {
     matches!(command.texts().next(), Some("run")) || command.texts().take(2).eq(["container", "run"])
 }
 
-/// What a container is given.
+/// The options of a container that matter.
 struct Container {
     mounts: Vec<Word>,
     entry: Option<Word>,
-    /// Where the name of the image stands.
+    /// Index of the image's name.
     image: usize,
 }
 
-/// Judges a container by what it may reach and what runs in it; it sends something where that is not plain.
+/// Judges a container by its access and its command; an unclear one counts as sending.
 pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.taint();
     let words: Vec<Word> = command.words.iter().map(|word| known(word, walker)).collect();
@@ -104,7 +103,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
         Command { words: inner, stdin: command.stdin.clone() }.inspect(walker);
     }
     walker.folders = folders;
-    // Files in the container are those of the image, or those that are mounted.
+    // Files in the container belong to the image, or are mounted.
     walker.effects.writes.truncate(writes);
     walker.effects.scripts.truncate(scripts);
     for loss in walker.effects.losses.iter_mut().skip(losses).filter(|_| !container.mounts.is_empty()) {
@@ -114,7 +113,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.effects.writes.extend(files);
 }
 
-/// A word with its variables in place, where they are known.
+/// Expands the known variables of a word.
 fn known(word: &Word, walker: &Walker) -> Word {
     match (word.literal(), walker.expand_known(word)) {
         (None, Some(text)) => Word::known(&text),
@@ -122,7 +121,7 @@ fn known(word: &Word, walker: &Walker) -> Word {
     }
 }
 
-/// Reads the options up to the image; `None` where one of them opens the container, or is not known.
+/// Parses the options before the image; `None` if one of them gives access, or is unknown.
 fn read(words: &[Word]) -> Option<Container> {
     let mut container = Container { mounts: Vec::new(), entry: None, image: 0 };
     let mut at = words.iter().position(|word| word.literal() == Some("run"))? + 1;
@@ -147,7 +146,7 @@ fn read(words: &[Word]) -> Option<Container> {
         match option {
             "-v" | "--volume" | "--mount" => container.mounts.extend(mount(option, &value)?),
             "--entrypoint" => container.entry = Some(value),
-            // Values are text for the container, but may not become more words.
+            // Values are text for the container, but must not expand to several words.
             _ if VALUED.contains(&option) => (!value.is_many()).then_some(())?,
             _ if NAMESPACES.contains(&option) => value.literal().filter(|value| *value != "host").map(drop)?,
             _ => return None,
@@ -155,7 +154,7 @@ fn read(words: &[Word]) -> Option<Container> {
     }
 }
 
-/// The folder of the machine that is mounted, none for a volume; `None` where that cannot be said.
+/// Returns the mounted folder; `Some(None)` for a volume, `None` if unknown.
 fn mount(option: &str, value: &Word) -> Option<Option<Word>> {
     let text = value.literal()?;
     if option != "--mount" {

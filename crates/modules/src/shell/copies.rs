@@ -6,17 +6,15 @@ use super::walk::Walker;
 use super::word::Word;
 use super::written_files;
 
-/// So many names are remembered.
 const NAMES: usize = 64;
 
-/// A name under which the command has put a program.
 #[derive(Clone, Debug)]
 pub(super) struct CopiedProgram {
     path: String,
     program: String,
 }
 
-/// Remembers a program that gets another name, and what a file holds that is moved.
+/// Remembers a copy of a program, and the content of a file that is moved.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     if !matches!(name, "cp" | "mv" | "ln" | "link" | "install") || command.words.len() > NAMES {
         return;
@@ -28,12 +26,12 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     let program = program(from, walker);
     walker.record_rename(from, &to);
     if let Some(program) = program.filter(|_| walker.copies.len() < NAMES) {
-        // Into a folder it goes under its own name, which is judged anyway.
+        // In a folder, the copy has the program's own name, which is judged anyway.
         walker.copies.push(CopiedProgram { path: written_files::normal(&to), program });
     }
 }
 
-/// The program that a word names: by its path, or because a substitution looks for it.
+/// Returns the program that a word names: by its path, or through a lookup such as `$(which …)`.
 fn program(word: &Word, walker: &Walker) -> Option<String> {
     let looks = ["$(command -v ", "$(which ", "$(type -p ", "$(type -P ", "`which ", "`command -v "];
     let raw = word.raw.trim_matches('"');
@@ -47,7 +45,7 @@ fn program(word: &Word, walker: &Walker) -> Option<String> {
 }
 
 impl Walker {
-    /// The program that the command has put under this name.
+    /// Returns the program that the command has copied to this path.
     pub(super) fn copied(&self, path: &str) -> Option<String> {
         let path = written_files::normal(path);
         let is_one = |copy: &&CopiedProgram| copy.path == path || !path.contains('/') && base_name(&copy.path) == path;

@@ -1,16 +1,14 @@
-//! Statements to databases that destroy.
+//! Destructive statements to databases.
 
 use super::command::{Command, Stdin};
 use super::word::Word;
 
-/// Commands of Redis that delete.
 const REDIS: &[&str] = &["flushall", "flushdb", "del", "unlink", "shutdown", "eval", "config"];
 
-/// Calls of MongoDB that delete.
 const MONGO: &[&str] =
     &["dropdatabase(", ".drop(", "deletemany(", ".remove({})", "dropindexes(", "dropuser(", "deleteone({})"];
 
-/// Why a command for a database deletes, if it does.
+/// Returns the reason if a database command deletes.
 pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
     let found = match name {
         "redis-cli" => {
@@ -39,7 +37,7 @@ fn statements(command: &Command) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `true` if a program text holds a statement of SQL that drops or empties something whole.
+/// Returns `true` if a program contains an SQL statement that drops or empties a table.
 pub(super) fn drops(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> =
@@ -54,7 +52,7 @@ pub(super) fn drops(text: &str) -> bool {
     })
 }
 
-/// Whether a text holds a statement of SQL that deletes.
+/// Returns `true` if a text contains an SQL statement that deletes.
 pub(super) fn deletes(text: &str) -> bool {
     text.split(';').any(|statement| {
         let words: Vec<String> = statement

@@ -1,10 +1,10 @@
-//! Builtins that declare variables: what they assign, and what they evaluate.
+//! Builtins that declare variables: their assignments and evaluations.
 
 use super::command::Command;
 use super::options::Arguments;
 use super::walk::Walker;
 
-/// Notes what `export`, `declare` and the like assign. With `-i` and `-n`, values are evaluated.
+/// Records the assignments of `export`, `declare` and others. With `-i` and `-n`, values are evaluated.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     if !matches!(name, "export" | "declare" | "local" | "typeset" | "readonly" | "let") {
         return;

@@ -1,11 +1,11 @@
-//! Commands after which something is gone.
+//! Destructive commands.
 
 use super::command::{Command, Stdin};
 use super::options::Arguments;
 use super::word::Word;
 use super::{database, git, readonly, sed, shells, verbs, wrappers, writes};
 
-/// Programs that destroy whatever their arguments are, and what they do.
+/// Programs that are destructive with any arguments, with the reason.
 const ALWAYS: [(&str, &str); 40] = [
     ("passwd", "changes an account"),
     ("gpasswd", "changes an account"),
@@ -49,7 +49,7 @@ const ALWAYS: [(&str, &str); 40] = [
     ("delgroup", "deletes a group"),
 ];
 
-/// Programs with a subcommand that destroys. All words have to be there.
+/// Destructive subcommands, with the reason. All words have to be present.
 const SUBCOMMANDS: [(&str, &[&str], &str); 27] = [
     ("docker", &["prune"], "deletes what containers left"),
     ("docker", &["rm"], "deletes containers"),
@@ -80,7 +80,6 @@ const SUBCOMMANDS: [(&str, &[&str], &str); 27] = [
     ("redis-cli", &["flushall"], "empties a database"),
 ];
 
-/// Why the command destroys something, if it does.
 pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
     if command.asks_for_help() || name == "shred" && command.arguments().is_empty() {
         return None;
@@ -102,13 +101,14 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
         .or_else(|| verbs::destroys(name, command))
 }
 
-/// `true` for programs that take space from volumes, or merge them.
+/// Returns `true` for programs that shrink or merge volumes.
 fn changes_volume(name: &str) -> bool {
     let action = ["lv", "vg", "pv"].iter().find_map(|kind| name.strip_prefix(kind));
     matches!(action, Some("remove" | "reduce" | "convert" | "resize" | "split" | "merge" | "move"))
 }
 
-/// `true` if a command is only explained, as by `kubectl delete --help`. What runs another program may hand the option on.
+/// Returns `true` if a command only prints help, such as `kubectl delete --help`. Programs that run others may pass the option
+/// on.
 fn explains(command: &Command) -> bool {
     const RUN: [&str; 4] = ["run", "exec", "--", "compose"];
     let is_name = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
@@ -121,7 +121,7 @@ fn explains(command: &Command) -> bool {
     }
 }
 
-/// Why a program with rules of its own destroys something.
+/// Returns the reason for a program with its own rules.
 fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
     let has = |word: &str| command.texts().any(|text| text == word);
     match name {
@@ -232,7 +232,7 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
     }
 }
 
-/// Whether an operand is a disk, and the program is not known to only read it or to run another one.
+/// Returns `true` if an operand is a disk, unless the program only reads it or runs another program.
 fn changes_device(name: &str, arguments: &Arguments) -> bool {
     const READ: [&str; 20] = [
         "lsblk", "blkid", "smartctl", "findmnt", "udevadm", "mount", "umount", "sync", "test", "[", "printf", "rg",
@@ -245,7 +245,7 @@ fn changes_device(name: &str, arguments: &Arguments) -> bool {
         && !shells::is_known(name)
 }
 
-/// Whether `find` deletes: where a test takes a word, that word is no action.
+/// Returns `true` if `find` deletes. The word after a test is an argument, not an action.
 fn find_deletes(command: &Command) -> bool {
     const TAKES: [&str; 34] = [
         "-name",
@@ -288,7 +288,7 @@ fn find_deletes(command: &Command) -> bool {
         match word.literal() {
             Some("-delete") => return true,
             Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
-                // The command that follows is looked at by itself.
+                // The command that follows is analysed separately.
                 words.by_ref().find(|word| matches!(word.literal(), Some(";" | "+")));
             }
             Some(test) if TAKES.contains(&test) => drop(words.next()),
@@ -298,7 +298,7 @@ fn find_deletes(command: &Command) -> bool {
     false
 }
 
-/// Whether `mv` moves files to where they are lost, or all of them at once.
+/// Returns the reason if `mv` loses files, or moves all files at once.
 fn moves_away(arguments: &Arguments) -> Option<&'static str> {
     let last = arguments.last();
     let is_temporary = |word: &Word| ["/tmp", "/var/tmp"].iter().any(|folder| word.lead().starts_with(folder));
@@ -312,7 +312,7 @@ fn moves_away(arguments: &Arguments) -> Option<&'static str> {
     is_away.then_some("moves files to a temporary folder")
 }
 
-/// Options of `rsync` that delete here or there.
+/// Options of `rsync` that delete files on either side.
 const RSYNC_DELETES: [&str; 9] = [
     "delete",
     "delete-after",
@@ -325,13 +325,13 @@ const RSYNC_DELETES: [&str; 9] = [
     "remove-sent-files",
 ];
 
-/// Whether an option is given in the way of programs that write all of them with one hyphen or two.
+/// Checks for an option of programs that accept one hyphen or two.
 fn has_flag(command: &Command, name: &str) -> bool {
     let flags = command.texts().filter(|text| text.starts_with('-'));
     flags.map(|text| text.trim_start_matches('-')).any(|text| text.split('=').next() == Some(name))
 }
 
-/// Whether `name` is in these tables.
+/// Returns `true` if `name` is in these tables.
 pub(super) fn is_known(name: &str) -> bool {
     const OTHERS: [&str; 24] = [
         "rm",
@@ -365,13 +365,13 @@ pub(super) fn is_known(name: &str) -> bool {
         || name.starts_with("mkfs")
 }
 
-/// Whether a path is a disk, a partition or memory.
+/// Returns `true` if a path is a disk, a partition or memory.
 pub(super) fn is_disk(path: &str) -> bool {
     const DISKS: [&str; 24] = [
         "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "md", "mem", "loop", "dm-", "zd", "nbd", "rbd",
         "dasd", "pmem", "ram", "sr", "mtd", "ubd", "bcache", "drbd", "zram",
     ];
-    // Folders of other devices; all other folders are those of volumes.
+    // Folders of other devices; all others belong to volumes.
     const OTHERS: [&str; 16] = [
         "fd", "pts", "shm", "snd", "dri", "input", "bus", "net", "tcp", "udp", "mqueue", "serial", "char", "v4l",
         "vfio", "cpu",
@@ -400,7 +400,7 @@ fn remove(command: &Command, arguments: &Arguments) -> Option<&'static str> {
 }
 
 fn kill(command: &Command) -> Option<&'static str> {
-    // The first argument that looks like -1 may be a signal; a later one is "every process".
+    // A first argument such as -1 may be a signal; a later one means "every process".
     let everything = command.texts().skip(1).any(|text| text == "-1");
     let first = command.texts().any(|text| text == "1");
     everything.then_some("stops every process").or_else(|| first.then_some("stops the machine"))

@@ -1,16 +1,15 @@
-//! Text that shells other than bash read differently.
+//! Text that other shells read differently from bash.
 
-/// The shell that runs a text.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) enum Dialect {
     #[default]
     Bash,
-    /// `sh`, which is dash on Debian, ash on Alpine, and bash elsewhere.
+    /// `sh`: dash on Debian, ash on Alpine, bash elsewhere.
     Sh,
 }
 
 impl Dialect {
-    /// Refuses what a shell of this name may read otherwise than bash does.
+    /// Refuses text that this shell may read differently from bash.
     pub(super) fn admit(self, text: &str) -> Result<(), String> {
         if self == Self::Bash {
             return Ok(());
@@ -21,7 +20,7 @@ impl Dialect {
     }
 }
 
-/// What encloses the character at hand.
+/// The construct around the current character.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Command,
@@ -29,7 +28,7 @@ enum Inside {
     Backticks,
 }
 
-/// Keywords and builtins of bash that are programs, or nothing, elsewhere.
+/// Keywords and builtins of bash that are programs, or missing, in other shells.
 const WORDS: [&str; 16] = [
     "[[",
     "function",
@@ -49,12 +48,11 @@ const WORDS: [&str; 16] = [
     "builtin",
 ];
 
-/// Words after which a command begins.
+/// Words before a command.
 const BEFORE_COMMANDS: [&str; 10] = ["!", "{", "if", "then", "else", "elif", "do", "while", "until", "in"];
 
-/// The first construct that the shells of a POSIX system read differently.
-///
-/// Up to there all of them agree, so that quotes can be followed in the way that they share.
+/// Finds the first construct that POSIX shells read differently.
+/// || All of them agree up to that point, so quotes can be followed in the common way.
 fn first_difference(text: &str) -> Option<&'static str> {
     let mut scanner =
         Scanner { characters: text.chars().collect(), at: 0, inside: vec![Inside::Command], begins: true };
@@ -77,7 +75,6 @@ struct Scanner {
     characters: Vec<char>,
     at: usize,
     inside: Vec<Inside>,
-    /// Whether a command may begin here.
     begins: bool,
 }
 
@@ -126,7 +123,7 @@ impl Scanner {
         Step::Next
     }
 
-    /// Expansions, which double quotes do not stop.
+    /// Reads an expansion, which double quotes do not prevent.
     fn expansion(&mut self) -> Step {
         match self.peek(1) {
             '(' => return Step::Differs("arithmetic"),
@@ -182,7 +179,6 @@ impl Scanner {
         Step::Next
     }
 
-    /// The characters of a word that need no quotes.
     fn word(&mut self) -> Step {
         let start = self.at;
         while !ends_word(self.peek(0)) && !matches!(self.peek(0), '"' | '\'' | '\\' | '$') {
@@ -200,7 +196,7 @@ impl Scanner {
         if self.begins && WORDS.contains(&word.as_str()) {
             return Step::Differs("keywords and builtins");
         }
-        // `f()` begins a function; before another bracket there is an array or a pattern.
+        // `f()` begins a function; any other bracket belongs to an array or a pattern.
         if !word.is_empty() && self.peek(0) == '(' && self.peek(1) != ')' {
             return Step::Differs("arrays and patterns with brackets");
         }
@@ -235,12 +231,12 @@ impl Scanner {
     }
 }
 
-/// Whether a word without quotes ends before this character.
+/// Returns `true` if this character ends an unquoted word.
 fn ends_word(c: char) -> bool {
     matches!(c, '\0' | ' ' | '\t' | '\n' | ';' | '|' | '&' | '(' | ')' | '<' | '>' | '`')
 }
 
-/// Whether `${inner}` is an expansion of POSIX, without quotes or further expansions but those of plain variables.
+/// Returns `true` if `${inner}` is an expansion of POSIX without quotes, and without expansions other than plain variables.
 fn is_portable(inner: &str) -> bool {
     let name = inner.strip_prefix('#').filter(|name| !name.is_empty()).unwrap_or(inner);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,9 +1,9 @@
-//! Dry runs: commands that only say what they would do.
+//! Dry runs: commands that only print their effects.
 
 use super::command::Command;
 use super::options::Arguments;
 
-/// Programs that know `--dry-run`, the letters that mean the same, and other long options for it.
+/// Programs that support `--dry-run`, with the equivalent letters and other long options.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("ansible-playbook", "C", &["check"]),
     ("apt", "s", APT),
@@ -46,10 +46,10 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
 const APT: &[&str] = &["simulate", "just-print", "recon", "no-act"];
 const MAKE: &[&str] = &["just-print", "recon"];
 
-/// Subcommands that hand their arguments to a program which may not know the option.
+/// Subcommands that pass their arguments to a program that may not support the option.
 const RUNS: &[&str] = &["exec", "run", "x", "dlx", "create", "debug", "test", "start"];
 
-/// `true` if a command certainly only says what it would do.
+/// Returns `true` if a command is certainly a dry run.
 pub(super) fn is_one(name: &str, command: &Command, arguments: &Arguments) -> bool {
     if matches!(name, "docker" | "podman") {
         return command.texts().take(2).eq(["compose", "--dry-run"]);
@@ -63,7 +63,7 @@ pub(super) fn is_one(name: &str, command: &Command, arguments: &Arguments) -> bo
     };
     let is_off = |text: &str| matches!(text, "false" | "none" | "no" | "0");
     let takes_back = |text: &str| text.starts_with("--no-dry") || text.strip_prefix("--dry-run=").is_some_and(is_off);
-    // kubectl makes a manifest of `run`; other programs run something else.
+    // `kubectl run` only creates a manifest; other programs run something else.
     let runs = texts.first().is_some_and(|first| RUNS.contains(first) && !(name == "kubectl" && *first != "exec"));
     let by_name =
         texts.iter().enumerate().any(|(at, text)| is_flag(text) && !texts.get(at + 1).is_some_and(|next| is_off(next)));

@@ -1,4 +1,4 @@
-//! Commands in the arguments of programs that nobody knows: wrappers that no table lists.
+//! Commands in the arguments of unknown programs: wrappers that are in no table.
 
 use super::command::{Command, base_name};
 use super::options::Arguments;
@@ -6,10 +6,10 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{calls, database, destructive, readonly, scan, shells, syntax, verbs};
 
-/// So many places are looked at where a command may begin.
+/// Maximum number of positions at which a command may begin.
 const PLACES: usize = 8;
 
-/// Looks for a command that destroys in the arguments of a program that nobody knows.
+/// Searches the arguments of an unknown program for a destructive command.
 pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
     if verbs::has_own_rules(name) || readonly::is_reader(name) {
         return;

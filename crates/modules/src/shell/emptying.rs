@@ -1,4 +1,4 @@
-//! Commands that leave nothing of a file: what is written into it is nothing, or nothing of what was there.
+//! Commands that destroy the content of a file: they write nothing to it, or nothing of the old content.
 
 use super::command::{Command, Stdin};
 use super::effects::Exemption;
@@ -7,10 +7,10 @@ use super::sed;
 use super::walk::Walker;
 use super::word::Word;
 
-/// What a command prints, as far as that matters for the file it is written to.
+/// The kind of output of a command, as far as it matters for the target file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum OutputContent {
-    /// Something that someone may want there.
+    /// Content that may be useful.
     #[default]
     Anything,
     Nothing,
@@ -21,7 +21,7 @@ pub(super) enum OutputContent {
 }
 
 impl OutputContent {
-    /// Why it is a loss to write this over a file.
+    /// Returns the reason why writing this content over a file is a loss.
     pub(super) fn loss(self) -> Option<&'static str> {
         match self {
             Self::Anything => None,
@@ -31,7 +31,7 @@ impl OutputContent {
         }
     }
 
-    /// What a command prints that reads `stdin`, where `fed` is what a pipeline gives it.
+    /// Returns the kind of output of a command; `fed` is the kind of its input from a pipeline.
     pub(super) fn printed_by(words: &[Word], stdin: &Stdin, fed: Self) -> Self {
         let Some((name, arguments)) = words.split_first() else { return Self::Nothing };
         let read = Self::read_from(stdin, fed);
@@ -83,10 +83,10 @@ impl OutputContent {
     }
 }
 
-/// So many words of a command are remembered.
+/// Maximum number of remembered words of a command.
 const FILES: usize = 64;
 
-/// The words of a command that may be files it reads. Those of `echo` and `printf` are text.
+/// Returns the words of a command that may be input files. Those of `echo` and `printf` are text.
 pub(super) fn read_by(words: &[Word]) -> Vec<String> {
     let Some((name, arguments)) = words.split_first() else { return Vec::new() };
     if matches!(name.literal(), None | Some("echo" | "printf" | "git" | "ls" | "find")) {
@@ -96,12 +96,12 @@ pub(super) fn read_by(words: &[Word]) -> Vec<String> {
     arguments.iter().filter_map(Word::literal).filter(is_file).take(FILES).map(str::to_owned).collect()
 }
 
-/// `true` if `git` prints a file of its history.
+/// Returns `true` if `git` prints a file from its history.
 fn is_version(texts: &[&str]) -> bool {
     matches!(texts.first(), Some(&"show" | &"cat-file")) && texts.iter().skip(1).any(|text| text.contains(':'))
 }
 
-/// `true` if `head` or `tail` prints no line and no byte.
+/// Returns `true` if `head` or `tail` prints nothing.
 fn takes_nothing(texts: &[&str]) -> bool {
     let none = ["-c0", "-n0", "--bytes=0", "--lines=0", "-0"];
     texts.iter().any(|text| none.contains(text))
@@ -113,7 +113,7 @@ fn is_noise(text: &str) -> bool {
     matches!(file, "/dev/zero" | "/dev/random" | "/dev/urandom")
 }
 
-/// `true` if a command prints something that cannot stand for the file that it reads: ciphertext, or an archive.
+/// Returns `true` if the output of a command cannot replace its input file: ciphertext, or an archive.
 pub(super) fn encodes(words: &[Word]) -> bool {
     let Some((name, arguments)) = words.split_first() else { return false };
     let has = |options: &[&str]| arguments.iter().filter_map(Word::literal).any(|text| options.contains(&text));
@@ -128,11 +128,11 @@ pub(super) fn encodes(words: &[Word]) -> bool {
     }
 }
 
-/// Remembers the files that a program fills with what can stand for no other file.
+/// Remembers the files that a program fills with worthless content.
 fn note_worthless(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     let files: Vec<Word> = match name {
         "openssl" | "gpg" | "age" if encodes(&command.words) => values_after(command, &["-out", "-o", "--output"]),
-        // Of a file that is there, `touch` changes nothing; a command that moves it then would have no need of it.
+        // `touch` does not change an existing file, so a command that moves the file has real content.
         "touch" | "truncate" | "shred" | "fallocate" => arguments.operands().cloned().collect(),
         "split" | "csplit" => {
             let prefix = arguments.operands().last().map_or("x", Word::lead);
@@ -144,14 +144,14 @@ fn note_worthless(name: &str, command: &Command, arguments: &Arguments, walker: 
 }
 
 impl Walker {
-    /// Remembers a file that holds nothing worth having.
+    /// Remembers a file with worthless content.
     pub(super) fn is_worthless(&mut self, file: &str) {
         if self.worthless.len() < FILES {
             self.worthless.push(file.trim_start_matches("./").to_owned());
         }
     }
 
-    /// `true` if the command has filled a file with what is worth nothing.
+    /// Returns `true` if the command has filled a file with worthless content.
     fn holds_nothing(&self, file: &Word) -> bool {
         let text = file.plain().trim_start_matches("./");
         self.worthless.iter().any(|known| match known.strip_suffix('*') {
@@ -161,7 +161,7 @@ impl Walker {
     }
 }
 
-/// Notes the files of which a program leaves nothing.
+/// Records the files whose content a program destroys.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     note_worthless(name, command, arguments, walker);
     let read = OutputContent::read_from(&command.stdin, walker.fed_content);
@@ -222,7 +222,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     }
 }
 
-/// Notes that a file takes the place of another one.
+/// Records that one file replaces another.
 fn replaces(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     let files: Vec<&Word> = arguments.operands().collect();
     let keeps = arguments.may_have("bniu", &["backup", "no-clobber", "interactive", "update"]);
@@ -239,7 +239,7 @@ fn replaces(name: &str, command: &Command, arguments: &Arguments, walker: &mut W
     }
 }
 
-/// The folder that an archive is extracted to.
+/// Returns the folder that an archive is extracted to.
 fn folder<'a>(given: impl Iterator<Item = &'a Word>) -> Vec<Word> {
     let folders: Vec<Word> = given.cloned().collect();
     if folders.is_empty() { vec![Word::known(".")] } else { folders }
@@ -250,7 +250,6 @@ fn reads_only_nothing(arguments: &Arguments) -> bool {
     files.peek().is_some() && files.all(|file| file.literal() == Some("/dev/null"))
 }
 
-/// The words after certain options.
 fn values_after(command: &Command, options: &[&str]) -> Vec<Word> {
     let words = command.arguments();
     let pairs = words.iter().zip(words.iter().skip(1));
@@ -258,12 +257,12 @@ fn values_after(command: &Command, options: &[&str]) -> Vec<Word> {
     pairs.filter(|(option, _)| given(option)).map(|(_, value)| value.clone()).collect()
 }
 
-/// `true` if a program text of an interpreter that edits files in place keeps only some lines of them.
+/// Returns `true` if a script that edits files in place keeps only some of their lines.
 fn edits_away(name: &str, command: &Command, arguments: &Arguments) -> bool {
     if matches!(name, "awk" | "gawk") {
         return is_inplace_awk(command) && !awk_program(command).is_some_and(|text| awk_keeps(text.plain()));
     }
-    // With `-n`, only what the text prints stays.
+    // With `-n`, only the printed text remains.
     let mut texts = arguments.values("eE", &[]);
     arguments.may_have("i", &[])
         && texts.next().is_some()
@@ -299,13 +298,13 @@ fn awk_program(command: &Command) -> Option<&Word> {
     None
 }
 
-/// `true` if a program text of `awk` prints lines, or ends in a condition that is always true.
+/// Returns `true` if an `awk` program prints lines, or ends in a condition that is always true.
 fn awk_keeps(text: &str) -> bool {
     let end = text.trim_end().strip_suffix('1').map(str::trim_end);
     text.contains("print") || end.is_some_and(|rest| rest.is_empty() || rest.ends_with(['}', ';', '\n']))
 }
 
-/// `true` if a program text of `perl -p` or `ruby -p` empties every line.
+/// Returns `true` if a program for `perl -p` or `ruby -p` empties every line.
 fn clears_line(text: &str) -> bool {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if plain == "last" || plain.contains("last;") {
@@ -320,7 +319,7 @@ fn clears_line(text: &str) -> bool {
         || text.trim_start().starts_with('s') && sed::effects(text.trim_start()).contains(&sed::SedEffect::Empties)
 }
 
-/// `true` if a command of `ex`, `vim` or `ed` deletes all lines.
+/// Returns `true` if a command of `ex`, `vim` or `ed` deletes all lines.
 pub(super) fn clears_buffer(text: &str) -> bool {
     const WHOLE: &[&str] = &["%", "1,$", "0,$", ",", "1,", "1;$", "g/./", "g/^/", "g/.*/", "g//"];
     text.split(['|', '\n']).any(|command| {

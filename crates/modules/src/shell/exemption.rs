@@ -1,4 +1,4 @@
-//! When a command that destroys is no loss, which depends on the files.
+//! Exemptions for destructive commands, which depend on the files.
 
 use super::command::Command;
 use super::effects::Exemption;
@@ -8,7 +8,7 @@ use super::walk::Walker;
 use super::word::Word;
 use super::writes;
 
-/// Files that programs leave behind, by what `find -name` is given.
+/// Leftovers of programs, as patterns for `find -name`.
 const LITTER: &[&str] = &[
     "*.pyc",
     "*.pyo",
@@ -34,10 +34,10 @@ const LITTER: &[&str] = &[
     "Thumbs.db",
 ];
 
-/// Modes that take nothing away from the owner.
+/// Modes that keep the owner's permissions.
 const MODES: &[&str] = &["644", "755", "775", "700", "750", "600", "664", "660", "0755", "0644"];
 
-/// When what a command destroys is no loss.
+/// Returns the exemption for a destructive command.
 pub(super) fn for_command(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> Exemption {
     match name {
         "rm" => {
@@ -66,7 +66,7 @@ pub(super) fn for_command(name: &str, command: &Command, arguments: &Arguments, 
             let scripts = usize::from(!arguments.may_have("ef", &["expression", "file"]));
             Exemption::New(walker.file_references(arguments.operands().skip(scripts)))
         }
-        // A user, an attribute or a context among these is a name like that of a file in the folder at hand.
+        // A user, an attribute or a context among the operands counts as a file in the working folder.
         "setfacl" | "chattr" | "chcon" | "setfattr" => {
             Exemption::Workspace(walker.file_references(arguments.operands()))
         }
@@ -79,7 +79,7 @@ pub(super) fn for_command(name: &str, command: &Command, arguments: &Arguments, 
                 Exemption::Never
             }
         }
-        // A program that is named is started again; what it has saved stays.
+        // A program that is stopped by name can be started again; its saved files remain.
         "pkill" | "killall" if stops_named(arguments) => Exemption::Inside(Vec::new()),
         "git" if git::keeps_work(command) => Exemption::Inside(Vec::new()),
         _ => Exemption::Never,
@@ -110,7 +110,7 @@ fn stops_named(arguments: &Arguments) -> bool {
     !by_owner && !operands.is_empty() && operands.iter().all(|text| text.is_some_and(is_name))
 }
 
-/// Where `find` begins.
+/// Returns the starting points of `find`.
 pub(super) fn starts(command: &Command) -> Vec<Word> {
     let is_expression = |word: &&Word| word.lead().starts_with('-') || matches!(word.literal(), Some("(" | "!"));
     let mut starts: Vec<Word> = command.arguments().iter().take_while(|word| !is_expression(word)).cloned().collect();
@@ -120,7 +120,7 @@ pub(super) fn starts(command: &Command) -> Vec<Word> {
     starts
 }
 
-/// Whether `find` finds only what programs leave behind, or folders that are empty.
+/// Returns `true` if `find` matches only leftovers of programs, or empty folders.
 pub(super) fn is_litter(command: &Command) -> bool {
     let words = command.arguments();
     let count = |names: &[&str]| words.iter().filter(|word| is_one(word, names)).count();
@@ -129,7 +129,7 @@ pub(super) fn is_litter(command: &Command) -> bool {
     if count(&["!", "-not", "-regex", "-path", ",", "-follow", "-L"]) > 0 {
         return false;
     }
-    // Between `-o`, each part needs a name.
+    // With `-o`, each part needs a name.
     let is_named =
         !names.is_empty() && names.len() > count(&["-o", "-or"]) && names.iter().all(|name| is_one(name, LITTER));
     is_named || count(&["-empty"]) > 0 && count(&["-o", "-or"]) == 0
@@ -139,12 +139,12 @@ fn is_one(word: &Word, texts: &[&str]) -> bool {
     word.literal().is_some_and(|text| texts.contains(&text))
 }
 
-/// Whether the last part of a pattern stands for what programs leave behind.
+/// Returns `true` if the last part of a pattern matches only leftovers of programs.
 pub(crate) fn is_litter_name(name: &str) -> bool {
     LITTER.contains(&name)
 }
 
-/// `true` if a file has a name such as programs leave behind.
+/// Returns `true` if a file has the name of a leftover.
 pub(crate) fn is_litter_file(name: &str) -> bool {
     LITTER.iter().any(|pattern| pattern.strip_prefix('*').map_or(name == *pattern, |end| name.ends_with(end)))
 }

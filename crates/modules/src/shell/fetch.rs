@@ -1,4 +1,4 @@
-//! Programs that fetch from a URL: where from, and whether they send something.
+//! Programs that fetch URLs: the hosts, and uploads.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,20 +7,19 @@ use super::options::Arguments;
 use super::syntax;
 use super::word::Word;
 
-/// What a program that fetches does.
+/// Effects of a program that fetches a URL.
 #[derive(Debug, Default)]
 pub(super) struct Fetch {
-    /// The machines that it speaks with, as far as they are known.
     pub(super) hosts: Vec<String>,
-    /// Whether all of them are this machine.
+    /// `true` if all hosts are this machine.
     pub(super) is_local: bool,
-    /// Whether it only reads.
+    /// `true` if the program only reads.
     pub(super) reads: bool,
-    /// Whether it asks a service to delete.
+    /// `true` if the program asks a service to delete something.
     pub(super) deletes: bool,
 }
 
-/// Options of `curl` that send something, or take their settings from elsewhere.
+/// Options of `curl` that send data, or read settings from elsewhere.
 const CURL_SENDS: &[&str] = &[
     "data",
     "data-raw",
@@ -38,7 +37,7 @@ const CURL_SENDS: &[&str] = &[
     "netrc-file",
 ];
 
-/// Options of `curl` and `wget` that lead elsewhere than the URL says.
+/// Options of `curl` and `wget` that redirect requests to another host.
 const DETOURS: &[&str] = &[
     "proxy",
     "preproxy",
@@ -56,7 +55,7 @@ const DETOURS: &[&str] = &[
     "input-file",
 ];
 
-/// What `curl`, `wget` or `http` does; `expand` gives the text of a word whose variables are known.
+/// Returns the effects of `curl`, `wget` or `http`; `expand` returns the text of a word with known variables.
 pub(super) fn fetch(
     name: &str,
     command: &Command,
@@ -97,7 +96,7 @@ pub(super) fn fetch(
     Fetch { reads: is_plain && is_get && !sends && !hosts.is_empty() && !is_detour, hosts, is_local, deletes }
 }
 
-/// The words that are certainly no options and no values of them; `None` where an option is not known.
+/// Returns the words that are certainly neither options nor their values; `None` if an option is unknown.
 fn operands<'a>(name: &str, command: &'a Command) -> Option<Vec<&'a Word>> {
     let syntax = syntax::for_program(name);
     let (mut operands, mut words, mut ended) = (Vec::new(), command.arguments().iter(), false);
@@ -110,7 +109,7 @@ fn operands<'a>(name: &str, command: &'a Command) -> Option<Vec<&'a Word>> {
                 }
             }
             None if word.lead().starts_with('-') && !ended => {
-                // Only the value is not known, as in `-H"Authorization: $token"`.
+                // Only the value is unknown, as in `-H"Authorization: $token"`.
                 syntax.takes_next(word.lead()).filter(|takes| !takes)?;
             }
             _ => operands.push(word),
@@ -119,14 +118,14 @@ fn operands<'a>(name: &str, command: &'a Command) -> Option<Vec<&'a Word>> {
     Some(operands)
 }
 
-/// Whether an address says that something is deleted, as `_delete_by_query` does.
+/// Returns `true` if an address requests a deletion, such as `_delete_by_query`.
 fn names_deletion(url: &str) -> bool {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let mut words = path.split(|c: char| !c.is_ascii_alphabetic()).skip(1).map(str::to_ascii_lowercase);
     words.any(|word| matches!(word.as_str(), "delete" | "destroy" | "purge" | "drop" | "truncate" | "wipe" | "flush"))
 }
 
-/// `http [METHOD] URL [ITEM…]`, where items are sent.
+/// Reads `http [METHOD] URL [ITEM…]`; items are sent.
 fn httpie(words: &[String]) -> Fetch {
     let has_option = words.iter().any(|word| word.starts_with('-') && word.contains("proxy"));
     const METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
@@ -147,7 +146,7 @@ fn httpie(words: &[String]) -> Fetch {
     }
 }
 
-/// The machine that a URL or an address such as `me@host:file` names.
+/// Returns the host of a URL, or of an address such as `me@host:file`.
 pub(super) fn host(url: &str) -> Option<String> {
     if url.contains(['\\', ' ', '{', '$', '`']) {
         return None;
@@ -162,7 +161,7 @@ pub(super) fn host(url: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_ascii_lowercase())
 }
 
-/// Whether a name or an address is this machine.
+/// Returns `true` if a name or an address is this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host.ends_with(".localhost")

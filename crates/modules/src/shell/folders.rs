@@ -1,9 +1,9 @@
-//! The folder that a command runs in, as `cd` changes it.
+//! The working folder of commands, as changed by `cd`.
 
-/// So many folders may come into question.
+/// Maximum number of possible folders.
 const MOST: usize = 4;
 
-/// All folders, from the workspace, that the next command may run in; `None` where that is not known.
+/// All possible folders of the next command, relative to the workspace; `None` if unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Folders(Option<Vec<String>>);
 
@@ -14,12 +14,10 @@ impl Default for Folders {
 }
 
 impl Folders {
-    /// Folders of which nothing is known.
     pub(super) fn unknown() -> Self {
         Self(None)
     }
 
-    /// The one folder, if there is no doubt.
     pub(super) fn only(&self) -> Option<&str> {
         match self.0.as_deref() {
             Some([folder]) => Some(folder),
@@ -27,7 +25,6 @@ impl Folders {
         }
     }
 
-    /// The folders after `cd path`.
     pub(super) fn enter(&self, path: &str) -> Self {
         if path.is_empty() || path == "-" || path.starts_with('~') || path.contains(['$', '`', '*', '?', '[', '{']) {
             return Self::unknown();
@@ -35,7 +32,7 @@ impl Folders {
         Self(self.join(path).map(|paths| paths.iter().map(|path| without_parents(path)).collect()))
     }
 
-    /// The folders if `cd` may have failed, or may not have run.
+    /// Returns the union of both, because `cd` may have failed or not run.
     pub(super) fn or(self, other: Self) -> Self {
         let (Some(mut folders), Some(others)) = (self.0, other.0) else { return Self(None) };
         for folder in others {
@@ -46,7 +43,7 @@ impl Folders {
         Self((folders.len() <= MOST).then_some(folders))
     }
 
-    /// The paths that `path` may stand for.
+    /// Returns the paths that `path` may stand for.
     pub(super) fn join(&self, path: &str) -> Option<Vec<String>> {
         if path.starts_with(['/', '~']) {
             return Some(vec![path.to_owned()]);
@@ -56,7 +53,7 @@ impl Folders {
     }
 }
 
-/// The path without `.` and `..`, which `cd` takes away before it looks at links.
+/// Returns the path without `.` and `..`, which `cd` removes before it resolves links.
 fn without_parents(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! `git`: which of its commands only read, which run programs, which lose work.
+//! `git`: commands that only read, run programs, or lose work.
 
 use super::command::Command;
 use super::effects::Exemption;
@@ -7,7 +7,7 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{syntax, verbs};
 
-/// Commands that only read with the options that are not in [`FORBIDDEN`].
+/// Commands that only read, except with the options in [`FORBIDDEN`].
 const READS: [&str; 17] = [
     "status",
     "log",
@@ -28,7 +28,6 @@ const READS: [&str; 17] = [
     "count-objects",
 ];
 
-/// Commands that use the network.
 const NETWORK: [&str; 13] = [
     "fetch",
     "pull",
@@ -45,7 +44,7 @@ const NETWORK: [&str; 13] = [
     "imap-send",
 ];
 
-/// Long options that write, or run what a configuration or the options name.
+/// Long options that write, or run programs from the configuration or the options.
 const FORBIDDEN: [&str; 15] = [
     "output",
     "ext-diff",
@@ -64,26 +63,26 @@ const FORBIDDEN: [&str; 15] = [
     "help",
 ];
 
-/// Global options with which no program is run.
+/// Global options that run no program.
 const PLAIN: [&str; 8] =
     ["-C", "-P", "-v", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--bare", "--version"];
 
-/// Settings that `-c` may give without a program being run.
+/// Settings for `-c` that run no program.
 const SETTINGS: [&str; 8] =
     ["user.", "color.", "advice.", "core.quotepath", "init.defaultbranch", "core.abbrev", "log.date", "safe.directory"];
 
-/// A command of `git`, without what stands before its name.
+/// A `git` command, without the global options.
 pub(super) struct Call {
-    /// The name; empty where it is the result of an expansion.
+    /// The name; empty if it is the result of an expansion.
     name: String,
     words: Vec<Word>,
     arguments: Arguments,
 }
 
-/// At so many places the command of `git` may begin. Each is looked at with all that follows.
+/// Maximum number of positions at which the command of `git` may begin. The rest of the line is analysed for each.
 pub(super) const STARTS: usize = 4;
 
-/// All that the command of `git` may be: before it may stand options that nobody knows, and expansions.
+/// Returns all possible commands of `git`: unknown options and expansions may precede the command.
 pub(super) fn calls(command: &Command) -> Vec<Call> {
     let starts = Arguments::read(syntax::for_program("git"), command.arguments());
     let rests = starts.first_at().take(STARTS).filter_map(|at| command.arguments().get(at..)?.split_first());
@@ -104,23 +103,21 @@ impl Call {
         self.arguments.may_have(short, long)
     }
 
-    /// Whether an option is certainly given, and none that takes it back, as `--no-dry-run` does.
+    /// Returns `true` if an option is certainly given, and not revoked, as by `--no-dry-run`.
     fn surely_has(&self, short: &str, long: &str) -> bool {
         self.arguments.surely_has(short, &[long]) && !self.may_have("", &[&format!("no-{long}")])
     }
 
-    /// Whether the first operand, which is the name of a further command, may be one of these.
+    /// Returns `true` if the first operand, a subcommand, may be one of these.
     fn then(&self, names: &[&str]) -> bool {
         self.arguments.first().flatten().any(|word| word.may_be(names))
     }
 
-    /// The files that it is told to write to.
     pub(super) fn outputs(&self) -> impl Iterator<Item = &Word> {
         let short = if matches!(&*self.name, "archive" | "format-patch") { "o" } else { "" };
         self.arguments.values(short, &["output", "output-directory"])
     }
 
-    /// Whether it uses the network.
     pub(super) fn uses_network(&self) -> bool {
         match &*self.name {
             "remote" => {
@@ -135,7 +132,7 @@ impl Call {
 }
 
 impl Call {
-    /// Whether it fetches, or pushes to a remote that is configured, without a URL.
+    /// Returns `true` if the command fetches, or pushes to a configured remote without a URL.
     pub(super) fn only_fetches(&self) -> bool {
         match &*self.name {
             "send-email" | "imap-send" | "http-push" | "send-pack" | "archive" => false,
@@ -147,30 +144,29 @@ impl Call {
         }
     }
 
-    /// Whether it names where pushes go.
+    /// Returns `true` if the command sets the target of pushes.
     pub(super) fn sets_remote(&self) -> bool {
         self.name == "remote" && self.then(&["add", "set-url", "rename"])
             || self.name == "config" && self.texts().any(|text| text.contains("remote.") || text.contains("pushurl"))
     }
 
-    /// Whether it pushes.
     pub(super) fn pushes(&self) -> bool {
         self.name == "push"
     }
 
-    /// Whether it overwrites what others may have pushed, or deletes it.
+    /// Returns `true` if the command overwrites or deletes remote branches.
     pub(super) fn is_forced_push(&self) -> bool {
         self.name == "push" && loses(self).is_some()
     }
 
-    /// The operands that `git checkout` takes for files, if they are files.
+    /// Returns the operands that `git checkout` may read as files.
     pub(super) fn possible_files(&self) -> Vec<&Word> {
         let names_branch = self.arguments.surely_has("bB", &["orphan"]);
         if self.name != "checkout" || names_branch { Vec::new() } else { self.arguments.operands().collect() }
     }
 }
 
-/// Tells the walker what a `git` command does to files and remotes.
+/// Records the effects of a `git` command on files and remotes.
 pub(super) fn note(command: &Command, walker: &mut Walker) {
     for call in calls(command) {
         walker.sets_remote |= call.sets_remote();
@@ -184,14 +180,14 @@ pub(super) fn note(command: &Command, walker: &mut Walker) {
     }
 }
 
-/// Whether git itself refuses to lose work, as in removing a working tree without `--force`.
+/// Returns `true` if git itself refuses to lose work, such as `worktree remove` without `--force`.
 pub(super) fn keeps_work(command: &Command) -> bool {
     calls(command)
         .iter()
         .all(|call| call.name == "worktree" && !call.may_have("f", &["force"]) || loses(call).is_none())
 }
 
-/// Tells the walker what a `git` command does.
+/// Records the programs and reads of a `git` command.
 pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     if matches!(command.arguments(), [word] if matches!(word.literal(), Some("--help" | "-h"))) {
         return walker.taint();
@@ -210,8 +206,8 @@ pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     if !global.options().all(is_plain) {
         return walker.refuse("`git` is given settings that may run programs; leave them out");
     }
-    // Another folder may hold a repository that came with the files, and its settings name programs.
-    // What stands before the command's name may become several words, settings among them.
+    // Another folder may contain a repository from elsewhere, and its configuration names programs.
+    // Words before the command's name may expand to several words, such as settings.
     if global.may_have("cC", &["bare"]) || !words.iter().take(begin).all(Word::is_certain) {
         walker.taint();
     }
@@ -255,7 +251,7 @@ fn runs_programs(call: &Call) -> bool {
     }
 }
 
-/// Whether `git config` sets something that runs later.
+/// Returns `true` if `git config` sets something that runs later.
 fn is_program_key(call: &Call) -> bool {
     let keys = [
         "alias.",
@@ -276,7 +272,7 @@ fn is_program_key(call: &Call) -> bool {
         && !is_plain_alias(call)
 }
 
-/// `true` if `git config` gives a command that only reads another name.
+/// Returns `true` if `git config` defines an alias of a command that only reads.
 fn is_plain_alias(call: &Call) -> bool {
     let operands: Option<Vec<&str>> = call.arguments.operands().map(Word::literal).collect();
     match operands.as_deref() {
@@ -298,7 +294,7 @@ fn only_reads(call: &Call) -> bool {
     }
     let texts: Option<Vec<&str>> = call.words.iter().map(Word::literal).collect();
     let listed = |options: &[&str]| texts.as_ref().is_some_and(|texts| texts.iter().all(|text| options.contains(text)));
-    // The first word decides, whether it is known or not.
+    // The first word decides, even if it is unknown.
     let first = call.words.first().map(|word| word.literal().unwrap_or_default());
     match &*call.name {
         "branch" => listed(&["-a", "-r", "-v", "-vv", "-av", "-avv", "--list", "--show-current", "--all", "--remotes"]),
@@ -317,7 +313,8 @@ fn only_reads(call: &Call) -> bool {
 const WRITES_CONFIG: [&str; 7] =
     ["add", "edit", "remove-section", "rename-section", "replace-all", "unset", "unset-all"];
 
-/// Whether a forbidden option stands anywhere: some commands hand their arguments on without the `--` that ended the options.
+/// Returns `true` if a forbidden option occurs anywhere: some commands pass their arguments on without the `--` that ended the
+/// options.
 fn names_forbidden(call: &Call) -> bool {
     call.words.iter().filter_map(|word| word.lead().strip_prefix("--")).any(|text| {
         let name = text.split('=').next().unwrap_or(text);
@@ -325,7 +322,7 @@ fn names_forbidden(call: &Call) -> bool {
     })
 }
 
-/// Why a `git` command loses work, if it does.
+/// Returns the reason if a `git` command loses work.
 pub(super) fn destroys(command: &Command) -> Option<&'static str> {
     calls(command).iter().find_map(loses)
 }
@@ -396,19 +393,19 @@ fn loses(call: &Call) -> Option<&'static str> {
     }
 }
 
-/// `true` if a refspec asks for an update that is no fast-forward: `+` may stand before either side.
+/// Returns `true` if a refspec allows a non-fast-forward update: `+` may precede either side.
 fn is_forced_refspec(word: &Word) -> bool {
     word.lead().starts_with('+') || word.plain().contains(":+")
 }
 
-/// `true` if a refspec of `git fetch` updates something other than remote-tracking branches and tags.
+/// Returns `true` if a refspec of `git fetch` updates something other than remote-tracking branches and tags.
 fn updates_branch(refspec: &str) -> bool {
     let target = refspec.split_once(':').map(|(_, target)| target.trim_matches(['+', '"', '\'']));
     let is_kept = |target: &str| ["refs/remotes/", "refs/tags/"].iter().any(|prefix| target.starts_with(prefix));
     target.is_some_and(|target| !target.is_empty() && !target.contains("//") && !is_kept(target))
 }
 
-/// Whether `git checkout` writes files over, as far as its words alone tell.
+/// Returns `true` if `git checkout` overwrites files, judged by its words alone.
 fn checkout(call: &Call) -> bool {
     if call.arguments.surely_has("b", &["orphan"]) && !call.may_have("f", &["force"]) {
         return false;

@@ -1,18 +1,18 @@
-//! Languages of interpreters: how they are given program texts, and what in those runs programs or deletes.
+//! Interpreted languages: options with program texts, and calls that run programs or delete files.
 
-/// A language, by the programs that run it.
+/// A language and its interpreters.
 pub(super) struct Language {
-    /// Names of programs, without versions at their ends.
+    /// Names of the interpreters, without a version suffix.
     pub(super) programs: &'static [&'static str],
-    /// Options whose value is a program text, or which a program text follows.
+    /// Options with a program text as their value or the next word.
     pub(super) text: &'static [&'static str],
-    /// Options with a value that is no program text.
+    /// Options with any other value.
     pub(super) valued: &'static [&'static str],
-    /// Options after which the first operand is no file with a program.
+    /// Options after which the first operand is not a program file.
     pub(super) other: &'static [&'static str],
-    /// What runs programs or deletes files.
+    /// Calls that run programs or delete files.
     pub(super) runs: &'static [&'static str],
-    /// Whether a program text may come from the standard input.
+    /// `true` if the standard input may be a program.
     pub(super) reads: bool,
 }
 

@@ -1,25 +1,22 @@
-//! What is refused before anything is parsed.
+//! Limits that are checked before parsing.
 
 use amplifier_core::text::{is_invisible, is_unusual_space};
 
-/// The longest command that is parsed, in bytes.
 const BYTES: usize = 64 << 10;
-/// How deep constructs may be nested.
 pub(super) const NESTING: usize = 64;
-/// How many simple commands there may be.
 pub(super) const COMMANDS: usize = 200;
-/// How many words all commands may have together; those of a command that another one runs count for both.
+/// Maximum number of words in all commands; the words of a command run by another one count twice.
 pub(super) const WORDS: usize = 3_000;
-/// How many brackets and keywords may open something: a bound on the nesting that no trick with quotes gets around.
+/// Maximum number of opening brackets and keywords: bounds the nesting regardless of quotes.
 const OPENERS: usize = 1_000;
-/// How many characters may separate commands: the first grammar takes ever longer over a chain that does not end.
+/// Maximum number of command separators: the time of the first grammar grows fast with long chains.
 const SEPARATORS: usize = 2_000;
 
-/// The words that begin a construct, or stack up in front of one.
+/// Words that begin a construct, or may be repeated before one.
 const KEYWORDS: [&str; 11] =
     ["if", "while", "until", "for", "case", "select", "do", "then", "else", "function", "coproc"];
 
-/// Refuses what is too long, too deeply nested, or holds characters that a reader cannot see.
+/// Refuses text that is too long, too deeply nested, or contains invisible characters.
 pub(super) fn admit(command: &str) -> Result<(), String> {
     if command.len() > BYTES {
         return Err(format!("the command has {} bytes; at most {BYTES} are analysed", command.len()));
@@ -38,22 +35,19 @@ pub(super) fn admit(command: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said of a command that is made of too many.
 pub(super) fn too_many() -> String {
     format!("there are too many commands; at most {COMMANDS} are analysed")
 }
 
-/// What is said of a command with too many words.
 pub(super) fn too_many_words() -> String {
     format!("the command has too many words; at most {WORDS} are analysed")
 }
 
-/// What is said of a command that is nested too deeply.
 pub(super) fn too_deep() -> String {
     format!("the command is nested too deeply; at most {NESTING} levels are analysed")
 }
 
-/// How deep brackets are nested. Quotes are not looked at: text in quotes may be a command too.
+/// Returns the depth of brackets. Quotes are ignored: quoted text may be a command, too.
 fn deepest(command: &str) -> usize {
     let mut deepest = 0;
     let mut open = 0_usize;
@@ -71,8 +65,8 @@ fn deepest(command: &str) -> usize {
     deepest.max(if command.contains("\\`") { ticks / 2 } else { 0 })
 }
 
-/// `true` for characters that change what is seen, or that are not seen: control characters, marks of direction, zero-width ones, tags, and
-/// spaces that look like the one that separates words, and do not.
+/// Returns `true` for characters that are invisible or change the display: control characters, direction marks, zero-width
+/// characters, tags, and spaces other than the one that separates words.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c) || is_unusual_space(c)
 }

@@ -3,12 +3,12 @@
 use super::walk::Walker;
 use super::word::Word;
 
-/// So many listings are remembered, none of which is longer than this.
+/// Maximum number of remembered listings, and of paths in one.
 const MOST: usize = 64;
 const LONGEST: usize = 1_000;
 
 impl Walker {
-    /// Remembers where the files are that a substitution lists.
+    /// Remembers the paths of the files that a substitution lists.
     pub(super) fn lists(&mut self, text: &str, paths: Option<Vec<String>>) {
         if let Some(paths) = paths.filter(|_| text.len() <= LONGEST && self.listings.len() < MOST) {
             self.listings.insert(format!("$({text})"), paths.clone());
@@ -16,7 +16,7 @@ impl Walker {
         }
     }
 
-    /// Remembers that the variable of a loop stands for the files that these words name.
+    /// Remembers the files that the variable of a loop stands for.
     pub(super) fn lists_by_variable(&mut self, name: &str, words: &[Word]) {
         let paths: Option<Vec<Vec<String>>> =
             words.iter().take(MOST + 1).map(|word| self.file_reference(word).paths).collect();
@@ -27,7 +27,7 @@ impl Walker {
         }
     }
 
-    /// Remembers that a variable stands for files at these places.
+    /// Remembers the paths of the files that a variable stands for.
     pub(super) fn lists_at(&mut self, name: &str, paths: &[String]) {
         if !self.moves_later && paths.len() <= MOST && self.listings.len() < MOST {
             for raw in forms(name) {
@@ -36,20 +36,19 @@ impl Walker {
         }
     }
 
-    /// Forgets what a variable stood for.
     pub(super) fn forget_listing(&mut self, name: &str) {
         for raw in forms(name) {
             self.listings.remove(&raw);
         }
     }
 
-    /// Where the files are that a word stands for, if it is a listing.
+    /// Returns the paths of the files that a word stands for, if the word is a listing.
     pub(super) fn listing(&self, word: &Word) -> Option<&Vec<String>> {
         if word.literal().is_some() || word.raw.len() > LONGEST + 3 { None } else { self.listings.get(&word.raw) }
     }
 }
 
-/// The ways to write a variable alone in a word.
+/// Returns all spellings of a variable as a whole word.
 fn forms(name: &str) -> [String; 4] {
     [format!("${name}"), format!("\"${name}\""), format!("${{{name}}}"), format!("\"${{{name}}}\"")]
 }

@@ -1,7 +1,8 @@
-//! What a shell command would do, without running it.
+//! Static analysis of shell commands, without running them.
 //!
-//! [`analyse`] reads a command with two grammars of bash, walks every simple command in it, and says which programs run, what is
-//! written, and whether it is proven that nothing but reading happens. What it cannot see through, it says it cannot.
+//! [`analyse`] parses a command with two grammars of bash, walks every simple command in it, and reports the programs, the
+//! files written, and `readonly` if the command is proven to only read. A command that cannot be fully analysed is reported as
+//! such.
 //!
 //! ```
 //! use amplifier_modules::shell::analyse;
@@ -66,41 +67,41 @@ pub(crate) use self::effects::{Effects, Exemption, FileReference};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub(crate) use self::walk::CommandText;
 
-/// The parser of the second grammar and the walk descend the stack; this is room for the deepest input that the limits let through.
+/// Stack size: the parser of the second grammar and the walk are recursive, and the limits allow this depth.
 const STACK: usize = 256 << 20;
 
-/// What is known of a command before it runs.
+/// The result of the analysis of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Analysis {
-    /// Whether every program that would run is known.
+    /// `true` if every program that would run is known.
     pub analysable: bool,
-    /// Why the command is not analysable.
+    /// The reason if the command is not analysable.
     pub why_not: Option<String>,
-    /// The base names of the programs, in order, without repetition.
+    /// The base names of the programs, in order, without duplicates.
     pub programs: Vec<String>,
-    /// The simple commands, in order, also those that other commands run.
+    /// The simple commands, in order, including those run by other commands.
     pub commands: Vec<ShellCommand>,
-    /// The files that redirections and known programs write to, move or delete: without quotes where they are known, else as written,
-    /// with `…` for what only shows when the command runs.
+    /// The files that redirections and known programs write, move or delete: without quotes if known, otherwise as written,
+    /// with `…` for text that is known only at run time.
     pub writes: Vec<String>,
-    /// The files that known programs delete, written in the same way.
+    /// The files that known programs delete, in the same notation.
     pub deletes: Vec<String>,
-    /// Whether a program that is known for using the network runs. What stays on this machine, as `curl localhost` does, is no
-    /// network.
+    /// `true` if a program known to use the network runs. Connections to this machine, such as `curl localhost`, do not count.
     pub network: bool,
-    /// The machines that it is known to speak with.
+    /// The known remote hosts.
     pub hosts: Vec<String>,
-    /// Why something is sent or changed elsewhere, or may be; reading and installing what is plainly named is neither.
+    /// The reason if the command sends data or changes something on another machine, or may do so. Reading, and installing
+    /// packages by name, do not count.
     pub sends: Option<String>,
-    /// Whether it runs something that it has downloaded itself, such as `curl … | sh`.
+    /// `true` if the command runs something that it has downloaded, such as `curl … | sh`.
     pub runs_download: bool,
-    /// Whether it overwrites or deletes what is on a remote of git.
+    /// `true` if the command overwrites or deletes something on a git remote.
     pub force_push: bool,
-    /// Why the command destroys something, such as "deletes recursively (`rm -rf build`)".
+    /// The reason if the command is destructive, such as "deletes recursively (`rm -rf build`)".
     pub destructive: Option<String>,
-    /// Whether it is proven that the command only reads.
+    /// `true` if the command is proven to only read.
     pub readonly: bool,
-    /// Whether some of it runs in another folder, where paths begin elsewhere.
+    /// `true` if a part of the command runs in another folder, which changes the meaning of relative paths.
     pub moves: bool,
 }
 
@@ -109,13 +110,13 @@ pub struct Analysis {
 pub struct ShellCommand {
     /// The program's name, without its folder.
     pub program: String,
-    /// The arguments without quotes; `…` stands for what is known only when the command runs.
+    /// The arguments without quotes; `…` stands for text that is known only at run time.
     pub arguments: Vec<String>,
-    /// Whether all arguments are known.
+    /// `true` if all arguments are known.
     pub resolved: bool,
 }
 
-/// Says what a command would do. Anything but a plain, wholly understood command is "not analysable"; no input makes it fail.
+/// Analyses a command. Anything but a fully understood command is "not analysable"; the analysis never fails.
 #[must_use]
 pub fn analyse(command: &str) -> Analysis {
     if let Err(why) = limits::admit(command) {
@@ -124,11 +125,12 @@ pub fn analyse(command: &str) -> Analysis {
     walk(command).map_or_else(unparsed, |walked| walked.analysis)
 }
 
-/// The simple commands of a command, also those that other commands run: the name of each program without its folder, and its
-/// arguments without quotes; and the assignments, unless no program cares. `…` stands for what is known only when it runs.
+/// Returns the simple commands of a command, including those run by other commands: the program's name without its folder, and
+/// the arguments without quotes. Assignments are included unless they are harmless. `…` stands for text that is known only at
+/// run time.
 ///
 /// # Errors
-/// Says why the command is not analysable.
+/// If the command is not analysable; the message is the reason.
 pub(crate) fn commands(command: &str) -> Result<Vec<CommandText>, String> {
     limits::admit(command)?;
     let walked = walk(command).unwrap_or_else(|| walk::WalkResult {
@@ -142,7 +144,7 @@ pub(crate) fn commands(command: &str) -> Result<Vec<CommandText>, String> {
     }
 }
 
-/// What a command would do, and in detail what happens to files and services.
+/// Analyses a command, including its effects on files and services.
 pub(crate) fn inspect(command: &str) -> (Analysis, Effects) {
     if let Err(why) = limits::admit(command) {
         return (Analysis { why_not: Some(why), ..Analysis::default() }, Effects::default());
@@ -150,7 +152,7 @@ pub(crate) fn inspect(command: &str) -> (Analysis, Effects) {
     walk(command).map_or_else(|| (unparsed(), Effects::default()), |walked| (walked.analysis, walked.effects))
 }
 
-/// A thread of its own also keeps a panic of a parser inside.
+/// Walks a command in a separate thread, which contains a panic of a parser.
 fn walk(command: &str) -> Option<walk::WalkResult> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()

@@ -68,7 +68,7 @@ const ALWAYS: [&str; 59] = [
     "s3cmd",
 ];
 
-/// Programs whose subcommands use the network. Those with which `npm` and its like publish are in [`packages::NPM_SENDS`].
+/// Subcommands that use the network. Those that publish with `npm` and similar programs are in [`packages::NPM_SENDS`].
 const SUBCOMMANDS: [(&str, &[&str]); 18] = [
     ("npm", &["install", "i", "ci", "add", "update", "audit", "view", "exec", "outdated", "x", "create", "init"]),
     ("yarn", &["", "install", "add", "upgrade", "dlx", "create"]),
@@ -90,7 +90,7 @@ const SUBCOMMANDS: [(&str, &[&str]); 18] = [
     ("twine", &["upload"]),
 ];
 
-/// Tells the walker whether a command uses the network, and whether it sends something.
+/// Records use of the network, and data that is sent.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, is_dry_run: bool, walker: &mut Walker) {
     if matches!(name, "curl" | "wget" | "http" | "https" | "xh") {
         return note_fetch(name, command, arguments, walker);
@@ -122,7 +122,7 @@ fn note_fetch(name: &str, command: &Command, arguments: &Arguments, walker: &mut
         walker.destroys("asks a service to delete", &written);
     }
     if found.is_local {
-        // What stays on the machine is no network.
+        // Requests to this machine do not use the network.
         return walker.taint();
     }
     walker.network(found.hosts);
@@ -134,7 +134,7 @@ fn note_fetch(name: &str, command: &Command, arguments: &Arguments, walker: &mut
     }
 }
 
-/// The machine in a URL or in an address such as `me@host:file`.
+/// Returns the host of a URL, or of an address such as `me@host:file`.
 fn address(text: &str) -> Option<String> {
     let is_address = text.contains("://")
         || text.contains('@') && text.contains(':')
@@ -142,14 +142,14 @@ fn address(text: &str) -> Option<String> {
     is_address.then(|| fetch::host(text)).flatten()
 }
 
-/// Whether a command that uses the network only reads or fetches what is plainly named.
+/// Returns `true` if a command that uses the network only reads, or fetches packages by name.
 fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> bool {
     if let Some(reads) = services::only_reads(name, command) {
         return reads && !(walker.is_elevated() && has_word(command, "install"));
     }
     match name {
         "git" => git::calls(command).iter().all(git::Call::only_fetches),
-        // What runs on the other machine, or in the container, is judged when it is followed.
+        // The command on the other machine, or in the container, is judged separately.
         "ssh" => true,
         "docker" | "podman" if containers::runs(command) => true,
         "npx" | "uvx" | "bunx" | "pnpx" => true,
@@ -175,7 +175,6 @@ fn has_word(command: &Command, word: &str) -> bool {
     command.texts().any(|text| text == word)
 }
 
-/// Whether the command is known for using the network.
 fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
     let tells = |text: &str| matches!(text, "-V" | "-h" | "--version" | "--help");
     if command.asks_for_help() || matches!(name, "ssh" | "scp") && command.texts().any(tells) {
@@ -188,13 +187,13 @@ fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
                 |word: &Word| word.literal().is_some_and(|host| fetch::is_loopback(host) || host.starts_with('/'));
             arguments.may_have("h", &["host"]) && !arguments.values("h", &["host"]).all(is_local)
         }
-        // Without another machine it copies files.
+        // Without another machine, the program copies local files.
         "rsync" => command.arguments().iter().any(|word| word.literal().is_none_or(|text| text.contains(':'))),
         "python" | "python3" => {
             let is_pip = arguments.values("m", &[]).any(|module| module.literal() == Some("pip"));
             is_pip && has_subcommand("pip", arguments)
         }
-        // The first argument may say with which toolchain it runs.
+        // The first argument may select the toolchain.
         "cargo" if command.arguments().first().is_some_and(|word| word.lead().starts_with('+')) => {
             let words = command.arguments().get(1..).unwrap_or_default();
             has_subcommand(name, &Arguments::read(syntax::for_program(name), words))
@@ -203,7 +202,7 @@ fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
     }
 }
 
-/// Whether the first operand may be a subcommand that uses the network.
+/// Returns `true` if the first operand may be a subcommand that uses the network.
 fn has_subcommand(name: &str, arguments: &Arguments) -> bool {
     let Some((_, subcommands)) = SUBCOMMANDS.iter().find(|(program, _)| *program == name) else { return false };
     let sends = if packages::is_npm(name) { packages::NPM_SENDS } else { &[] };
@@ -211,7 +210,7 @@ fn has_subcommand(name: &str, arguments: &Arguments) -> bool {
     arguments.first().any(|word| word.map_or_else(|| subcommands.contains(&""), fits))
 }
 
-/// Whether `name` is in these tables.
+/// Returns `true` if `name` is in these tables.
 pub(super) fn is_known(name: &str) -> bool {
     ALWAYS.contains(&name) || SUBCOMMANDS.iter().any(|(program, _)| *program == name)
 }

@@ -1,31 +1,27 @@
-//! The options of a program, told from its operands.
+//! Options and operands of a program.
 //!
-//! Words are read as `getopt` of GNU reads them: short options in groups, values attached or as the next word, long options that are
-//! abbreviated, `--`. Where it cannot be known how the program reads a word, as after an option that is in no table, every reading counts.
+//! Words are read like GNU `getopt` does: groups of short options, attached or separate values, abbreviated long options, `--`.
+//! If the reading of a word is uncertain, such as after an unknown option, every reading counts.
 
 use super::word::Word;
 
-/// The options of a program in the notation of `getopt`: `t:` takes a value, `i::` takes one where it is attached.
+/// The options of a program in `getopt` notation: `t:` takes a value, `i::` takes an attached value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Syntax {
-    /// Letters; after a `+` in front, the first operand ends the options.
+    /// Letters; a leading `+` means that the first operand ends the options.
     pub(super) short: &'static str,
-    /// Names, separated by spaces.
     pub(super) long: &'static str,
 }
 
-/// What an option takes.
 #[derive(Clone, Copy, PartialEq)]
 enum OptionValue {
     Nothing,
     Value,
     Attached,
-    /// The option is in no table.
     Unknown,
 }
 
 impl OptionValue {
-    /// By what follows the option in a table.
     fn by(colons: &str) -> Self {
         if colons.starts_with("::") {
             Self::Attached
@@ -38,12 +34,12 @@ impl OptionValue {
 }
 
 impl Syntax {
-    /// Whether the option with this letter is known to take a value.
+    /// Returns `true` if the option with this letter is known to take a value.
     pub(super) fn takes_value(self, letter: char) -> bool {
         self.letter(letter) == OptionValue::Value
     }
 
-    /// Whether the word after a word of options is a value; `None` where one of the options is not in the table as it is written.
+    /// Returns `true` if the next word is the value of an option in this word; `None` if one of the options is unknown.
     pub(super) fn takes_next(self, option: &str) -> Option<bool> {
         if let Some(text) = option.strip_prefix("--") {
             let name = text.split('=').next().unwrap_or(text);
@@ -69,7 +65,7 @@ impl Syntax {
         }
     }
 
-    /// By the option's name, or by its beginning where all options that begin so agree.
+    /// Looks up an option by its name, or by an abbreviation if all matching options agree.
     fn name(self, name: &str) -> OptionValue {
         let mut fitting = self.names().filter(|(known, _)| known.starts_with(name)).map(|(_, takes)| takes);
         let first = fitting.next().filter(|first| fitting.all(|other| other == *first));
@@ -88,29 +84,27 @@ impl Syntax {
     }
 }
 
-/// The arguments of a program, read in every way that is possible.
+/// The arguments of a program, in every possible reading.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     options: Vec<ParsedOption>,
     operands: Vec<Operand>,
 }
 
-/// An option that is given, or that may be.
+/// An option that is, or may be, given.
 #[derive(Debug)]
 struct ParsedOption {
     name: Name,
-    /// All that may be its value.
     values: Vec<Word>,
     sure: bool,
 }
 
-/// What an option is called.
 #[derive(Debug)]
 enum Name {
     Letter(char),
-    /// By letters that an expansion gives.
+    /// Unknown letters from an expansion.
     Letters,
-    /// By this, or by what begins so.
+    /// A long name or its abbreviation.
     Long(String),
 }
 
@@ -124,28 +118,25 @@ impl ParsedOption {
     }
 }
 
-/// A word that is an operand, or may be one.
+/// A word that is, or may be, an operand.
 #[derive(Debug)]
 struct Operand {
-    /// Where it stands among the words.
     at: usize,
     word: Word,
     doubt: Option<Doubt>,
-    /// Whether it is certainly one.
     sure: bool,
 }
 
-/// Why a word may be the value of what stands before it.
+/// Reason for doubt: the word may be a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Doubt {
-    /// An option of which it is not known whether it takes one.
+    /// The word follows an unknown option.
     AfterOption,
-    /// An expansion that may turn into such an option.
+    /// The word follows an expansion that may produce such an option.
     AfterExpansion,
 }
 
 impl Arguments {
-    /// Reads the words after the name of a program.
     pub(super) fn read(syntax: Syntax, words: &[Word]) -> Self {
         let mut reader =
             OptionReader { syntax, read: Self::default(), at: 0, next: Next::Plain, end: EndOfOptions::Open };
@@ -156,22 +147,21 @@ impl Arguments {
         reader.read
     }
 
-    /// Whether an option may be given, by its letter or its name.
+    /// Returns `true` if an option may be given, by its letter or its name.
     pub(super) fn may_have(&self, short: &str, long: &[&str]) -> bool {
         self.options.iter().any(|option| option.is(short, long))
     }
 
-    /// Whether an option is certainly given.
     pub(super) fn surely_has(&self, short: &str, long: &[&str]) -> bool {
         self.options.iter().any(|option| option.sure && option.is(short, long))
     }
 
-    /// Whether all options are certainly these, by their letters.
+    /// Returns `true` if all options are certainly among these letters.
     pub(super) fn has_only(&self, short: &str) -> bool {
         self.options.iter().all(|option| option.sure && option.is(short, &[]))
     }
 
-    /// The options as they are called, each with all that may be its value.
+    /// Returns the options by name, each with all its possible values.
     pub(super) fn options(&self) -> impl Iterator<Item = (String, &[Word])> {
         self.options.iter().map(|option| {
             let name = match &option.name {
@@ -183,38 +173,39 @@ impl Arguments {
         })
     }
 
-    /// All that may be the value of an option.
+    /// Returns all possible values of an option.
     pub(super) fn values(&self, short: &str, long: &[&str]) -> impl Iterator<Item = &Word> {
         self.options.iter().filter(move |option| option.is(short, long)).flat_map(|option| &option.values)
     }
 
-    /// All words that may be operands.
+    /// Returns all possible operands.
     pub(super) fn operands(&self) -> impl Iterator<Item = &Word> {
         self.operands.iter().map(|operand| &operand.word)
     }
 
-    /// All that may be the first operand; `None` where there may be no operand.
+    /// Returns all possible first operands; includes `None` if there may be no operand.
     pub(super) fn first(&self) -> impl Iterator<Item = Option<&Word>> {
         let none = self.operands.iter().all(|operand| !operand.sure).then_some(None);
         self.beginning().iter().map(|operand| Some(&operand.word)).chain(none)
     }
 
-    /// Where all that may be the first operand stands among the words.
+    /// Returns the indices of all possible first operands.
     pub(super) fn first_at(&self) -> impl Iterator<Item = usize> {
         self.beginning().iter().map(|operand| operand.at)
     }
 
-    /// The operands up to the first that is certainly one.
+    /// Returns the operands up to the first certain one.
     fn beginning(&self) -> &[Operand] {
         let sure = self.operands.iter().position(|operand| operand.sure);
         sure.and_then(|at| self.operands.get(..=at)).unwrap_or(&self.operands)
     }
 
-    /// All that may be the last operand, or the value of an option that nobody knows. The first of several has another one behind it.
+    /// Returns all possible last operands, and values of unknown options. The first of several operands is followed by another
+    /// one.
     pub(super) fn last(&self) -> Vec<&Word> {
         let (mut found, mut open, mut follower) = (Vec::new(), true, None);
         for (at, operand) in self.operands.iter().enumerate().rev() {
-            // An expansion that is an operand is followed by another one, and else it is none.
+            // An expansion that is an operand is followed by another operand.
             let is_followed = follower == Some(Doubt::AfterExpansion) || at == 0 && self.operands.len() > 1;
             if open && !is_followed || operand.doubt.is_some() {
                 found.push(&operand.word);
@@ -227,16 +218,14 @@ impl Arguments {
     }
 }
 
-/// What the words so far say about the next one.
 enum Next {
     Plain,
-    /// It is the value of that option.
     Value(usize),
-    /// It may be the value of one of those options.
+    /// Possibly the value of one of these options.
     Perhaps(Vec<usize>, Doubt),
 }
 
-/// Whether `--` has ended the options.
+/// State of the end of options (`--`).
 #[derive(Clone, Copy, PartialEq)]
 enum EndOfOptions {
     Open,
@@ -244,7 +233,7 @@ enum EndOfOptions {
     Ended,
 }
 
-/// The longest group of short options that is read letter by letter, in bytes.
+/// Longest group of short options that is read letter by letter, in bytes.
 pub(super) const GROUP: usize = 128;
 
 struct OptionReader {
@@ -266,7 +255,7 @@ impl OptionReader {
                 self.plain(word, Some(doubt));
             }
             Next::Value(option) => {
-                // Where programs do not look for options after operands, as on BSD, it is one more operand.
+                // Programs that do not accept options after operands, as on BSD, read this word as another operand.
                 if !self.read.operands.is_empty() {
                     self.operand(word, Some(Doubt::AfterOption));
                 }
@@ -276,7 +265,7 @@ impl OptionReader {
         }
     }
 
-    /// A word that is no value, or about which there is a doubt.
+    /// Reads a word that is not certainly a value.
     fn plain(&mut self, word: &Word, doubt: Option<Doubt>) {
         let is_option = word.lead().starts_with('-') && word.literal() != Some("-");
         if self.end == EndOfOptions::Ended || !is_option {
@@ -332,7 +321,7 @@ impl OptionReader {
         let text = word.lead();
         let mut waiting = Vec::new();
         if text.len() > GROUP {
-            // Whatever the letters are: each would have the rest of the word for its value.
+            // Any of the letters may take the rest of the word as its value.
             let option = self.add(Name::Letters, false);
             self.give(option, word.tail(1));
             self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
@@ -372,7 +361,7 @@ impl OptionReader {
         }
     }
 
-    /// A value that is not known may become several words, or none.
+    /// Handles an unknown value, which may expand to several words or none.
     fn after_value(&mut self, value: &Word) {
         if value.splits() {
             self.next = Next::Perhaps(Vec::new(), Doubt::AfterOption);

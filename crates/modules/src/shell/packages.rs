@@ -1,4 +1,4 @@
-//! Package managers: which of their commands fetch what a project needs, and which publish or run something unknown.
+//! Package managers: commands that fetch dependencies, and commands that publish or run unknown code.
 
 use super::command::Command;
 use super::word::Word;
@@ -25,7 +25,7 @@ const SENDS: [(&str, &[&str]); 18] = [
     ("twine", &["upload"]),
 ];
 
-/// Subcommands of `npm` and its like that publish, or change accounts.
+/// Subcommands of `npm` and similar programs that publish, or change accounts.
 pub(super) const NPM_SENDS: &[&str] = &[
     "publish",
     "unpublish",
@@ -47,7 +47,7 @@ pub(super) const NPM_SENDS: &[&str] = &[
     "trust",
 ];
 
-/// Options with which packages come from elsewhere than the registry that is configured, or go to the whole machine.
+/// Options that install from another source than the configured registry, or for the whole machine.
 const ELSEWHERE: &[&str] = &[
     "-g",
     "--global",
@@ -68,7 +68,7 @@ const ELSEWHERE: &[&str] = &[
     "--root",
 ];
 
-/// Tools that projects commonly run without having installed them.
+/// Tools that projects commonly run without installing them.
 pub(super) const COMMON: &[&str] = &[
     "tsc",
     "eslint",
@@ -146,12 +146,13 @@ pub(super) const COMMON: &[&str] = &[
     "typescript",
 ];
 
-/// `true` if a program takes the subcommands of `npm`.
+/// Returns `true` if a program has the subcommands of `npm`.
 pub(super) fn is_npm(name: &str) -> bool {
     matches!(name, "npm" | "pnpm" | "yarn" | "bun")
 }
 
-/// Whether a command that uses the network only fetches what is plainly named; `None` where the program is no package manager.
+/// Returns `true` if a command that uses the network only fetches packages by name; `None` if the program is not a package
+/// manager.
 pub(super) fn only_fetches(name: &str, command: &Command) -> Option<bool> {
     let name = name.trim_end_matches(".exe");
     let words: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
@@ -183,8 +184,8 @@ pub(super) fn only_fetches(name: &str, command: &Command) -> Option<bool> {
     Some(!installs || operands.all(is_plain) && words.iter().all(|word| !word.contains("://") || is_docker))
 }
 
-/// Where the command begins that a program of a project manager runs, such as `uv run pytest`: the program, its subcommand, and the
-/// options before the command that take a value.
+/// Subcommands of project managers that run programs, such as `uv run pytest`: the program, its subcommand, and the options
+/// with a value before the command.
 const RUNNERS: [(&str, &[&str], &[&str]); 28] = [
     (
         "uv",
@@ -220,7 +221,7 @@ const RUNNERS: [(&str, &[&str], &[&str]); 28] = [
     ("heroku", &["run"], &["-a", "--app"]),
 ];
 
-/// Where the first word of the command stands that another one runs.
+/// Returns the index of the command that a project manager runs.
 pub(super) fn run_at(name: &str, words: &[Word]) -> Option<usize> {
     let operands = |valued: &'static [&'static str]| {
         let mut skips = false;
@@ -234,7 +235,7 @@ pub(super) fn run_at(name: &str, words: &[Word]) -> Option<usize> {
         let mut operands = operands(valued);
         let fits =
             subcommands.iter().all(|subcommand| operands.next().is_some_and(|(_, word)| word.lead() == *subcommand));
-        // A container or an environment stands before the command.
+        // A container or an environment precedes the command.
         let is_placed = subcommands.contains(&"exec")
             && matches!(name, "docker" | "podman" | "docker-compose" | "kubectl" | "direnv" | "aws-vault")
             || *subcommands == ["compose", "run"]
@@ -244,7 +245,7 @@ pub(super) fn run_at(name: &str, words: &[Word]) -> Option<usize> {
     })
 }
 
-/// Where the tool stands that a program downloads and runs, as `npx` does. The value of `-p` is downloaded, too.
+/// Returns the index of the tool that a program downloads and runs, such as `npx`. The value of `-p` is downloaded, too.
 pub(super) fn tool_at(name: &str, words: &[Word]) -> Option<usize> {
     let skipped: &[&str] = match (name, words.get(1).map(Word::lead)) {
         ("npx" | "bunx" | "uvx" | "pnpx", _) => &[],
@@ -267,7 +268,6 @@ pub(super) fn tool_at(name: &str, words: &[Word]) -> Option<usize> {
     None
 }
 
-/// The name of a package without its version.
 pub(super) fn without_version(package: &str) -> &str {
     let begin = usize::from(package.starts_with('@'));
     let end = package.get(begin..).and_then(|rest| rest.find('@')).map_or(package.len(), |at| at + begin);

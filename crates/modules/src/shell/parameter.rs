@@ -1,11 +1,11 @@
-//! What happens inside `${…}` and `$((…))`.
+//! Contents of `${…}` and `$((…))`.
 
 use super::word::{Mode, Scanner, Word};
 
-/// The most expansions inside one `${…}` that are analysed: each level of nesting reads the rest of the text again.
+/// Maximum number of expansions in one `${…}`: each nesting level reads the rest of the text again.
 const EXPANSIONS: usize = 16;
 
-/// Looks into `${inner}` and adds to `word` what it finds.
+/// Analyses `${inner}` and adds the findings to `word`.
 pub(super) fn scan(inner: &str, word: &mut Word) {
     let name = inner.strip_prefix('#').unwrap_or(inner);
     if is_plain(name) {
@@ -34,9 +34,9 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     }
 }
 
-/// Looks into `$((inner))` and adds to `word` what it finds.
+/// Analyses `$((inner))` and adds the findings to `word`.
 pub(super) fn scan_arithmetic(inner: &str, word: &mut Word) {
-    // A variable's value is evaluated too, and a subscript in it may hold a command.
+    // The value of a variable is evaluated, too, and a subscript in it may contain a command.
     word.effects |= inner.contains(|c: char| c.is_ascii_alphabetic() || matches!(c, '$' | '`' | '_'));
     if inner.contains(['\'', '"', '\\', ';', '\n']) {
         word.opaque.get_or_insert("an arithmetic expression is too intricate; write it more simply");
@@ -54,8 +54,8 @@ fn absorb(inner: &str, word: &mut Word) {
     }
 }
 
-/// Whether `${inner}` neither assigns nor evaluates arithmetic, in which variables are evaluated again: subscripts and offsets are
-/// digits, and the operator is one that is known.
+/// Returns `true` if `${inner}` neither assigns nor evaluates arithmetic, in which variables are evaluated recursively:
+/// subscripts and offsets are digits, and the operator is known.
 fn only_expands(inner: &str) -> bool {
     let special = usize::from(inner.starts_with(['@', '*', '#', '?', '-', '$', '!']));
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -77,7 +77,7 @@ fn only_expands(inner: &str) -> bool {
     }
 }
 
-/// Whether `${!inner}` lists the subscripts of an array, or the names of variables.
+/// Returns `true` if `${!inner}` lists the subscripts of an array, or the names of variables.
 fn lists_names(inner: &str) -> bool {
     let name = ["[@]", "[*]", "@", "*"].iter().find_map(|end| inner.strip_suffix(end));
     name.is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))

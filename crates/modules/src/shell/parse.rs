@@ -1,13 +1,13 @@
-//! Two grammars of bash, which have to agree.
+//! Parsing with two grammars of bash, which must agree.
 
 use std::ops::ControlFlow;
 
 use brush_parser::{ParserOptions, ast};
 use tree_sitter::{Node, ParseOptions, Parser};
 
-/// How much may be parsed, over all texts of a command.
+/// Limits for parsing all texts of a command.
 pub(super) struct ParseBudget {
-    /// Hundreds of steps of the first grammar: it explores ambiguities, and hostile text has many.
+    /// Hundreds of steps of the first grammar, which explores ambiguities; hostile text has many.
     steps: usize,
     bytes: usize,
 }
@@ -18,18 +18,16 @@ impl Default for ParseBudget {
     }
 }
 
-/// What the two grammars made of a text.
 pub(super) struct ParsedText {
-    /// The syntax tree that is walked.
     pub(super) program: ast::Program,
-    /// The names of all simple commands as the other grammar sees them, sorted.
+    /// The names of all simple commands in the other grammar, sorted.
     pub(super) names: Vec<String>,
 }
 
-/// Parses `text`, or says why it is not analysable.
+/// Parses `text`. An error is the reason why the text is not analysable.
 pub(super) fn parse(text: &str, budget: &mut ParseBudget) -> Result<ParsedText, String> {
     budget.bytes = budget.bytes.checked_sub(text.len()).ok_or(TOO_LONG)?;
-    // tree-sitter goes first: it needs no stack and can be interrupted.
+    // tree-sitter goes first: it does not recurse and can be interrupted.
     let names = names(text, budget)?;
     let options = ParserOptions::default();
     let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
@@ -42,7 +40,7 @@ pub(super) fn parse(text: &str, budget: &mut ParseBudget) -> Result<ParsedText, 
 const TOO_LONG: &str = "the command takes too long to parse; write it more simply";
 
 fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
-    // The grammar takes ever longer over rows of these. A few mark conflicts in a text.
+    // The time of the grammar grows fast for long rows of these. Conflict markers in a text have few.
     let rows = text.split(|c| !matches!(c, '<' | '>')).map(str::len);
     if rows.filter(|length| *length > 3).sum::<usize>() > 256 {
         return Err("the command does not parse; check its redirections".to_owned());
@@ -69,7 +67,7 @@ fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
     }
     let mut names = Vec::new();
     let mut cursor = tree.walk();
-    // Depth first with a cursor: the depth of the tree is the input's, so recursion would be too.
+    // Iterative, because the depth of the tree depends on the input.
     loop {
         names.extend(name(cursor.node(), text));
         if cursor.goto_first_child() {
@@ -84,7 +82,7 @@ fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
     }
 }
 
-/// The name of a simple command, when `node` is one.
+/// Returns the name of a simple command, if `node` is one.
 fn name(node: Node<'_>, text: &str) -> Option<String> {
     let written = match node.kind() {
         "command" => node.child_by_field_name("name")?,

@@ -1,4 +1,4 @@
-//! Program texts in other languages: what `python -c`, `awk`, `vim -c` and others are told to do.
+//! Programs in other languages: arguments of `python -c`, `awk`, `vim -c` and others.
 
 use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
@@ -8,7 +8,7 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{calls, emptying, python, scan};
 
-/// Looks into the program text that a command is given; true where the program is an interpreter.
+/// Analyses the program given to an interpreter; returns `false` if the command is not an interpreter.
 pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> bool {
     let lower = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_one = |language: &&Language| language.programs.contains(&lower) || language.programs.contains(&name);
@@ -25,7 +25,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
         }
         if language.other.contains(&text) {
             has_program = true;
-            // Modules such as `timeit` are given program texts, too.
+            // Modules such as `timeit` take programs, too.
             let is_code = |word: &&Word| word.raw.contains([' ', '(']);
             words.by_ref().filter(is_code).for_each(|word| check(name, language, word.plain(), walker));
             break;
@@ -45,7 +45,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
                 judge(name, language, word, walker);
             }
         } else if !text.starts_with('-') && !has_program {
-            // An editor is told afterwards what to do with a file.
+            // An editor receives its commands after the file.
             if lower == "emacs" {
                 continue;
             }
@@ -61,7 +61,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
                 walker.runs_input(name);
             }
             walker.runs_file(word, Some(name));
-            // Scripts such as `manage.py shell -c` are given program texts, too.
+            // Scripts such as `manage.py shell -c` take programs, too.
             if words.by_ref().filter(|word| word.raw.contains('(')).any(|word| calls::delete(word.plain())) {
                 walker.destroys("is given a program text that deletes", name);
             }
@@ -78,7 +78,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
     true
 }
 
-/// Whether an option is, or a group of options ends with, one that a program text follows.
+/// Returns `true` if an option, or the last option in a group, is followed by a program.
 fn holds(text: &str, option: &str) -> bool {
     let is_group = |letter: char| {
         text.len() > 2
@@ -106,7 +106,7 @@ fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
     }
 }
 
-/// Refuses a text of which all is known, if it runs programs or deletes files. What Python only searches for or prints is left out.
+/// Refuses a known program if it runs programs or deletes files. Strings that Python only searches for or prints are ignored.
 fn check_known(name: &str, language: &Language, text: &str, walker: &mut Walker) {
     let bare = language.programs.contains(&"python").then(|| python::without_strings(text)).flatten();
     let is_harmless = |bare: String| {
@@ -119,7 +119,6 @@ fn check_known(name: &str, language: &Language, text: &str, walker: &mut Walker)
     }
 }
 
-/// Refuses a text that runs programs or deletes files.
 fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
     let lower = text.to_ascii_lowercase();
     if scan::deletes(text) || calls::delete(text) {
@@ -132,7 +131,7 @@ fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
     }
 }
 
-/// Whether a text contains a pattern, at the beginning of a word where the pattern begins with a letter.
+/// Returns `true` if a text contains a pattern; a pattern that begins with a letter must start a word.
 fn contains(text: &str, pattern: &str) -> bool {
     let begins_word = pattern.starts_with(|c: char| c.is_ascii_alphabetic());
     let ends_word = pattern.ends_with(|c: char| c.is_ascii_alphabetic()) && !pattern.contains('.');
@@ -144,7 +143,7 @@ fn contains(text: &str, pattern: &str) -> bool {
     })
 }
 
-/// Programs with commands of their own that run programs.
+/// Handles programs with their own commands that run programs.
 fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
     match name {
         "awk" | "gawk" | "mawk" | "nawk" => awk(name, command, walker),
@@ -200,7 +199,6 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
     true
 }
 
-/// Options whose values are commands: the program, and the options.
 const FILTERS: [(&str, &[&str]); 4] = [
     (
         "tar",
@@ -220,7 +218,6 @@ const FILTERS: [(&str, &[&str]); 4] = [
     ("man", &["-P", "--pager"]),
 ];
 
-/// Follows commands that are the values of options.
 fn filters(name: &str, command: &Command, walker: &mut Walker) {
     let options = FILTERS.iter().find(|(program, _)| *program == name).map_or(&[] as &[&str], |(_, options)| options);
     let mut words = command.arguments().iter();
@@ -235,7 +232,7 @@ fn filters(name: &str, command: &Command, walker: &mut Walker) {
             if text.contains('=') { word.literal().map(|_| value) } else { words.next().and_then(Word::literal) };
         match value.map(|value| value.strip_prefix("exec=").unwrap_or(value)) {
             Some("" | "dot" | "echo") => {}
-            // A plain program is one that compresses.
+            // A plain program is a compressor.
             Some(value) if name == "sort" && !value.contains(' ') => {}
             Some(value) => walker.script(value, Dialect::Sh),
             None => walker.refuse(format!("`{name}` runs a command that is not known before; write it out")),
@@ -243,13 +240,13 @@ fn filters(name: &str, command: &Command, walker: &mut Walker) {
     }
 }
 
-/// Each known argument with the one after it.
+/// Returns each known argument with the next one.
 fn pairs(command: &Command) -> impl Iterator<Item = (&str, &str)> {
     let words = command.arguments();
     words.iter().zip(words.iter().skip(1)).filter_map(|(a, b)| Some((a.literal()?, b.literal()?)))
 }
 
-/// The arguments as they are known or written, and the standard input where it is known.
+/// Returns the arguments as known or written, and the standard input if known.
 fn texts(command: &Command) -> impl Iterator<Item = &str> {
     let input = match &command.stdin {
         Stdin::Text(text) => Some(text.as_str()),
@@ -258,7 +255,7 @@ fn texts(command: &Command) -> impl Iterator<Item = &str> {
     command.arguments().iter().map(Word::plain).chain(input)
 }
 
-/// So many pipes and redirections a program text of `awk` may have.
+/// Maximum number of pipes and redirections in an `awk` program.
 const OPERATORS: usize = 256;
 
 fn awk(name: &str, command: &Command, walker: &mut Walker) {
@@ -307,12 +304,12 @@ fn awk(name: &str, command: &Command, walker: &mut Walker) {
     }
 }
 
-/// A text in quotes without escapes at the beginning, and what follows it.
+/// Returns the leading quoted text without escapes, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"').filter(|(inner, _)| !inner.contains('\\'))
 }
 
-/// Notes a file that a program text writes anew.
+/// Records a file that a program overwrites.
 fn writes_over(name: &str, file: &str, walker: &mut Walker) {
     let file = Word::known(file);
     walker.write(&file);
@@ -320,7 +317,7 @@ fn writes_over(name: &str, file: &str, walker: &mut Walker) {
     walker.may_lose("writes over a file", &format!("{name} … {}", file.raw), Exemption::New(files));
 }
 
-/// Looks for the commands and flags of `sed` that run programs and write files.
+/// Finds `sed` commands and flags that run programs and write files.
 fn sed(name: &str, command: &Command, walker: &mut Walker) {
     for script in super::sed::scripts(command) {
         for part in super::sed::effects(script) {
@@ -334,7 +331,7 @@ fn sed(name: &str, command: &Command, walker: &mut Walker) {
     }
 }
 
-/// Editors run commands that begin with `!`, from options and from the standard input.
+/// Finds editor commands that begin with `!`, in options and in the standard input.
 fn editor(name: &str, command: &Command, walker: &mut Walker) {
     let runs = |text: &str| {
         let text = text.to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! Program texts of Python, without the texts that they only search for or print.
+//! Python programs without the strings that they only search for or print.
 
-/// Modules that run nothing, delete nothing and speak with no one, or whose calls that do are looked for by name.
+/// Harmless modules: they run nothing, delete nothing and use no network, or their calls that do are searched for by name.
 const MODULES: &[&str] = &[
     "re",
     "json",
@@ -56,7 +56,7 @@ const MODULES: &[&str] = &[
     "fractions",
 ];
 
-/// Names with which a text finds what it calls, so that the texts in quotes count as well.
+/// Names for dynamic lookups: with these, strings count as code.
 const DYNAMIC: &[&str] = &[
     "exec",
     "eval",
@@ -78,7 +78,7 @@ const DYNAMIC: &[&str] = &[
     "__loader__",
 ];
 
-/// The text without strings and comments, if no string in it can become code; `None` where that is not certain.
+/// Returns the program without strings and comments, if no string can become code; `None` if that is uncertain.
 pub(super) fn without_strings(text: &str) -> Option<String> {
     let bare = bare(&without_imports(text)?)?;
     let called = bare.replace("re.compile", "");
@@ -87,7 +87,7 @@ pub(super) fn without_strings(text: &str) -> Option<String> {
     (!is_dynamic && bare.split(['\n', ';']).all(imports_plainly)).then(|| without_gaps(&bare))
 }
 
-/// The text without the space that may stand around dots and before brackets, so that `os . system (` is seen.
+/// Removes the spaces around dots and before brackets, so that `os . system (` is found.
 fn without_gaps(text: &str) -> String {
     let mut plain = String::new();
     for part in text.split(|c: char| c.is_whitespace() && c != '\n').filter(|part| !part.is_empty()) {
@@ -99,7 +99,7 @@ fn without_gaps(text: &str) -> String {
     plain
 }
 
-/// `true` if a statement imports only modules of the list, or nothing.
+/// Returns `true` if a statement imports only harmless modules, or none.
 fn imports_plainly(statement: &str) -> bool {
     let statement = statement.trim();
     let is_known = |module: &str| MODULES.contains(&module.split_whitespace().next().unwrap_or_default());
@@ -110,7 +110,7 @@ fn imports_plainly(statement: &str) -> bool {
     }
 }
 
-/// Writes `__import__('glob')` as a name, if its module is in the list.
+/// Replaces `__import__('glob')` by a name, if the module is harmless.
 fn without_imports(text: &str) -> Option<String> {
     let mut parts = text.split("__import__");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -119,7 +119,7 @@ fn without_imports(text: &str) -> Option<String> {
         let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
         let (module, rest) = rest.get(1..)?.split_once(quote)?;
         let rest = rest.trim_start().strip_prefix(')')?;
-        // What is imported as `os.path` is `os`.
+        // Imports of `os.path` bind `os`.
         let is_path = module != "os.path" || rest.trim_start().starts_with(".path.");
         (MODULES.contains(&module) && module != "os" && is_path).then_some(())?;
         plain.push_str("module");
@@ -128,7 +128,7 @@ fn without_imports(text: &str) -> Option<String> {
     Some(plain)
 }
 
-/// The text without strings and comments; the code in formatted strings stays.
+/// Removes strings and comments; keeps the code in formatted strings.
 fn bare(text: &str) -> Option<String> {
     let mut bare = String::new();
     let mut rest = text;
@@ -159,7 +159,7 @@ fn bare(text: &str) -> Option<String> {
     Some(bare)
 }
 
-/// Where a string ends whose quotes are these.
+/// Returns the end of a string with these quotes.
 fn closing(text: &str, quotes: &[char]) -> Option<usize> {
     let quotes: String = quotes.iter().collect();
     let mut escaped = false;

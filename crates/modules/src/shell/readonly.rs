@@ -1,4 +1,4 @@
-//! The programs that only read, and with which options.
+//! Programs that only read, and the options with which they do.
 
 use super::command::Command;
 use super::options::Arguments;
@@ -6,7 +6,7 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{destructive, network, scripts, shells, wrappers, writes};
 
-/// Programs that only read, whatever their arguments are.
+/// Programs that only read with any arguments.
 const ALWAYS: [&str; 66] = [
     "cat",
     "head",
@@ -76,7 +76,7 @@ const ALWAYS: [&str; 66] = [
     "continue",
 ];
 
-/// Programs that only read without certain options: short ones, and long ones.
+/// Programs that only read without certain short and long options.
 const WITHOUT: [(&str, &str, &[&str]); 8] = [
     ("sort", "oST", &["output", "compress-program", "temporary-directory", "buffer-size"]),
     ("rg", "z", &["pre", "pre-glob", "hostname-bin", "search-zip"]),
@@ -88,15 +88,15 @@ const WITHOUT: [(&str, &str, &[&str]); 8] = [
     ("column", "", &[]),
 ];
 
-/// Programs that only say which version they are. Not those that run, install or look for another version first, as `cargo`, `go`,
-/// `npm` and `terraform` do.
+/// Programs that only print their version. Programs that run, install or search for another version first, such as `cargo`,
+/// `go`, `npm` and `terraform`, are excluded.
 const VERSIONED: [&str; 13] =
     ["node", "python", "python3", "pip", "java", "gcc", "clang", "make", "cmake", "docker", "ruby", "perl", "git"];
 
-/// Variables that change how text looks, and nothing else.
+/// Variables that only change the formatting of output.
 const HARMLESS: [&str; 7] = ["LANG", "TZ", "NO_COLOR", "COLUMNS", "LINES", "TERM", "REPLY"];
 
-/// Whether it is proven that the command only reads. What a declaration assigns is told to the walker.
+/// Returns `true` if the command is proven to only read. Assignments of a declaration are reported to the walker.
 pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) -> bool {
     if ALWAYS.contains(&name) {
         return true;
@@ -123,14 +123,14 @@ pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, w
             for word in command.arguments() {
                 walker.assigned(word.lead().split('=').next().unwrap_or_default());
             }
-            // A name that is not known may have a subscript, and a value in brackets is expanded once more.
+            // An unknown name may have a subscript, and a value in brackets is expanded again.
             texts.is_some_and(|texts| !texts.iter().any(|text| text.contains(['(', '['])))
         }
         _ => false,
     }
 }
 
-/// Whether `printf` assigns to no variable, as it does with `-v` and, in bash, with `%n`.
+/// Returns `true` if `printf` assigns to no variable, as `-v` and, in bash, `%n` do.
 fn printf_only_prints(command: &Command) -> bool {
     let mut words = command.arguments().iter();
     let mut format = words.next();
@@ -146,7 +146,7 @@ fn printf_only_prints(command: &Command) -> bool {
     format.and_then(Word::literal).is_some_and(|format| !format.starts_with('-') && prints(format))
 }
 
-/// Whether a builtin takes its arguments for names of variables with subscripts, or for arithmetic.
+/// Returns `true` if a builtin reads its arguments as variable names with subscripts, or as arithmetic.
 pub(super) fn evaluates(name: &str, command: &Command, arguments: &Arguments) -> bool {
     const NAMES: [&str; 9] = ["export", "declare", "local", "typeset", "readonly", "read", "unset", "let", "wait"];
     NAMES.contains(&name) && command.arguments().iter().any(Word::hides_command)
@@ -154,17 +154,17 @@ pub(super) fn evaluates(name: &str, command: &Command, arguments: &Arguments) ->
         || name == "printf" && arguments.may_have("v", &[])
 }
 
-/// Whether `test` may take an argument for the name of a variable. Nothing ends its options.
+/// Returns `true` if `test` may read an argument as the name of a variable. Nothing ends its options.
 fn tests_names(command: &Command) -> bool {
     command.arguments().iter().any(|word| word.may_be(&["-v", "-R"]))
 }
 
-/// Whether the program of this name takes its arguments for text or files that it reads.
+/// Returns `true` if the program reads its arguments as text or input files.
 pub(super) fn is_reader(name: &str) -> bool {
     ALWAYS.contains(&name) || WITHOUT.iter().any(|(program, ..)| *program == name)
 }
 
-/// Whether a program of this name is known to do something, so that a function of that name would mislead.
+/// Returns `true` for a known program, so that a function of the same name would mislead.
 pub(super) fn is_known(name: &str) -> bool {
     const OTHERS: [&str; 20] = [
         "git", "date", "hostname", "arch", "uniq", "printf", "test", "[", "sed", "awk", "gawk", "mawk", "nawk", "read",
@@ -181,7 +181,8 @@ pub(super) fn is_known(name: &str) -> bool {
         || writes::is_known(name)
 }
 
-/// Whether no program behaves differently when this variable has another value. Programs ask for names in capitals.
+/// Returns `true` if no program behaves differently with another value of this variable. Environment variables of programs are
+/// in capitals.
 pub(super) fn is_harmless_variable(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     HARMLESS.contains(&name)

@@ -1,4 +1,4 @@
-//! Commands on another machine: which of them only read there.
+//! Commands on other machines that only read there.
 
 use super::command::{Command, Stdin};
 use super::dialect::Dialect;
@@ -8,7 +8,7 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{ShellCommand, readonly, services, shells, syntax, wrappers};
 
-/// Programs that only tell about a machine, whatever their arguments are.
+/// Programs that only report the state of a machine, with any arguments.
 const TELLS: &[&str] = &[
     "ss",
     "netstat",
@@ -48,7 +48,7 @@ const TELLS: &[&str] = &[
     "printf",
 ];
 
-/// Programs with commands that only tell about a machine.
+/// Programs with commands that only report the state of a machine.
 const COMMANDS: &[(&str, &[&str])] = &[
     (
         "systemctl",
@@ -85,10 +85,10 @@ const JOURNAL: &[&str] =
 /// Options of `journalctl` and `ip` that change something.
 const CHANGES: &[&str] = &["--vacuum", "--rotate", "--flush", "--sync", "add", "del", "set", "replace", "--setup"];
 
-/// Options of `ssh` that open no door for others and name no other configuration.
+/// Options of `ssh` that forward nothing and select no other configuration.
 const PLAIN: &str = "46aBbcCeiIJklmnopqQtTvxyE";
 
-/// Follows `ssh`: what runs on the other machine is looked at as if it ran here. It sends nothing if all of it only reads.
+/// Follows `ssh`: the remote command is analysed as if it ran here. It sends nothing if it only reads.
 pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
     let options = Arguments::read(syntax::for_program("ssh"), command.words.get(1..begin).unwrap_or_default());
     let text = match (joined(command.words.get(begin..).unwrap_or_default()), &command.stdin) {
@@ -120,7 +120,7 @@ pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
     }
 }
 
-/// `true` if a command only reads, as far as its words tell. What runs other programs is judged by them.
+/// Returns `true` if a command only reads, judged by its words. Programs that run others are judged by those.
 fn is_read(called: &ShellCommand, walker: &mut Walker) -> bool {
     let name = called.program.as_str();
     if readonly::is_reader(name) || TELLS.contains(&name) {

@@ -1,17 +1,17 @@
-//! Commands that delete, looked for in text of any language.
+//! Search for commands that delete, in text of any language.
 
-/// So much of a text is looked at.
+/// Longest prefix of a text that is searched, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Programs that destroy whatever follows.
+/// Programs that are destructive with any arguments.
 const ALWAYS: &[&str] =
     &["shred", "mkfs", "wipefs", "dropdb", "blkdiscard", "rimraf", "srm", "format-volume", "clear-content"];
 
-/// Whether a text holds a command that deletes: `rm` with options, `git reset --hard`, `find … -delete` and so on. Quotes, brackets
-/// and commas separate words, so that `["rm", "-rf", "src"]` is seen, too.
+/// Returns `true` if a text contains a command that deletes: `rm` with options, `git reset --hard`, `find … -delete` and
+/// others. Quotes, brackets and commas separate words, so that `["rm", "-rf", "src"]` is found, too.
 pub(super) fn deletes(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
-    // Three words are enough, and the rest is not kept.
+    // Only three words are needed.
     let mut words = text
         .split(|c: char| c.is_whitespace() || "\"'`;,|&()[]{}<>!".contains(c))
         .filter(|word| !word.is_empty())

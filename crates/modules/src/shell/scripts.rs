@@ -4,7 +4,7 @@ use super::command::Command;
 use super::options::Arguments;
 use super::word::Word;
 
-/// Whether `sed` with these arguments prints and nothing else: its scripts can write files and run commands.
+/// Returns `true` if `sed` only prints with these arguments: its scripts can write files and run commands.
 pub(super) fn sed_only_reads(arguments: &Arguments) -> bool {
     let given: Vec<&Word> = arguments.values("e", &[]).collect();
     let scripts = if given.is_empty() { arguments.operands().take(1).collect() } else { given };
@@ -12,7 +12,7 @@ pub(super) fn sed_only_reads(arguments: &Arguments) -> bool {
     arguments.has_only("neErsuz") && !scripts.is_empty() && scripts.iter().all(prints)
 }
 
-/// Whether a script is one of: addresses with `p`, `d`, `q` or `=`, or one plain substitution.
+/// Returns `true` if a script is an address with `p`, `d`, `q` or `=`, or one plain substitution.
 fn sed_prints(script: &str) -> bool {
     if script.contains('\n') {
         return false;
@@ -22,7 +22,7 @@ fn sed_prints(script: &str) -> bool {
         let plain = matches!(delimiter, '/' | '|' | '#' | ',' | '@' | ':');
         let ends =
             parts.last().is_some_and(|flags| flags.chars().all(|c| matches!(c, 'g' | 'p' | 'i' | 'I' | '0'..='9')));
-        // An escaped delimiter would put the flags elsewhere, and a class in brackets may hold one.
+        // An escaped delimiter would move the flags, and a bracket expression may contain one.
         return plain
             && parts.len() == 4
             && ends
@@ -42,7 +42,7 @@ fn sed_prints(script: &str) -> bool {
     })
 }
 
-/// Whether `awk` with these arguments prints and nothing else.
+/// Returns `true` if `awk` only prints with these arguments.
 pub(super) fn awk_only_reads(command: &Command) -> bool {
     let mut arguments = command.arguments().iter();
     while let Some(word) = arguments.next() {
@@ -56,7 +56,7 @@ pub(super) fn awk_only_reads(command: &Command) -> bool {
             _ if text.starts_with("-F") => {}
             _ if text.starts_with('-') => return false,
             program => {
-                // `@` loads and calls by name; `>` and `|` may as well compare, but that takes a parser to know.
+                // `@` loads and calls by name; `>` and `|` may be comparisons, but only a parser could tell.
                 let runs = ["system", "getline", "close", "fflush"].iter().any(|word| program.contains(word));
                 return !runs && !program.contains(['>', '|', '@', '\\']) && arguments.all(Word::is_operand);
             }

@@ -1,19 +1,18 @@
-//! Scripts of `sed`, read far enough to find the commands that run programs, write files and leave nothing of a file.
+//! Scripts of `sed`, parsed far enough to find commands that run programs, write files or destroy the content of a file.
 
 use super::command::Command;
 use super::word::Word;
 
-/// What a command of a script does beside editing.
 #[derive(Debug, PartialEq)]
 pub(super) enum SedEffect<'a> {
     Writes(&'a str),
-    /// Runs this command, or what is read where it is empty.
+    /// Runs this command; an empty command is read from the input.
     Runs(&'a str),
     /// Deletes all lines, or all after the first ones.
     Empties,
 }
 
-/// The scripts that a command gives to `sed`.
+/// Returns the scripts in the arguments of `sed`.
 pub(super) fn scripts(command: &Command) -> Vec<&str> {
     let mut words = command.arguments().iter();
     let (mut scripts, mut operand) = (Vec::new(), None);
@@ -33,11 +32,11 @@ pub(super) fn scripts(command: &Command) -> Vec<&str> {
     texts.map(|text| text.trim_start_matches("--expression=").trim_start_matches("-e")).collect()
 }
 
-/// Whether a command leaves nothing, or hardly anything, of what it edits.
+/// Returns `true` if a command deletes all, or nearly all, of the text that it edits.
 pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
     let scripts = scripts(command);
     let is_emptied = |script: &&str| effects(script).contains(&SedEffect::Empties);
-    // Of lines that are chosen by their numbers, only those stay.
+    // Of lines that are selected by number, only those remain.
     let prints = |script: &&str| {
         let chosen = |command: &str| command.trim().chars().all(|c| c.is_ascii_digit() || ",$p ".contains(c));
         script.contains(['p', 'P']) && !script.split([';', '\n']).all(chosen)
@@ -45,7 +44,6 @@ pub(super) fn empties(command: &Command, is_quiet: bool) -> bool {
     scripts.iter().any(is_emptied) || is_quiet && !scripts.is_empty() && !scripts.iter().any(prints)
 }
 
-/// The effects of a script.
 pub(super) fn effects(script: &str) -> Vec<SedEffect<'_>> {
     let mut reader = SedReader { rest: script, effects: Vec::new(), from: script, is_inside: false };
     while !reader.rest.is_empty() {
@@ -54,13 +52,13 @@ pub(super) fn effects(script: &str) -> Vec<SedEffect<'_>> {
     reader.effects
 }
 
-/// Addresses and patterns that fit every line.
+/// Addresses and patterns that match every line.
 const EVERY: &[&str] = &["", ".*", "^.*$", "^.*", ".*$", "^", "$", ".", "1~1", "0~1"];
 
-/// Patterns that fit a whole line.
+/// Patterns that match a whole line.
 const WHOLE: &[&str] = &[".*", "^.*$", "^.*", ".*$", ".+", "^.+$", r"\A.*\z", r"[\s\S]*", r"[\s\S]+"];
 
-/// Whether a command with this address is done to all lines, or to all but a few.
+/// Returns `true` if an address selects all lines, or all but a few.
 fn is_every(address: &str) -> bool {
     let address = address.trim();
     let pattern = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
@@ -78,9 +76,9 @@ fn is_every(address: &str) -> bool {
 struct SedReader<'a> {
     rest: &'a str,
     effects: Vec<SedEffect<'a>>,
-    /// The script from the address of the command at hand on.
+    /// The script from the address of the current command.
     from: &'a str,
-    /// Whether the command at hand stands in braces that have an address.
+    /// `true` if the current command is in braces with an address.
     is_inside: bool,
 }
 
@@ -91,7 +89,6 @@ impl<'a> SedReader<'a> {
         Some(c)
     }
 
-    /// The rest of the line.
     fn line(&mut self) -> &'a str {
         let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -112,7 +109,6 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// Reads addresses, and the command that follows them.
     fn command(&mut self) {
         let at = self.rest;
         let address = self.from.get(..self.from.len() - at.len()).unwrap_or_default();
@@ -170,7 +166,7 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// Brackets mean nothing in what is put in place.
+    /// Brackets have no meaning in a replacement.
     fn skip_replacement(&mut self, delimiter: char) {
         while let Some(c) = self.next() {
             if c == '\\' {

@@ -1,11 +1,11 @@
-//! Command lines of services: which of their commands only read.
+//! Command-line clients of services, and their commands that only read.
 
 use super::command::Command;
 use super::word::Word;
 
-/// A service: its program, the options before a command that take a value, and the commands that only read. `*` stands for any
-/// word, a word that ends in `-` for what begins so, `**` for words of which all verbs only read, and `***` for the same after groups
-/// of commands whose names look like verbs, as in `gcloud run services list`.
+/// A service: its program, the options with a value before a command, and the commands that only read. `*` matches any word, a
+/// word that ends in `-` matches a prefix, `**` matches words whose verbs all only read, and `***` the same after command
+/// groups with names like verbs, as in `gcloud run services list`.
 struct Service {
     program: &'static str,
     valued: &'static [&'static str],
@@ -310,7 +310,6 @@ const APT: &[&str] = &[
     "help",
 ];
 
-/// Verbs that only read.
 const READS: &[&str] = &[
     "list",
     "show",
@@ -340,12 +339,12 @@ const READS: &[&str] = &[
     "top",
 ];
 
-/// Whether a program is in the table.
+/// Returns `true` if a program is in the table.
 pub(super) fn is_known(name: &str) -> bool {
     SERVICES.iter().any(|service| service.program == name)
 }
 
-/// Whether the command of a service only reads; `None` where the program is none.
+/// Returns `true` if the command of a service only reads; `None` if the program is not in the table.
 pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     let service = SERVICES.iter().find(|service| service.program == name)?;
     let words: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
@@ -365,7 +364,7 @@ pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     })
 }
 
-/// The words that are no options, if the command comes before any option that is not known.
+/// Returns the words that are not options, if no unknown option precedes the command.
 fn operands<'a>(service: &Service, words: &[&'a str]) -> Vec<&'a str> {
     let mut operands = Vec::new();
     let mut words = words.iter();
@@ -400,7 +399,7 @@ fn fits(pattern: &str, operands: &[&str]) -> bool {
     })
 }
 
-/// The words without groups of commands whose names look like verbs.
+/// Removes command groups with names like verbs.
 fn without_groups<'a>(operands: &[&'a str]) -> Vec<&'a str> {
     const FIRST: [&str; 2] = ["run", "deploy"];
     let is_preview = |word: &&&str| matches!(**word, "alpha" | "beta");
@@ -413,7 +412,7 @@ fn is_reading(word: &str) -> bool {
     READS.contains(&word) || ["list-", "get-", "describe-", "show-", "check-"].iter().any(|verb| word.starts_with(verb))
 }
 
-/// Whether a word is a verb: one that reads, or one of those that change something.
+/// Returns `true` if a word is a verb, either for reading or for changing something.
 fn is_verb(word: &str) -> bool {
     const CHANGES: &[&str] = &[
         "delete", "create", "update", "add", "set", "remove", "deploy", "run", "ssh", "scp", "start", "stop",
@@ -424,7 +423,7 @@ fn is_verb(word: &str) -> bool {
     is_reading(word) || CHANGES.iter().any(|verb| word.split('-').next() == Some(verb))
 }
 
-/// Whether `gh api` only reads.
+/// Returns `true` if `gh api` only reads.
 fn is_get(words: &[&str]) -> bool {
     let sends = ["-f", "-F", "--field", "--raw-field", "--input"];
     let mut method = None;
@@ -432,7 +431,7 @@ fn is_get(words: &[&str]) -> bool {
         match *word {
             "-X" | "--method" => method = words.get(at + 1).copied(),
             word if sends.iter().any(|option| word.split('=').next() == Some(option)) => {
-                // Fields of a request that reads are parts of its address.
+                // Fields of a read request are part of its address.
                 if method != Some("GET") && !words.contains(&"GET") {
                     return false;
                 }

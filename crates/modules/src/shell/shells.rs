@@ -1,4 +1,4 @@
-//! Shells, and the builtins that run text.
+//! Shells, and builtins that run text.
 
 use super::builtins;
 use super::command::{Command, Stdin};
@@ -8,7 +8,7 @@ use super::word::Word;
 
 const SHELLS: [&str; 12] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"];
 
-/// Builtins and programs that change what names mean or run what cannot be seen here.
+/// Builtins and programs that redefine names or run unknown code.
 const OPAQUE: [&str; 31] = [
     "source",
     ".",
@@ -43,17 +43,16 @@ const OPAQUE: [&str; 31] = [
     "start-stop-daemon",
 ];
 
-/// Whether `name` is a shell.
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Whether `name` runs or redefines text in a way of its own.
+/// Returns `true` if `name` runs or redefines text in its own way.
 pub(super) fn is_known(name: &str) -> bool {
     SHELLS.contains(&name) || OPAQUE.contains(&name) || name == "eval"
 }
 
-/// Follows shells and `eval`; false when the command is neither.
+/// Follows shells and `eval`; returns `false` for other commands.
 pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     if SHELLS.contains(&name) {
         shell(name, command, walker);
@@ -81,7 +80,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     true
 }
 
-/// Whether a word for `eval` is what a well-known program prints to set up a shell.
+/// Returns `true` if a word for `eval` is the output of a well-known program that sets up a shell.
 fn is_known_setup(raw: &str) -> bool {
     const PROGRAMS: [&str; 14] = [
         "ssh-agent",
@@ -106,7 +105,7 @@ fn is_known_setup(raw: &str) -> bool {
     })
 }
 
-/// The words as the text that a shell is given, if all are known.
+/// Returns the words as a text for a shell, if all are known.
 pub(super) fn joined(words: &[Word]) -> Option<String> {
     words.iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|texts| texts.join(" "))
 }
@@ -155,14 +154,14 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
                 reads_text |= text.starts_with('-') && text.contains('c');
             }
             _ if reads_text => return walker.script(text, dialect),
-            // What follows are the parameters of the commands that it reads.
+            // The following words are the parameters of the script.
             _ if reads_input => break,
             _ => return walker.runs_script(name, word),
         }
     }
     match &command.stdin {
         Stdin::Text(text) if !reads_text => {
-            // The commands read from the same input, so that a line may end in the middle of what looks like one command.
+            // The commands share this input, so a line may end in the middle of an apparent command.
             if text.trim_end().contains('\n') {
                 walker.taint();
             }

@@ -1,7 +1,7 @@
-//! Subscripts in text: where arithmetic evaluates `name[$(command)]`, the command runs, whatever quotes are around it.
+//! Subscripts in text: arithmetic that evaluates `name[$(command)]` runs the command, regardless of quotes.
 
-/// Whether a command may stand in brackets of a text, or in brackets that another text closes. `[0-9]` and `[[:alpha:]]` are closed
-/// and hold none; what is in quotes may hold a bracket that closes nothing.
+/// Returns `true` if a command may occur in brackets of a text, or in brackets that another text closes. `[0-9]` and
+/// `[[:alpha:]]` are closed and contain none; quoted text may contain an unclosed bracket.
 pub(super) fn opens(text: &str) -> bool {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('[') {
@@ -15,7 +15,7 @@ pub(super) fn opens(text: &str) -> bool {
     false
 }
 
-/// Whether a text holds a command for the shell. Arithmetic is none, and neither is a field of `awk`.
+/// Returns `true` if a text contains a shell command. Arithmetic and fields of `awk` do not count.
 pub(super) fn has_command(text: &str) -> bool {
     let is_command = |rest: &str| match rest.strip_prefix('(') {
         Some(inner) => !is_sum(inner),
@@ -24,12 +24,12 @@ pub(super) fn has_command(text: &str) -> bool {
     text.contains('`') || text.split("$(").skip(1).any(is_command)
 }
 
-/// Whether another text may make a command of the end of this one. Patterns for whole lines end in the same way.
+/// Returns `true` if another text may complete the end of this one to a command. Patterns for whole lines have the same end.
 pub(super) fn ends_in_dollar(text: &str) -> bool {
     text.ends_with('$') && !text.starts_with('^')
 }
 
-/// Whether `inner))` is plain arithmetic.
+/// Returns `true` if `inner))` is plain arithmetic.
 fn is_sum(inner: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '*' | '/' | '%' | ' ' | '$');
     inner.trim_start_matches(is_plain).starts_with("))")

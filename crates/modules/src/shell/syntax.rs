@@ -1,8 +1,8 @@
-//! The options of known programs, of GNU and of BSD.
+//! The options of known programs, GNU and BSD.
 
 use super::options::Syntax;
 
-/// Program, letters, names. What is missing here is read in every way, so a table that lacks a flag errs on the side of caution.
+/// Program, letters, names. Unknown options are read in every way, so a missing entry is safe.
 const PROGRAMS: [(&str, &str, &str); 64] = [
     (
         "cp",
@@ -64,7 +64,7 @@ const PROGRAMS: [(&str, &str, &str); 64] = [
         "block-size: check: compress decompress extreme files:: files0:: force format: help keep list memlimit: \
          no-sparse no-warn quiet robot stdout suffix: test threads: to-stdout uncompress verbose version",
     ),
-    // A mode that takes permissions away looks like options.
+    // A mode that removes permissions looks like options.
     (
         "chmod",
         "RcfhHLPvr::w::x::X::s::t::u::g::o::a::",
@@ -129,7 +129,7 @@ const PROGRAMS: [(&str, &str, &str); 64] = [
          retry-connrefused save-cookies: server-response show-progress spider timeout: tries: user-agent: user: verbose \
          warc-file: waitretry:",
     ),
-    // All that is written as `-f…` or `-W…` is one option.
+    // The whole text of `-f…` or `-W…` is one option.
     ("gcc", GCC, ""),
     ("cc", GCC, ""),
     ("time", "+af:o:pqvV", "append format: help output: portability quiet verbose version"),
@@ -197,7 +197,7 @@ const PROGRAMS: [(&str, &str, &str); 64] = [
     ),
     ("pnpm", "C:F:rsw", "dir: filter: loglevel: recursive reporter: silent stream workspace-root"),
     ("bun", "bhi", "bun config:: cwd: silent verbose"),
-    // What follows a module are its own arguments.
+    // The words after a module are its own arguments.
     ("python", PYTHON, ""),
     ("python3", PYTHON, ""),
     ("pip", PIP, PIP_LONG),
@@ -229,7 +229,7 @@ const PIP_LONG: &str = "cache-dir: cert: client-cert: debug disable-pip-version-
                         keyring-provider: log: no-cache-dir no-color no-input proxy: python: quiet require-virtualenv \
                         retries: timeout: trusted-host: use-deprecated: use-feature: verbose version";
 
-/// The options of a program, or of a command such as `git clean`; none of an unknown one.
+/// Returns the options of a program, or of a command such as `git clean`; empty for an unknown one.
 pub(super) fn for_program(name: &str) -> Syntax {
     let known = PROGRAMS.iter().find(|(program, ..)| *program == name);
     known.map_or_else(Syntax::default, |(_, short, long)| Syntax { short, long })

@@ -1,17 +1,17 @@
-//! Variables of a command: those whose values are known, and those whose values programs run.
+//! Variables with known values, and variables whose values programs run.
 
 use std::collections::BTreeMap;
 
 use super::folders::Folders;
 use super::scan;
 
-/// What `mktemp` prints, as far as it matters.
+/// A stand-in for the output of `mktemp`.
 const TEMPORARY: &str = "/tmp/mktemp";
 
-/// So many variables are remembered; with more, none is known.
+/// Maximum number of remembered variables; beyond it, none is known.
 const MOST: usize = 128;
 
-/// The values of variables that are assigned once.
+/// Values of variables that are assigned once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variables {
     values: BTreeMap<String, Option<String>>,
@@ -19,17 +19,17 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Notes an assignment; `None` where the value is not known.
+    /// Records an assignment; `None` for an unknown value.
     pub(super) fn assign(&mut self, name: &str, value: Option<String>) {
         if self.values.len() >= MOST {
             self.values.clear();
             self.is_full = true;
         }
-        // A variable with two values has none that is known.
+        // A variable with two values counts as unknown.
         self.values.entry(name.to_owned()).and_modify(|known| *known = None).or_insert(value);
     }
 
-    /// The path that a word stands for, if all its variables are known. Patterns stay as they are.
+    /// Returns the path of a word if all its variables are known. Patterns are kept.
     pub(super) fn expand(&self, raw: &str, folders: &Folders) -> Option<String> {
         let mut text = String::new();
         let mut rest = raw;
@@ -58,7 +58,7 @@ impl Variables {
         (!quoted).then_some(text)
     }
 
-    /// An address on this machine with the port in its place, if the port is a variable of the environment.
+    /// Replaces the port in an address on this machine, if the port is an environment variable.
     pub(super) fn with_port(&self, raw: &str) -> Option<String> {
         let (before, rest) = raw.split_once(":$")?;
         let address = before.trim_matches('"');
@@ -74,7 +74,7 @@ impl Variables {
         is_plain.then(|| format!("{before}:{default}{after}"))
     }
 
-    /// The value of what follows a `$`, and what follows it.
+    /// Returns the value of the expansion after a `$`, and the rest.
     fn value<'a>(&self, rest: &'a str, folders: &Folders) -> Option<(String, &'a str)> {
         if let Some(after) = rest.strip_prefix("(pwd)") {
             return Some((here(folders)?, after));
@@ -96,7 +96,7 @@ impl Variables {
         match (self.values.get(name), name) {
             (Some(value), _) => value.clone(),
             (None, "PWD") => here(folders),
-            // Commands get the environment that this process has.
+            // Commands inherit the environment of this process.
             (None, "TMPDIR") => std::env::var(name).ok().filter(|folder| folder.len() > 1),
             _ => None,
         }
@@ -107,7 +107,6 @@ fn here(folders: &Folders) -> Option<String> {
     folders.only().map(|folder| if folder.is_empty() { ".".to_owned() } else { folder.to_owned() })
 }
 
-/// What a substitution gives, if that is known.
 pub(super) fn substituted(raw: &str) -> Option<String> {
     let inner = raw.trim_matches('"').strip_prefix("$(")?.strip_suffix(')')?;
     let mut words = inner.split_whitespace();
@@ -123,13 +122,13 @@ fn is_template(word: &str) -> bool {
         && (word.starts_with("/tmp/") && !name.contains(".."))
 }
 
-/// Programs that other programs are told to run through variables, and that do no harm.
+/// Harmless programs in such variables.
 const HARMLESS: &[&str] = &[
     "", "cat", "less", "more", "most", "true", "false", ":", "vim", "vi", "nvim", "nano", "emacs", "code", "ssh",
     "head", "delta", "bat", "echo", "col", "tee", "firefox",
 ];
 
-/// Variables whose values are run, by their whole names.
+/// Variables whose values are run, by full name.
 const RUN: &[&str] = &[
     "PROMPT_COMMAND",
     "BASH_ENV",
@@ -160,7 +159,7 @@ const RUN: &[&str] = &[
     "PYTHONSTARTUP",
 ];
 
-/// Whether programs run what this variable is set to. The value is `None` where it is not known.
+/// Returns `true` if programs run the value of this variable. `None` is an unknown value.
 pub(super) fn runs(name: &str, value: Option<&str>) -> bool {
     if name.starts_with("BASH_FUNC_") || name.starts_with("GIT_CONFIG") {
         return true;

@@ -1,12 +1,11 @@
-//! Programs that nobody knows, told by the verbs in their first words.
+//! Unknown programs, judged by the verbs in their first words.
 
 use super::command::Command;
 use super::{readonly, services, shells, wrappers};
 
-/// So many words are looked at: the program's name and those after it that are no options.
+/// Number of words that are checked: the program's name and the first operands.
 const WORDS: usize = 4;
 
-/// Words for destroying something.
 const DESTROY: &[&str] = &[
     "delete",
     "destroy",
@@ -71,11 +70,10 @@ const DESTROY: &[&str] = &[
     "suspend",
 ];
 
-/// Words for making one place like another one, or throwing away what is left over. Of programs that nobody knows, they delete what
-/// the other place does not have.
+/// Verbs for mirroring or collecting garbage. In unknown programs, they delete everything that the source does not have.
 const MIRROR: &[&str] = &["sync", "mirror", "compact", "gc", "garbage"];
 
-/// Programs of which [`MIRROR`] is about packages, sources or the screen.
+/// Programs in which the words of [`MIRROR`] refer to packages, sources or the screen.
 const MIRROR_EXEMPT: &[&str] = &[
     "uv",
     "pdm",
@@ -119,7 +117,7 @@ const MIRROR_EXEMPT: &[&str] = &[
     "expo",
 ];
 
-/// Tools that change the schema of a database, with all that is in it.
+/// Tools that change the schema of a database, with its data.
 const MIGRATIONS: &[&str] = &[
     "flyway",
     "liquibase",
@@ -145,13 +143,11 @@ const MIGRATIONS: &[&str] = &[
     "migrate-mongo",
 ];
 
-/// What these call going back, or beginning anew.
+/// Commands of these tools that revert or start over.
 const BACKWARDS: &[&str] = &["clean", "down", "revert", "redo", "zero", "load", "setup"];
 
-/// Words for sending something to others.
 const PUBLISH: &[&str] = &["publish", "deploy", "release", "upload", "promote", "undeploy", "push", "apply"];
 
-/// Options for destroying something.
 const OPTIONS: &[&str] = &[
     "--delete",
     "--destroy",
@@ -182,7 +178,7 @@ const OPTIONS: &[&str] = &[
     "-destroy",
 ];
 
-/// Programs whose words are text, patterns or names, and not verbs; and those that have rules of their own.
+/// Programs whose words are text, patterns or names instead of verbs, and programs with their own rules.
 const EXEMPT: &[&str] = &[
     "echo", "printf", "grep", "egrep", "fgrep", "rg", "ag", "ack", "fd", "find", "cat", "ls", "head", "tail", "wc",
     "man", "which", "type", "whereis", "apropos", "tldr", "test", "[", "git", "curl", "wget", "http", "https",
@@ -196,8 +192,7 @@ const EXEMPT: &[&str] = &[
     "bundle", "crontab",
 ];
 
-/// Programs whose commands are known, and those of their commands after which verbs mean nothing, or take nothing away that is not
-/// easily had again.
+/// Known programs, with their commands after which verbs have no meaning, or remove only things that are easy to restore.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("docker", CONTAINERS),
     ("podman", CONTAINERS),
@@ -226,10 +221,10 @@ const PACKAGES: &[&str] = &[
     "set",
 ];
 
-/// Words beside a verb that make it harmless: what is deleted is made again by itself.
+/// Words that make a verb harmless: the deleted data is created again automatically.
 const CACHES: &[&str] = &["cache", "caches", "cached", "node_modules"];
 
-/// Why a program that nobody knows destroys something, judged by its first words and its options.
+/// Returns the reason if an unknown program is destructive, judged by its first words and its options.
 pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
     let by_option = || command.texts().any(|text| is_option(text, OPTIONS));
     let destroys = !is_exempt(name, command)
@@ -242,13 +237,13 @@ pub(super) fn destroys(name: &str, command: &Command) -> Option<&'static str> {
     destroys.then_some("may destroy something, by its words")
 }
 
-/// `true` if the program is installed and a part of its name is a verb, as in `kafka-delete-records.sh`.
+/// Returns `true` if the program is installed and a part of its name is a verb, such as `kafka-delete-records.sh`.
 fn is_destructive_name(name: &str, command: &Command) -> bool {
     let is_installed = command.words.first().is_some_and(|word| !word.lead().contains('/'));
     is_installed && name.split(['-', '_', '.']).any(|part| DESTROY.contains(&part))
 }
 
-/// `true` if a program that is installed mirrors something as its first word or its name says.
+/// Returns `true` if an installed program mirrors something, judged by its first word or its name.
 fn mirrors(name: &str, command: &Command) -> bool {
     let is_installed = command.words.first().is_some_and(|word| !word.lead().contains('/'));
     let mut words = command.texts().filter(|text| !text.starts_with('-')).take(2);
@@ -256,19 +251,19 @@ fn mirrors(name: &str, command: &Command) -> bool {
     is_installed && !MIRROR_EXEMPT.contains(&name) && (is_named || words.any(|word| MIRROR.contains(&word)))
 }
 
-/// `true` if a tool for the schema of a database goes back, or begins anew.
+/// Returns `true` if a tool for database schemas reverts, or starts over.
 fn migrates_backwards(name: &str, command: &Command) -> bool {
     let is_backwards = |word: &str| {
         let mut parts = word.split(':');
         let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
-        // `rails` and `rake` have words of their own for everything else.
+        // `rails` and `rake` have other words for everything else.
         let is_own = !matches!(name, "rails" | "rake" | "mix");
         last.map_or(is_own && BACKWARDS.contains(&first), |last| first == "db" && BACKWARDS.contains(&last))
     };
     MIGRATIONS.contains(&name) && command.texts().filter(|text| !text.starts_with('-')).take(WORDS).any(is_backwards)
 }
 
-/// `true` if a program that restores a backup drops first what is there.
+/// Returns `true` if a program that restores a backup first drops the existing data.
 fn restores_over(name: &str, command: &Command) -> bool {
     let has_part =
         |part: &str| command.texts().take(WORDS).any(|text| text.split([':', '-', '_']).any(|word| word == part));
@@ -277,24 +272,24 @@ fn restores_over(name: &str, command: &Command) -> bool {
             && command.texts().any(|text| matches!(text, "--clean" | "-c" | "--drop" | "--overwrite"))
 }
 
-/// `true` if a text that is sent to a service begins a line with a verb, such as `flush_all`.
+/// Returns `true` if a line of a request to a service begins with a verb, such as `flush_all`.
 pub(super) fn is_request(text: &str) -> bool {
     text.lines().filter_map(|line| line.split_whitespace().next()).any(is_destructive)
 }
 
-/// Whether the name of a script of a project says that it destroys something, such as `db:reset`.
+/// Returns `true` if the name of a project script is destructive, such as `db:reset`.
 pub(super) fn is_destructive(script: &str) -> bool {
     is_verb(script, DESTROY)
 }
 
-/// Whether the words of a program are text, or have rules of their own.
+/// Returns `true` if the words of a program are text, or the program has its own rules.
 pub(super) fn has_own_rules(name: &str) -> bool {
     EXEMPT.contains(&name) || COMMANDS.iter().any(|(program, _)| *program == name) || services::is_known(name)
 }
 
-/// Whether a program that nobody knows sends something to others, judged by its first words.
+/// Returns `true` if an unknown program publishes something, judged by its first words.
 pub(super) fn publishes(name: &str, command: &Command) -> bool {
-    // To a script that builds, a release is what is built.
+    // In a build script, "release" names the thing that is built.
     let builds = ["build", "compile", "test", "run", "bench"].iter().any(|verb| name.contains(verb));
     let is_verb = |word: &str| {
         PUBLISH.contains(&word.split(':').next().unwrap_or(word)) && !(builds && matches!(word, "release" | "deploy"))
@@ -330,7 +325,7 @@ fn is_option(text: &str, options: &[&str]) -> bool {
 
 fn any(name: &str, command: &Command, verbs: &[&str]) -> bool {
     let words = command.texts().filter(|text| !text.starts_with('-'));
-    // A verb is one word in small letters. Paths and sentences are none.
+    // A verb is one word in lower case, unlike paths and sentences.
     let words = words.filter(|word| !word.contains(['/', ' ', '\n', '=', '@', '*']) && !is_file(word));
     let words: Vec<&str> = words.take(WORDS - 1).chain(Some(name).filter(|name| !is_file(name))).collect();
     let parts = || words.iter().flat_map(|word| word.split(|c: char| !c.is_ascii_alphanumeric()));
@@ -338,7 +333,7 @@ fn any(name: &str, command: &Command, verbs: &[&str]) -> bool {
     words.iter().any(|word| is_verb(word, verbs)) && !parts().any(|part| CACHES.contains(&lower(part).as_str()))
 }
 
-/// Whether a word is a verb, or is made of one and what it is about, such as `delete-job`, `db:drop`, `force_reset`.
+/// Returns `true` if a word is a verb, possibly with its object, such as `delete-job`, `db:drop`, `force_reset`.
 fn is_verb(word: &str, verbs: &[&str]) -> bool {
     let word = word.to_ascii_lowercase();
     let is_one = |part: &str| verbs.contains(&part) && part != "clear";
@@ -350,7 +345,7 @@ fn is_verb(word: &str, verbs: &[&str]) -> bool {
     if object.is_some_and(|object| object.len() > 2 && object.bytes().all(|b| b.is_ascii_lowercase())) {
         return true;
     }
-    // Tasks name what they are about before and after the verb, as in `db:migrate:undo:all`.
+    // Tasks have words before and after the verb, as in `db:migrate:undo:all`.
     if word.split(':').any(is_one) {
         return true;
     }
@@ -359,7 +354,7 @@ fn is_verb(word: &str, verbs: &[&str]) -> bool {
     word.len() <= 40 && (is_one(first) || is_one(last) && !first.starts_with("test"))
 }
 
-/// Whether a word is the name of a file, such as `reset.css`.
+/// Returns `true` if a word is the name of a file, such as `reset.css`.
 pub(super) fn is_file(word: &str) -> bool {
     let extension = word.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| {

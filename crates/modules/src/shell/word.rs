@@ -1,63 +1,58 @@
-//! What a word of a command becomes, as far as that can be known.
+//! Expansion of words, as far as it can be known.
 
 use std::borrow::Cow;
 
 use super::closing::{closing, end_of_quotes};
 use super::{parameter, subscript};
 
-/// A word, taken apart.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
-    /// The word as written.
     pub(super) raw: String,
-    /// The text after quotes are removed; where `literal` is false, only what comes before the first expansion.
+    /// The text without quotes; only the part before the first expansion if `literal` is `false`.
     text: String,
-    /// Whether `text` is all there is.
+    /// `true` if `text` is the whole word.
     literal: bool,
-    /// Whether the expansion may become several words, or none, that begin with anything.
+    /// `true` if the expansion may produce several words, or none, with any beginning.
     splits: bool,
-    /// Whether the word may become several words, all of which begin with `text`.
+    /// `true` if the word may become several words, all of which begin with `text`.
     many: bool,
     /// Commands inside: `$(…)`, backticks, process substitutions.
     pub(super) substitutions: Vec<String>,
-    /// Whether expanding may do more than read: arithmetic runs what variables hold, `${x:=…}` assigns.
+    /// `true` if the expansion may have side effects: arithmetic runs commands in variables, `${x:=…}` assigns.
     pub(super) effects: bool,
-    /// Why the word cannot be taken apart.
+    /// The reason if the word cannot be parsed.
     pub(super) opaque: Option<&'static str>,
 }
 
 impl Word {
-    /// Takes a word apart.
     pub(super) fn new(raw: &str) -> Self {
         Scanner::new(raw).word(Mode::Word)
     }
 
-    /// Takes the body of a here-document apart, where quotes mean nothing.
+    /// Parses the body of a here-document, in which quotes have no meaning.
     pub(super) fn here_document(raw: &str) -> Self {
         Scanner::new(raw).word(Mode::HereDocument)
     }
 
-    /// A word that is known.
     pub(super) fn known(text: &str) -> Self {
         Self { raw: text.to_owned(), text: text.to_owned(), literal: true, ..Self::default() }
     }
 
-    /// Words that are known only when the command runs.
+    /// Creates words that are known only at run time.
     pub(super) fn unknown(raw: &str) -> Self {
         Self { raw: raw.to_owned(), splits: true, ..Self::default() }
     }
 
-    /// A path that `find` puts in place, or several: each begins with one of its starting points.
+    /// Creates a path that `find` inserts, or several: each begins with one of its starting points.
     pub(super) fn found_path(many: bool) -> Self {
         Self { raw: "{}".to_owned(), text: "./".to_owned(), many, ..Self::default() }
     }
 
-    /// The word's text, where it is known.
     pub(super) fn literal(&self) -> Option<&str> {
         self.literal.then_some(self.text.as_str())
     }
 
-    /// Whether this certainly is no option. It may still be several words: see [`Word::is_many`].
+    /// Returns `true` if the word is certainly not an option. It may still become several words: see [`Word::is_many`].
     pub(super) fn is_operand(&self) -> bool {
         if self.literal {
             !self.text.starts_with('-') || self.text == "-"
@@ -66,12 +61,12 @@ impl Word {
         }
     }
 
-    /// Whether this is text that is known or an operand: nothing that may turn into an option.
+    /// Returns `true` if the word is known, or certainly not an option.
     pub(super) fn is_certain(&self) -> bool {
         self.literal || self.is_operand()
     }
 
-    /// Whether a subscript with a command may be in here, which quotes do not disarm where text is evaluated.
+    /// Returns `true` if the word may contain a subscript with a command, which quotes do not disarm if the text is evaluated.
     pub(super) fn hides_command(&self) -> bool {
         if !self.raw.contains('[') {
             return false;
@@ -80,8 +75,8 @@ impl Word {
         subscript::opens(&text) && subscript::has_command(&text)
     }
 
-    /// The text that the word keeps: without quotes where all of it is known, and else without the commands that the shell runs
-    /// where the word stands, which are looked at by themselves.
+    /// Returns the text of the word for evaluation: without quotes if known, otherwise without the commands that the shell
+    /// substitutes, which are analysed separately.
     pub(super) fn kept_text(&self) -> Cow<'_, str> {
         if let Some(text) = self.literal() {
             return Cow::Borrowed(text);
@@ -97,35 +92,34 @@ impl Word {
         Cow::Owned(kept)
     }
 
-    /// The known beginning of the word.
     pub(super) fn lead(&self) -> &str {
         &self.text
     }
 
-    /// Whether this may become several words, or none, that begin with anything.
+    /// Returns `true` if the word may become several words, or none, with any beginning.
     pub(super) fn splits(&self) -> bool {
         self.splits
     }
 
-    /// `true` if this may become another number of words than one. What counts operands, or finds one by its place, has to ask.
+    /// Returns `true` if the number of resulting words is unknown. Code that counts operands must check this.
     pub(super) fn is_many(&self) -> bool {
         self.splits || self.many
     }
 
-    /// Whether this is one of these texts, or may become one.
+    /// Returns `true` if the word is, or may become, one of these texts.
     pub(super) fn may_be(&self, texts: &[&str]) -> bool {
         texts.iter().any(|text| if self.literal { self.text == *text } else { text.starts_with(&self.text) })
     }
 
-    /// The word without its quotes where all of it is known, and else as it is written.
+    /// Returns the word without quotes if known, otherwise as written.
     pub(super) fn plain(&self) -> &str {
         self.literal().unwrap_or(&self.raw)
     }
 
-    /// What follows the first `at` bytes of the known beginning, such as the value that is attached to an option.
+    /// Returns the word after the first `at` bytes of its known beginning, such as an attached value.
     pub(super) fn tail(&self, at: usize) -> Self {
         let (head, text) = self.text.split_at_checked(at).unwrap_or((&self.text, ""));
-        // A quote may begin before the tail does; then it is not known how the tail would be written.
+        // A quote may begin before the tail, so the tail's own spelling is unknown.
         let raw = self.raw.strip_prefix(head).map_or_else(|| format!("{text}…"), str::to_owned);
         Self {
             raw,
@@ -145,7 +139,6 @@ pub(super) enum Mode {
     HereDocument,
 }
 
-/// Goes through the characters of one word.
 pub(super) struct Scanner {
     characters: Vec<char>,
     at: usize,
@@ -202,7 +195,7 @@ impl Scanner {
                 '\'' => self.single_quotes(),
                 '"' => self.quoted(Mode::Quoted),
                 '$' if self.peek(0) == Some('\'') => self.ansi_quotes(),
-                // Text that a catalogue of translations may replace.
+                // Text that a message catalogue may replace.
                 '$' if self.peek(0) == Some('"') => self.expands(false),
                 '$' => self.dollar(false),
                 '`' => self.backticks(false),
@@ -219,18 +212,18 @@ impl Scanner {
         }
     }
 
-    /// A lone `[` is a program, `[` in `a[1]` may be a pattern.
+    /// Keeps a pattern character. A lone `[` is a program, `[` in `a[1]` may be a pattern.
     fn keep_glob(&mut self, c: char) {
         if c == '[' && self.characters.len() == 1 {
             self.keep(c);
         } else {
-            // A pattern may match several files, yet each begins with what is known.
+            // A pattern may match several files, but each begins with the known text.
             self.expands(false);
             self.word.many = true;
         }
     }
 
-    /// Braces make several words out of one, before anything else happens. All of them begin as the word does.
+    /// Reads braces, which are expanded first. All resulting words have the same beginning.
     fn braces(&mut self) {
         let raw = &self.word.raw;
         if !raw.contains('}') || !raw.contains(',') && !raw.contains("..") {
@@ -238,7 +231,7 @@ impl Scanner {
         }
         let nests = ["$(", "${", "`"].iter().any(|open| raw.contains(open));
         let lead = if nests {
-            // Quotes inside of quotes: where the braces are is not worth knowing.
+            // With nested quotes, the position of the braces is not tracked.
             let all_belong = !raw.contains('\\') && raw.matches('{').count() == raw.matches("${").count();
             if all_belong { None } else { raw.find(|c: char| !c.is_ascii_alphanumeric()) }
         } else {
@@ -252,7 +245,7 @@ impl Scanner {
         }
     }
 
-    /// The first brace that no quote and no `$` stands before.
+    /// Finds the first brace without a quote or `$` before it.
     fn bare_brace(&self) -> Option<usize> {
         let (mut at, mut in_quotes, mut dollar) = (0, false, false);
         while let Some(&c) = self.characters.get(at) {
@@ -263,7 +256,7 @@ impl Scanner {
                 '{' if !in_quotes && !dollar => return Some(at),
                 _ => {}
             }
-            // `$$` is a parameter, and not the beginning of another one.
+            // `$$` is a parameter, not the beginning of another one.
             dollar = c == '$' && !dollar;
             at += 1;
         }
@@ -282,7 +275,7 @@ impl Scanner {
         self.at = end + 1;
     }
 
-    /// `$'…'`: simple escapes are decoded; a name hidden in numbers is not worth knowing.
+    /// Reads `$'…'`. Simple escapes are decoded; numeric escapes make the word unknown.
     fn ansi_quotes(&mut self) {
         let Some(end) = end_of_quotes(&self.characters, self.at + 1, true) else {
             return self.give_up("a quote is not closed");
@@ -306,7 +299,7 @@ impl Scanner {
         self.at = end + 1;
     }
 
-    /// From after the opening quote to after the closing one; a here-document has neither.
+    /// Reads from after the opening quote to after the closing one; a here-document has neither.
     fn quoted(&mut self, mode: Mode) {
         while let Some(c) = self.peek(0) {
             self.at += 1;
@@ -367,7 +360,7 @@ impl Scanner {
         }
     }
 
-    /// Reads `((…))` after its `$`, standing after the first bracket. A subshell in a substitution looks the same until its end.
+    /// Reads `((…))` after its `$`, from after the first bracket. A subshell in a substitution looks the same until its end.
     fn arithmetic(&mut self) -> bool {
         if self.peek(0) != Some('(') {
             return false;
@@ -382,7 +375,7 @@ impl Scanner {
         true
     }
 
-    /// From after the opening bracket to after the closing one.
+    /// Reads from after the opening bracket to after the closing one.
     fn substitution(&mut self) {
         let Some(end) = closing(&self.characters, self.at, '(') else {
             return self.give_up("a substitution is too intricate; write it more simply");
@@ -408,7 +401,7 @@ impl Scanner {
             }
             self.at += 1;
         }
-        // How quotes are escaped here depends on the quotes around.
+        // The escaping of quotes depends on the quotes around the backticks.
         if quoted && inner.contains('\\') {
             return self.give_up("a backtick in quotes is too intricate; use `$(…)`");
         }

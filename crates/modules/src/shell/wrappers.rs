@@ -9,14 +9,14 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{containers, exemption, packages, remote, variables};
 
-/// How a wrapper's own arguments are told from the command that it runs.
+/// Syntax of a wrapper's own arguments before the command.
 struct Wrapper {
     name: &'static str,
-    /// Its options; with those that are missing it does something else, or nobody knows what it does.
+    /// The known options; with an unknown option, the effect is unknown.
     syntax: Syntax,
-    /// Operands before the command.
+    /// Number of operands before the command.
     operands: usize,
-    /// Whether nothing but what it runs has an effect.
+    /// `true` if the wrapper has no effect of its own.
     transparent: bool,
 }
 
@@ -119,12 +119,11 @@ const XARGS: Syntax = Syntax {
            open-tty replace:: verbose version",
 };
 
-/// Whether `name` runs other programs.
 pub(super) fn is_known(name: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == name) || matches!(name, "find" | "watch" | "ssh" | "npx" | "sg")
 }
 
-/// Follows a program that runs another one; false when the command is none.
+/// Follows a program that runs another one; returns `false` for other commands.
 pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     match name {
         "find" => find(command, walker),
@@ -145,7 +144,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
             fd(command, walker);
             return false;
         }
-        // A shell takes the text after this option, whichever wrapper it is.
+        // For any wrapper, a shell runs the text after this option.
         "entr" | "flock" if command.texts().any(|text| matches!(text, "-s" | "-c" | "--command")) => {
             walker.refuse(format!("`{name}` runs a text through a shell; write the command itself"));
         }
@@ -158,7 +157,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
     true
 }
 
-/// Follows project managers that run programs, and those that download what they run; false when the command is none.
+/// Follows project managers that run programs, and downloaders of tools; returns `false` for other commands.
 fn runner(name: &str, command: &Command, walker: &mut Walker) -> bool {
     if let Some(at) = packages::tool_at(name, &command.words) {
         walker.taint();
@@ -170,14 +169,14 @@ fn runner(name: &str, command: &Command, walker: &mut Walker) -> bool {
     let words = command.words.get(at..).unwrap_or_default().to_vec();
     let is_shell = matches!(words.as_slice(), [word] if word.literal().is_some_and(|name| is_shell(base_name(name))));
     if is_shell && !walker.is_fed() && matches!(command.stdin, Stdin::Inherited) {
-        // A shell for a person, as in `docker exec -it web bash`.
+        // A shell for the user, as in `docker exec -it web bash`.
         return true;
     }
     Command { words, stdin: command.stdin.clone() }.inspect(walker);
     true
 }
 
-/// What `npx` and the like run: a tool that is common, or is installed in the project.
+/// Follows `npx` and similar programs: the tool must be common, or installed in the project.
 fn tool(command: &Command, at: usize, walker: &mut Walker) {
     let before = command.words.get(..at).unwrap_or_default();
     let packages = before.iter().zip(before.iter().skip(1));
@@ -199,7 +198,7 @@ fn tool(command: &Command, at: usize, walker: &mut Walker) {
     Command { words, stdin: command.stdin.clone() }.inspect(walker);
 }
 
-/// `fd … -x command` runs the command for what it finds.
+/// Follows `fd … -x command`, which runs the command for each match.
 fn fd(command: &Command, walker: &mut Walker) {
     let is_action = |word: &Word| matches!(word.literal(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
     let Some(at) = command.words.iter().position(is_action) else { return };
@@ -211,7 +210,7 @@ fn fd(command: &Command, walker: &mut Walker) {
     Command { words, stdin: command.stdin.clone() }.inspect(walker);
 }
 
-/// `sg group -c command` and `sg group command`, which is a text for a shell.
+/// Follows `sg group -c command` and `sg group command`; the command is a text for a shell.
 fn sg(command: &Command, walker: &mut Walker) {
     walker.taint();
     let text = command.arguments().iter().skip(1).find(|word| word.literal() != Some("-c"));
@@ -230,7 +229,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     if name == "command" && matches!(first, Some("-v" | "-V")) {
         return;
     }
-    // An option may have the command run in another folder.
+    // An option may change the folder of the command.
     let folders = walker.folders.clone();
     let Some(begin) = begin(command, wrapper, walker) else {
         return walker.refuse(format!("`{name}` is not analysed with these options; run the command itself"));
@@ -243,7 +242,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     if name == "xargs" {
         let options = Arguments::read(XARGS, command.words.get(1..begin).unwrap_or_default());
         replace(&mut words, &options);
-        // What is read is put at the end, unless it has another place; of these options the last one counts.
+        // The input is appended, unless another position is given; the last of these options applies.
         if !options.surely_has("iI", &["replace"]) || options.may_have("lLn", &["max-args", "max-lines"]) {
             words.push(Word::unknown("…"));
         }
@@ -258,7 +257,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     }
 }
 
-/// Where the command begins in the words of its wrapper; `None` where that cannot be said.
+/// Returns the index of the command in the words of its wrapper; `None` if unknown.
 fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<usize> {
     let assigns = matches!(wrapper.name, "env" | "sudo" | "doas" | "cross-env");
     let mut at = 1;
@@ -280,7 +279,7 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
             match word.literal()? {
                 "--" => ended = true,
                 option if wrapper.syntax.takes_next(option)? => {
-                    // A value that is not known may become several words.
+                    // An unknown value may expand to several words.
                     at += 1;
                     command.words.get(at)?.literal()?;
                 }
@@ -302,7 +301,7 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
     Some(at)
 }
 
-/// Whether an option has the command run in another folder.
+/// Returns `true` if an option changes the folder of the command.
 fn moves(wrapper: &Wrapper, option: &str) -> bool {
     let letters = match wrapper.name {
         "env" => ['C'].as_slice(),
@@ -312,15 +311,15 @@ fn moves(wrapper: &Wrapper, option: &str) -> bool {
     if option.starts_with("--") {
         return option.starts_with("--chdir") || option.starts_with("--chroot");
     }
-    // What follows the first letter that takes a value is the value.
+    // The rest after the first letter with a value is the value.
     let valued = option.chars().find(|letter| wrapper.syntax.takes_value(*letter));
     valued.is_some_and(|letter| letters.contains(&letter))
 }
 
-/// With `-I`, what is read takes the place of a text in the command.
+/// Applies `-I`: the input replaces a text in the command.
 fn replace(words: &mut [Word], options: &Arguments) {
     let given = options.values("IiJ", &["replace"]).map(Word::lead);
-    // Of several the last one counts; the others are replaced as well, as far as there are few.
+    // The last of several applies; the others are replaced as well, if there are few.
     let mut texts: Vec<&str> = given.chain(["{}"]).filter(|text| !text.is_empty()).collect();
     texts.drain(..texts.len().saturating_sub(8));
     for word in words {
@@ -330,12 +329,12 @@ fn replace(words: &mut [Word], options: &Arguments) {
     }
 }
 
-/// `env` takes every word with a `=` for an assignment, whatever its name looks like.
+/// Returns `true` for a word with a `=`, which `env` reads as an assignment, whatever the name.
 fn is_assignment(text: &str) -> bool {
     text.find('=').is_some_and(|at| at > 0) && !text.starts_with('-')
 }
 
-/// `find` only reads, unless an action says otherwise.
+/// Follows `find`, which only reads unless an action changes something.
 fn find(command: &Command, walker: &mut Walker) {
     if !command.is_certain() {
         walker.taint();
@@ -354,7 +353,7 @@ fn find(command: &Command, walker: &mut Walker) {
                     walker.moves();
                 }
                 let rest = command.words.get(at..).unwrap_or_default();
-                // A plus ends the command only after the place for the files.
+                // A plus ends the command only after the placeholder for the files.
                 let text = |at: usize| rest.get(at).and_then(Word::literal);
                 let ends = |at: &usize| {
                     text(*at) == Some(";") || text(*at) == Some("+") && *at > 0 && text(at - 1) == Some("{}")
@@ -375,7 +374,7 @@ fn find(command: &Command, walker: &mut Walker) {
                 Command { words, stdin: command.stdin.clone() }.inspect(walker);
                 walker.folders.clone_from(&folders);
             }
-            // With paths from a file, what is found may look like an option.
+            // With paths from a file, a match may look like an option.
             Some("-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" | "-files0-from") => walker.taint(),
             _ => {}
         }
@@ -383,7 +382,7 @@ fn find(command: &Command, walker: &mut Walker) {
     (walker.found, walker.finds_litter) = (found, litter);
 }
 
-/// `watch` hands its arguments to `sh -c`.
+/// Follows `watch`, which passes its arguments to `sh -c`.
 fn watch(command: &Command, walker: &mut Walker) {
     let wrapper = wrapper("watch", "bcd::egn:pq:rtwx", "differences:: errexit interval: no-title precise");
     let begin = begin(command, &wrapper, walker).unwrap_or(command.words.len());
@@ -393,7 +392,7 @@ fn watch(command: &Command, walker: &mut Walker) {
     }
 }
 
-/// Finds the command that runs on another machine.
+/// Follows the command that runs on another machine.
 fn ssh(command: &Command, walker: &mut Walker) {
     if command.texts().any(|text| matches!(text, "-V" | "-h" | "--version" | "--help"))
         && command.arguments().len() == 1

@@ -1,4 +1,4 @@
-//! The files that are written to.
+//! Files that commands write to.
 
 use super::command::Command;
 use super::options::{self, Arguments};
@@ -6,12 +6,12 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{destructive, git, syntax};
 
-/// Which operands of a program are written to or deleted.
+/// The operands of a program that are written or deleted.
 #[derive(Clone, Copy)]
 enum WrittenOperands {
     Every,
     Last,
-    /// The first one says what is done, or is read.
+    /// All but the first, which is a mode or is read.
     ButFirst,
 }
 
@@ -29,7 +29,7 @@ const OPERANDS: [(&str, WrittenOperands); 26] = [
     ("gzip", WrittenOperands::Every),
     ("gunzip", WrittenOperands::Every),
     ("xz", WrittenOperands::Every),
-    // What it moves is gone from where it was.
+    // A moved file disappears from its old path.
     ("mv", WrittenOperands::Every),
     ("cp", WrittenOperands::Last),
     ("install", WrittenOperands::Last),
@@ -45,7 +45,7 @@ const OPERANDS: [(&str, WrittenOperands); 26] = [
     ("uniq", WrittenOperands::ButFirst),
 ];
 
-/// Options whose value is a file that is written to, or a folder in which files are: program, letters, names.
+/// Options whose value is an output file or folder: program, letters, names.
 const VALUED: [(&str, &str, &[&str]); 14] = [
     ("sort", "o", &["output"]),
     (
@@ -83,11 +83,10 @@ const VALUED: [(&str, &str, &[&str]); 14] = [
     ("zip", "Ob", &["out", "temp-path"]),
 ];
 
-/// Options of programs that write them like words, with a file as the next word.
+/// Options written as plain words, with a file as the next word.
 const WORDS: [(&str, &[&str]); 2] =
     [("find", &["-fprint", "-fprint0", "-fprintf", "-fls"]), ("openssl", &["-out", "-keyout", "--out", "--keyout"])];
 
-/// Notes the files that a known program writes to.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
     if name == "rsync" && arguments.surely_has("n", &["dry-run", "list-only"]) {
         return;
@@ -126,7 +125,7 @@ fn note_operands(target: WrittenOperands, arguments: &Arguments, walker: &mut Wa
     match target {
         WrittenOperands::Every => arguments.operands().for_each(|word| walker.write(word)),
         WrittenOperands::ButFirst => {
-            // The first word may be several.
+            // The first word may expand to several.
             let first = usize::from(!arguments.operands().next().is_some_and(Word::is_many));
             arguments.operands().skip(first).for_each(|word| walker.write(word));
         }
@@ -134,41 +133,40 @@ fn note_operands(target: WrittenOperands, arguments: &Arguments, walker: &mut Wa
     }
 }
 
-/// Whether an option certainly names the folder, so that all operands are only read.
+/// Returns `true` if an option certainly names the target folder, so that all operands are only read.
 fn has_folder(name: &str, arguments: &Arguments) -> bool {
     matches!(name, "cp" | "install" | "ln") && arguments.surely_has("t", &["target-directory"])
 }
 
-/// What options change about the operands that are written to.
+/// Applies the options that change the written operands.
 fn special(name: &str, target: WrittenOperands, arguments: &Arguments) -> WrittenOperands {
     match name {
         "install" if arguments.may_have("d", &["directory"]) => WrittenOperands::Every,
-        // A mode that takes away stands among the options, and needs no operand.
+        // A mode that removes permissions is among the options, and needs no operand.
         "chmod" if arguments.may_have("rwxXstugoa", &["reference"]) => WrittenOperands::Every,
         "chown" | "chgrp" if arguments.may_have("", &["reference"]) => WrittenOperands::Every,
         _ => target,
     }
 }
 
-/// Scripts are given by options, or else are the first operand; the other operands are files.
+/// Records files edited in place: scripts are given by options, or as the first operand; the other operands are files.
 fn in_place((short, long): (&str, &[&str]), arguments: &Arguments, walker: &mut Walker) {
     let gives_script = arguments.may_have(short, long);
     note_operands(if gives_script { WrittenOperands::Every } else { WrittenOperands::ButFirst }, arguments, walker);
 }
 
-/// The files that `dd` writes to.
 pub(super) fn dd_output(command: &Command) -> impl Iterator<Item = Word> {
     const OPERAND: &str = "of=";
     command.arguments().iter().filter_map(|word| {
         if word.lead().starts_with(OPERAND) {
             return Some(word.tail(OPERAND.len()));
         }
-        // What begins with an expansion may be any operand.
+        // A word that begins with an expansion may be any operand.
         word.may_be(&[OPERAND]).then(|| word.clone())
     })
 }
 
-/// `tar cfz x y` begins with letters, and the words after them are their values.
+/// Rewrites `tar cfz x y`: the first word holds letters, and the next words are their values.
 fn tar_arguments(command: &Command) -> Arguments {
     let syntax = syntax::for_program("tar");
     let words = command.arguments();
@@ -216,7 +214,7 @@ fn zip(arguments: &Arguments, walker: &mut Walker) {
     archive.for_each(|word| walker.write(word));
 }
 
-/// Notes what a redirection to or from `word` does; true when it writes to a file.
+/// Records a redirection to or from `word`; returns `true` if it writes to a file.
 pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> bool {
     if ["/dev/tcp/", "/dev/udp/"].iter().any(|device| word.lead().starts_with(device)) {
         let host = word.lead().split('/').nth(3).unwrap_or_default();
@@ -226,7 +224,7 @@ pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> boo
         }
     }
     if word.literal().is_none() && !word.is_operand() {
-        // Devices of bash that stand for connections may come out of an expansion.
+        // An expansion may produce a device of bash that stands for a connection.
         walker.taint();
     }
     if !writes || matches!(word.literal(), Some("/dev/null" | "/dev/stdout" | "/dev/stderr")) {
@@ -239,12 +237,12 @@ pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> boo
     true
 }
 
-/// Whether the target of `>&` is a descriptor: `1`, `-` or `2-`.
+/// Returns `true` if the target of `>&` is a descriptor: `1`, `-` or `2-`.
 pub(super) fn is_descriptor(target: &str) -> bool {
     !target.is_empty() && target.strip_suffix('-').unwrap_or(target).bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether `name` is in these tables.
+/// Returns `true` if `name` is in these tables.
 pub(super) fn is_known(name: &str) -> bool {
     OPERANDS.iter().any(|(program, _)| *program == name)
         || VALUED.iter().any(|(program, ..)| *program == name)

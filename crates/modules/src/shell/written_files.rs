@@ -1,4 +1,4 @@
-//! What is run that came from elsewhere: files that the same command writes, and downloads.
+//! Files that a command writes and then runs, and downloads that it runs.
 
 use brush_parser::ast;
 
@@ -10,10 +10,10 @@ use super::walk::Walker;
 use super::word::Word;
 use super::{emptying, program_text, scan, shells};
 
-/// So many files are remembered.
+/// Maximum number of remembered files.
 const FILES: usize = 64;
 
-/// Start-up files of the person, which shells run anyway.
+/// The user's start-up files, which shells run anyway.
 const OWN: &[&str] = &[
     ".bashrc",
     ".bash_profile",
@@ -29,22 +29,20 @@ const OWN: &[&str] = &[
     ".local/bin/env",
 ];
 
-/// A file that the command has written.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenFile {
     path: String,
-    /// Its content, where that is known.
     text: Option<String>,
     is_download: bool,
 }
 
 impl Walker {
-    /// Notes what a command writes into a file through its output.
+    /// Records the output that a command writes to a file.
     pub(super) fn record_write(&mut self, file: &Word, text: Option<String>, is_download: bool) {
         if let Some(path) = file.literal() {
             let path = normal(path);
             let before = self.written.iter().position(|written| written.path == path);
-            // A file that is written twice holds something else than what is known.
+            // After a second write, the content is unknown.
             let text = text.filter(|_| before.is_none());
             if self.written.len() < FILES {
                 self.written.push(WrittenFile { path, text, is_download });
@@ -52,7 +50,7 @@ impl Walker {
         }
     }
 
-    /// Notes that a file gets another name, with what the command has written into it.
+    /// Records a new name for a file written by the command.
     pub(super) fn record_rename(&mut self, from: &Word, to: &str) {
         let Some(from) = self.expand_known(from).map(|path| normal(&path)) else { return };
         let mut written = self.written.iter().filter(|written| written.path == from);
@@ -61,7 +59,7 @@ impl Walker {
         }
     }
 
-    /// Notes that a file is run, by an interpreter where one is named. What the same command has written is looked into.
+    /// Records that a file is run, with an interpreter if named. A file written by the same command is analysed.
     pub(super) fn runs_file(&mut self, file: &Word, interpreter: Option<&str>) {
         let Some(path) = file.literal() else { return };
         let path = normal(path);
@@ -93,7 +91,7 @@ impl Walker {
         }
     }
 
-    /// Notes that rules in a file of one of these names are run, if the command has written it.
+    /// Records that rules in a file with one of these names are run. Only rules written by the same command matter.
     pub(super) fn runs_rules(&mut self, names: &[&str]) {
         let is_rule = |written: &&WrittenFile| names.contains(&written.path.rsplit('/').next().unwrap_or_default());
         let rules = self.written.iter().find(|written| is_rule(written));
@@ -107,7 +105,7 @@ impl Walker {
         }
     }
 
-    /// Remembers the scripts that `npm pkg set` sets, and looks at them when a later command may run them.
+    /// Remembers scripts set by `npm pkg set`, and analyses them when a later command may run them.
     pub(super) fn runs_project_scripts(&mut self, command: &Command) {
         if !command.texts().take(2).eq(["pkg", "set"]) {
             for script in std::mem::take(&mut self.scripts_set) {
@@ -124,7 +122,7 @@ impl Walker {
         }
     }
 
-    /// Notes that a shell reads its commands from a file.
+    /// Records that a shell reads commands from a file.
     pub(super) fn runs_script(&mut self, shell: &str, file: &Word) {
         self.taint();
         let text = file.lead();
@@ -148,12 +146,12 @@ impl Walker {
         self.runs_file(file, Some("sh"));
     }
 
-    /// Whether the command reads what another one writes.
+    /// Returns `true` if the command reads the output of another one.
     pub(super) fn is_fed(&self) -> bool {
         self.fed
     }
 
-    /// Notes that an interpreter runs what it reads.
+    /// Records that an interpreter runs its input.
     pub(super) fn runs_input(&mut self, name: &str) {
         if self.fed_by_download {
             self.runs_download();
@@ -161,27 +159,26 @@ impl Walker {
         self.refuse(format!("`{name}` runs what it reads; write the program out"));
     }
 
-    /// Notes that something is run that was downloaded by the same command.
     pub(super) fn runs_download(&mut self) {
         self.taint();
         self.analysis.runs_download = true;
     }
 }
 
-/// `true` if a command may print something else than its words say, or what nobody can read.
+/// Returns `true` if the output of a command differs from its words, or is unreadable.
 pub(super) fn hides_text(words: &[Word]) -> bool {
     const HIDES: [&str; 9] = ["echo", "printf", "base64", "base32", "xxd", "rev", "openssl", "gunzip", "uudecode"];
     words.first().and_then(Word::literal).is_some_and(|name| HIDES.contains(&name))
 }
 
-/// `true` if a file holds rules that programs such as `make` run.
+/// Returns `true` if a file contains rules for programs such as `make`.
 pub(super) fn is_rules(file: &str) -> bool {
     const RULES: [&str; 7] =
         ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", "Rakefile", "package.json"];
     RULES.contains(&file.rsplit('/').next().unwrap_or(file))
 }
 
-/// Whether the text of a file begins by naming an interpreter that is no shell.
+/// Returns `true` if a script names an interpreter other than a shell.
 fn is_foreign(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
 }
@@ -190,14 +187,13 @@ pub(super) fn normal(path: &str) -> String {
     path.trim_start_matches("./").replace("/./", "/")
 }
 
-/// The text that a command prints, if that is known.
 pub(super) fn printed(words: &[Word], stdin: &Stdin) -> Option<String> {
     let (name, arguments) = words.split_first()?;
     match (name.literal()?, stdin) {
         ("cat", Stdin::Text(text)) if arguments.is_empty() => Some(text.clone()),
         ("echo" | "printf", _) => {
             let texts: Vec<&str> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
-            // Escapes stand for what is not written.
+            // Escapes stand for other characters.
             let text = texts.join(" ").replace("\\n", "\n").replace("\\t", "\t");
             (!text.contains('\\')).then_some(text)
         }
@@ -205,7 +201,7 @@ pub(super) fn printed(words: &[Word], stdin: &Stdin) -> Option<String> {
     }
 }
 
-/// Where the files are that a pipeline lists so far; `None` where that is not known.
+/// Returns the paths of the files that a pipeline lists so far; `None` if unknown.
 pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<Vec<String>> {
     let (first, filters) = commands.split_first()?;
     let filter = |command: &ast::Command| {
@@ -235,7 +231,7 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     Some(paths?.concat())
 }
 
-/// The variable into which the condition of a loop reads lines, if it does nothing else.
+/// Returns the variable that the condition of a loop reads lines into, if the condition does nothing else.
 pub(super) fn read_variable(condition: &ast::CompoundList) -> Option<String> {
     let [ast::CompoundListItem(and_or, _)] = condition.0.as_slice() else { return None };
     let [command] = and_or.first.seq.as_slice() else { return None };
@@ -248,7 +244,7 @@ pub(super) fn read_variable(condition: &ast::CompoundList) -> Option<String> {
     }
 }
 
-/// The commands whose output a group of commands reads, as in `done < <(git ls-files)`.
+/// Returns the commands whose output is the input of a group, as in `done < <(git ls-files)`.
 pub(super) fn substituted_input(redirects: Option<&ast::RedirectList>) -> Option<&ast::CompoundList> {
     use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target, IoRedirect};
     match redirects.map(|list| list.0.as_slice()) {
@@ -259,12 +255,12 @@ pub(super) fn substituted_input(redirects: Option<&ast::RedirectList>) -> Option
     }
 }
 
-/// The words of a command that may be files it reads.
+/// Returns the words of a command that may be input files.
 pub(super) fn read_by(command: &ast::Command) -> Vec<String> {
     emptying::read_by(&words(command))
 }
 
-/// What the output of a command holds, where `fed` is what it reads itself.
+/// Returns the kind of output of a command; `fed` is the kind of its input.
 pub(super) fn printed_content(command: &ast::Command, fed: OutputContent) -> OutputContent {
     let ast::Command::Simple(simple) = command else { return OutputContent::Anything };
     let has_redirection = simple.suffix.iter().flat_map(|suffix| &suffix.0).any(|item| {

@@ -1,4 +1,4 @@
-//! What a rule looks at: text, a path, or the commands of a shell.
+//! Patterns for tool inputs: text, paths and shell commands.
 
 use amplifier_core::{EventData, HookError};
 use globset::{GlobBuilder, GlobMatcher};
@@ -6,13 +6,11 @@ use serde_json::Value;
 
 use crate::condition::{Condition, Scope};
 
-/// Fields that hold a path: where it leads counts, not how it is written.
+/// Fields that hold a path. Patterns match the resolved path, not its spelling.
 const PATHS: [&str; 4] = ["file_path", "path", "folder", "notebook_path"];
 
-/// The field that holds what a shell is to run.
 pub(super) const COMMAND: &str = "command";
 
-/// A pattern for one field of a tool's input.
 pub(super) struct Pattern {
     pub(super) field: String,
     matcher: FieldMatcher,
@@ -27,7 +25,7 @@ enum FieldMatcher {
 /// A glob in which `*` stands for any text.
 pub(super) struct Glob {
     glob: GlobMatcher,
-    /// What everything begins with that it matches.
+    /// The literal prefix of every match.
     beginning: String,
 }
 
@@ -43,7 +41,7 @@ impl Pattern {
         Ok(Self { field: field.to_owned(), matcher })
     }
 
-    /// Whether what the tool is given fits as it stands.
+    /// Returns `true` if the field matches as a whole.
     pub(super) fn matches(&self, event: &str, data: &EventData, scope: &Scope) -> Result<bool, HookError> {
         match &self.matcher {
             FieldMatcher::Path(condition) => condition.holds(event, data, scope),
@@ -55,12 +53,11 @@ impl Pattern {
         }
     }
 
-    /// The same for one simple command of it.
     pub(super) fn matches_command(&self, command: &str) -> bool {
         matches!(&self.matcher, FieldMatcher::Text(glob) if glob.matches(command))
     }
 
-    /// Whether a simple command may turn out to fit: what is known of it is not enough to tell.
+    /// Returns `true` if a partly known command may turn out to match.
     pub(super) fn may_match_command(&self, command: &str) -> bool {
         match (&self.matcher, command.split_once('…')) {
             (FieldMatcher::Text(glob), Some((known, _))) => glob.beginning.starts_with(known),

@@ -1,4 +1,4 @@
-//! Which rule counts.
+//! Selection of the rule that decides on a tool call.
 
 use amplifier_core::{EventData, HookError};
 use schemars::JsonSchema;
@@ -9,26 +9,26 @@ use super::pattern::{COMMAND, Glob, Pattern};
 use crate::condition::Scope;
 use crate::shell;
 
-/// What holds for some uses of a tool.
+/// A rule for some calls of a tool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PatternRule {
-    /// The tool, as a glob.
+    /// Name of the tool, as a glob.
     tool: String,
-    /// What it is used for, as a glob on one field of its input; without it, whatever that is.
+    /// Glob on one field of the tool's input. Without a pattern, the rule matches every call of the tool.
     #[serde(default)]
     pattern: Option<String>,
-    /// The field; `command` for `Bash` and `file_path` for tools that work on files, unless given.
+    /// The field that `pattern` applies to. Default: `command` for `Bash`, `file_path` for tools that work on files.
     #[serde(default)]
     field: Option<String>,
-    /// What holds then: `allow`, `ask` or `deny`.
+    /// The action: `allow`, `ask` or `deny`.
     pub(super) action: RuleAction,
-    /// The question to the person, or why it is denied; a template.
+    /// The prompt of the approval request, or the reason for the denial; a template.
     #[serde(default)]
     pub(super) prompt: Option<String>,
 }
 
-/// From lax to strict. To allow means only that this module has no objection.
+/// An action, ordered from permissive to strict. `Allow` only means that this module has no objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RuleAction {
@@ -38,7 +38,7 @@ pub(super) enum RuleAction {
 }
 
 impl PatternRule {
-    /// The field that the rule is about; none if it is about all of the input.
+    /// Returns the field of the rule; `None` if the rule applies to the whole input.
     pub(super) fn field(&self) -> Result<Option<&str>, String> {
         let known = match self.tool.as_str() {
             "Bash" => Some(COMMAND),
@@ -56,7 +56,6 @@ impl PatternRule {
     }
 }
 
-/// The rules in order, ready for use.
 pub(super) struct RuleList {
     rules: Vec<CompiledRule>,
     default: RuleAction,
@@ -85,7 +84,6 @@ impl RuleList {
         Ok(Self { rules: rules.collect::<Result<_, _>>()?, default })
     }
 
-    /// What counts for a use of a tool.
     pub(super) fn find_match(&self, event: &str, data: &EventData, scope: &Scope) -> Result<RuleMatch, HookError> {
         let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the event names no tool"))?;
         let of_tool: Vec<(usize, &CompiledRule)> =
@@ -105,12 +103,12 @@ impl RuleList {
         }
     }
 
-    /// A line may hold several commands. What counts for the line is what counts for the one that is least allowed: `git status; rm x`
-    /// is not allowed because it begins with `git status`.
+    /// Finds the strictest match of all commands on a line: `git status; rm x` is not allowed because it begins with `git
+    /// status`.
     fn strictest_of(&self, command: &str, rules: &[(usize, &CompiledRule)], whole: RuleMatch) -> RuleMatch {
         let parts = match shell::commands(command) {
             Ok(parts) => parts,
-            // What nobody can see through is asked about at least, also where it looks like something that is allowed.
+            // A command that cannot be analysed requires approval at least, even if it looks like an allowed one.
             Err(_) if self.effect(whole) > RuleAction::Allow => return whole,
             Err(_) if self.default == RuleAction::Deny => return RuleMatch::Default,
             Err(_) => return RuleMatch::Unclear,
@@ -119,8 +117,8 @@ impl RuleList {
             let matches = |rule: &CompiledRule| match &rule.pattern {
                 None => true,
                 Some(pattern) if pattern.field != COMMAND => false,
-                // What may be forbidden is not allowed, and what may be allowed is not so yet: a program in some folder need not
-                // be what its name says.
+                // A rule that allows has to match for certain, a rule that denies only possibly: a program in another folder
+                // may differ from the program that its name suggests.
                 Some(pattern) if rule.effect == RuleAction::Allow => {
                     pattern.matches_command(part.with_path.as_ref().unwrap_or(&part.plain))
                 }
@@ -131,10 +129,10 @@ impl RuleList {
             };
             rules.iter().find(|(_, rule)| matches(rule)).map_or(RuleMatch::Default, |(at, _)| RuleMatch::Rule(*at))
         });
-        // The line as it stands counts, too, if it is not to be allowed: a rule may be about a pipe.
+        // A rule may match the whole line, such as one about a pipe. Such a match counts if it is stricter than `allow`.
         let as_it_stands = (self.effect(whole) > RuleAction::Allow && whole != RuleMatch::Default) || parts.is_empty();
         let all = of_parts.chain(as_it_stands.then_some(whole));
-        // Of equals the first, so that a person is asked about what comes first.
+        // Of equally strict matches the first one decides, so that the prompt shows the first command.
         all.reduce(|one, other| if self.effect(other) > self.effect(one) { other } else { one }).unwrap_or(whole)
     }
 

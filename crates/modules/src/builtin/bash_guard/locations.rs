@@ -1,4 +1,4 @@
-//! Where the files of a command are: in the workspace, among temporary files, or elsewhere.
+//! Locations of a command's files: the workspace, temporary folders, or elsewhere.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,32 +6,30 @@ use std::path::{Path, PathBuf};
 use crate::condition::Scope;
 use crate::shell::{FileReference, is_litter_name};
 
-/// What the shell makes something else of, and what can be read in two ways. `…` stands for what is known only when the command runs.
+/// Characters that the shell expands or that are ambiguous. `…` stands for text that is known only at run time.
 const EXPANDED: [char; 12] = ['$', '`', '*', '?', '[', '{', '(', '\\', '\n', '\'', '"', '…'];
 
-/// Files that hold nothing.
+/// Devices that store nothing.
 const NOWHERE: [&str; 5] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"];
 
-/// So many files of a folder are looked at to know what a pattern may stand for.
+/// Maximum number of files in a folder that are checked for a pattern.
 const FILES: usize = 10_000;
 
-/// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Location {
-    /// Into the workspace, or to a file that holds nothing.
+    /// In the workspace, or a device that stores nothing.
     Inside,
-    /// To a temporary file.
     Temporary,
     Outside(PathBuf),
     Unknown,
 }
 
-/// The paths that a place may stand for; none where that is not known.
+/// Returns the paths that a file reference may stand for; empty if they are unknown.
 pub(super) fn paths(file: &FileReference) -> &[String] {
     file.paths.as_deref().unwrap_or_default()
 }
 
-/// Where the files of a place are: the worst of all paths that it may stand for.
+/// Returns the location of a file: the worst of all its possible paths.
 pub(super) fn locate(file: &FileReference, scope: &Scope) -> Location {
     let mut found = if file.paths.is_some() { Location::Inside } else { Location::Unknown };
     for path in paths(file) {
@@ -45,7 +43,7 @@ pub(super) fn locate(file: &FileReference, scope: &Scope) -> Location {
     found
 }
 
-/// `true` if a path is a device that keeps nothing.
+/// Returns `true` if a path is a device that stores nothing.
 pub(super) fn is_nowhere(path: &str) -> bool {
     NOWHERE.contains(&path)
 }
@@ -59,7 +57,7 @@ fn locate_path(path: &str, scope: &Scope) -> Location {
     };
     match scope.resolve(plain) {
         Ok(place) if place.starts_with(scope.workspace()) => Location::Inside,
-        // A path that leads out of the workspace is outside, even if the workspace lies among temporary files.
+        // A path that leaves the workspace is outside, even if the workspace itself is in a temporary folder.
         Ok(place) if plain.starts_with('/') && temporary_folders().iter().any(|folder| place.starts_with(folder)) => {
             Location::Temporary
         }
@@ -68,7 +66,7 @@ fn locate_path(path: &str, scope: &Scope) -> Location {
     }
 }
 
-/// Where the files are that a pattern in this folder stands for.
+/// Returns the location of the files that a pattern in this folder matches.
 fn locate_folder(folder: &str, scope: &Scope) -> Location {
     match locate_path(folder, scope) {
         Location::Inside if !holds_only_inside(folder, scope) => Location::Unknown,
@@ -76,7 +74,8 @@ fn locate_folder(folder: &str, scope: &Scope) -> Location {
     }
 }
 
-/// The path of a file that may be deleted with all that is in it, because it is temporary. What holds the workspace is not.
+/// Returns `true` if a path may be deleted with its content because it is temporary and neither contains the workspace nor
+/// belongs to it.
 pub(super) fn is_below_temporary(path: &str, scope: &Scope) -> bool {
     if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
         return false;
@@ -102,12 +101,11 @@ pub(super) fn is_below_temporary(path: &str, scope: &Scope) -> bool {
     }
 }
 
-/// Whether a path is a single file, or a pattern for what programs leave behind.
+/// Returns `true` if a path is a single file, or a pattern for leftovers of programs.
 pub(super) fn is_single_or_litter(path: &str) -> bool {
     plain(path).is_some() || path.rsplit('/').next().is_some_and(is_litter_name)
 }
 
-/// The folders of temporary files.
 fn temporary_folders() -> Vec<PathBuf> {
     let own = std::env::temp_dir();
     let own = Some(own).filter(|folder| folder.components().count() > 1);
@@ -115,20 +113,20 @@ fn temporary_folders() -> Vec<PathBuf> {
     known.into_iter().chain(own).map(|folder| folder.canonicalize().unwrap_or(folder)).collect()
 }
 
-/// The path that a written file stands for, if it stands for itself.
+/// Returns the path if the shell does not expand it.
 pub(super) fn plain(written: &str) -> Option<&str> {
     let is_plain = !written.is_empty() && !written.contains(EXPANDED) && !written.starts_with('~');
     is_plain.then_some(written)
 }
 
-/// The folder of the files that a pattern such as `src/*.rs` stands for.
+/// Returns the folder of a pattern such as `src/*.rs`.
 pub(super) fn folder(pattern: &str) -> Option<&str> {
     let (folder, name) = pattern.rsplit_once('/').unwrap_or((".", pattern));
     let is_plain_name = plain(&name.replace(['*', '?'], "x")).is_some();
     plain(folder).filter(|_| is_plain_name)
 }
 
-/// Whether a folder is in the workspace, and no link in it leads out.
+/// Returns `true` if a folder is in the workspace and none of its links leaves the workspace.
 fn holds_only_inside(folder: &str, scope: &Scope) -> bool {
     let is_inside = |path: &Path| {
         path.to_str().is_some_and(|path| scope.resolve(path).is_ok_and(|place| place.starts_with(scope.workspace())))
@@ -139,7 +137,7 @@ fn holds_only_inside(folder: &str, scope: &Scope) -> bool {
     let count_and_judge = |(count, file): (usize, io::Result<_>)| count < FILES && file.is_ok_and(is_harmless);
     match files {
         Ok(files) => files.enumerate().all(count_and_judge),
-        // A pattern in a folder that is not there matches nothing.
+        // A pattern in a missing folder matches nothing.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }

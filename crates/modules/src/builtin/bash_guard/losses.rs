@@ -1,4 +1,4 @@
-//! What a command destroys that is a loss, now that the files are known.
+//! Destructive commands, checked against the files in the workspace.
 
 use amplifier_process::sandbox::Sandbox;
 
@@ -7,10 +7,10 @@ use super::outputs;
 use crate::condition::Scope;
 use crate::shell::{Effects, Exemption, FileReference, is_litter_file};
 
-/// So many files are looked at.
+/// Maximum number of files that are checked.
 const FILES: usize = 64;
 
-/// The first loss that has no excuse, in words.
+/// Returns the reason for the first loss that is not exempt.
 pub(super) async fn find_loss(effects: &Effects, scope: &Scope, sandbox: &Sandbox) -> Option<String> {
     for loss in &effects.losses {
         if !is_exempt(&loss.exemption, scope, sandbox).await {
@@ -61,7 +61,7 @@ async fn is_exempt(exemption: &Exemption, scope: &Scope, sandbox: &Sandbox) -> b
             let is_file = |file: &FileReference| {
                 paths(file).iter().any(|path| plain(path).is_some_and(|path| scope.workspace().join(path).is_file()))
             };
-            // What lies elsewhere is judged by where it is.
+            // Files outside of the workspace are covered by the check of their location.
             !is_file(to)
                 || !is_file(from)
                 || locate(to, scope) != Location::Inside
@@ -83,14 +83,13 @@ async fn is_exempt(exemption: &Exemption, scope: &Scope, sandbox: &Sandbox) -> b
     }
 }
 
-/// Whether a place is certainly no file.
 fn is_no_file(file: &FileReference, scope: &Scope) -> bool {
     let is_none =
         |path: &String| plain(path).is_some_and(|path| scope.workspace().join(path).symlink_metadata().is_err());
     file.paths.as_ref().is_some_and(|paths| paths.iter().all(is_none))
 }
 
-/// `true` if there is nothing to lose at a place in the workspace: no file, a build output, or what programs leave behind.
+/// Returns `true` if a file in the workspace is safe to lose: missing, a build output, or a leftover of programs.
 async fn holds_no_work(file: &FileReference, scope: &Scope, sandbox: &Sandbox) -> bool {
     if is_no_file(file, scope) {
         return true;

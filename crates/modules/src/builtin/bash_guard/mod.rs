@@ -1,4 +1,4 @@
-//! `hooks-bash-guard`: looks at shell commands before they run.
+//! `hooks-bash-guard`: checks shell commands before they run.
 
 mod locations;
 mod losses;
@@ -20,34 +20,34 @@ use crate::bundle::Confine;
 use crate::condition::Scope;
 use crate::shell::{Analysis, Effects, inspect};
 
-/// So many characters of a command are part of the question or the reason.
+/// Longest excerpt of a command in a prompt or a reason, in characters.
 const SHOWN: usize = 2_000;
 
-/// What can be said about it.
+/// Options of `hooks-bash-guard`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The tools whose `command` is a line for the shell.
+    /// The tools with a shell command in their `command` field.
     tools: Vec<String>,
-    /// Commands that destroy something: `ask` or `deny`.
+    /// Action for destructive commands: `ask` or `deny`.
     destructive: StrictDecision,
-    /// Commands that cannot be seen through: `ask` or `deny`.
+    /// Action for commands that cannot be analysed: `ask` or `deny`.
     unanalysable: StrictDecision,
-    /// Commands that send something over the network, change something elsewhere, or of which that cannot be told: `allow`, `ask`
+    /// Action for commands that send data over the network, change something on another machine, or may do so: `allow`, `ask`
     /// or `deny`.
     network: CommandDecision,
-    /// Commands that only read from the network, install what is plainly named, or push to a remote of the repository: `allow`,
-    /// `ask` or `deny`.
+    /// Action for commands that only read from the network, install packages by name, or push to a remote of the repository:
+    /// `allow`, `ask` or `deny`.
     network_reads: CommandDecision,
-    /// Commands that write to a file outside of the workspace, or to one of which that cannot be told: `allow`, `ask` or `deny`.
+    /// Action for commands that write to a file outside of the workspace, or may do so: `allow`, `ask` or `deny`.
     outside: CommandDecision,
-    /// All other commands that are not proven to only read: `allow`, `ask` or `deny`.
+    /// Action for all other commands that are not proven to be read-only: `allow`, `ask` or `deny`.
     other: CommandDecision,
-    /// Programs that never run, not even to read.
+    /// Programs that never run.
     deny: Vec<String>,
-    /// Programs to which `network`, `network_reads` and `other` do not apply, in commands that run nothing else.
+    /// Trusted programs: `network`, `network_reads` and `other` do not apply to commands that run only these.
     allow: Vec<String>,
-    /// How long the person has, in seconds.
+    /// Time limit for an approval, in seconds.
     timeout: f64,
 }
 
@@ -68,26 +68,26 @@ impl Default for Options {
     }
 }
 
-/// What happens to a command that is never simply allowed.
+/// Action for a command that must not run unchecked.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum StrictDecision {
-    /// A person decides.
+    /// Request approval.
     Ask,
-    /// It does not run.
+    /// Deny the command.
     Deny,
 }
 
-// INVARIANT: in the order of their strictness, so that the strictest is the greatest.
-/// What happens to a command.
+// INVARIANT: ordered by strictness, so that the strictest is the greatest.
+/// Action for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum CommandDecision {
-    /// It runs.
+    /// Run the command.
     Allow,
-    /// A person decides.
+    /// Request approval.
     Ask,
-    /// It does not run.
+    /// Deny the command.
     Deny,
 }
 
@@ -122,7 +122,7 @@ struct CommandGuard {
     options: Options,
     timeout: Duration,
     scope: Arc<Scope>,
-    /// What confines the `git` that is asked about build outputs.
+    /// The sandbox of `git`, which tells build outputs from work.
     sandbox: Sandbox,
 }
 
@@ -150,7 +150,7 @@ impl Hook for CommandGuard {
 }
 
 impl CommandGuard {
-    /// What there is against a command, and what each of it leads to.
+    /// Returns the objections to a command, each with its action.
     async fn concerns(&self, analysis: &Analysis, effects: &Effects) -> Vec<(CommandDecision, String)> {
         let Options { deny, allow, destructive, unanalysable, network, network_reads, outside, other, .. } =
             &self.options;
@@ -199,7 +199,7 @@ impl CommandGuard {
     fn approval(&self, command: &str, why: &str) -> Approval {
         let (shown, is_whole) = readable(command);
         let approval = Approval::new(format!("Run `{shown}`? {why}")).timeout(self.timeout);
-        // A lasting answer is remembered by this text, so it must not stand for another command.
+        // An approval rule is remembered by this text, so the text must identify one command only.
         if is_whole {
             approval.options(["Allow once", "Allow always", "Deny"])
         } else {
@@ -208,7 +208,7 @@ impl CommandGuard {
     }
 }
 
-/// The command as a person reads it, and whether that is all of it as it is.
+/// Returns the command in readable form, and `true` if that is the unchanged command.
 fn readable(command: &str) -> (String, bool) {
     let shown = visible(&truncate_chars(command, SHOWN), Reading::Lines);
     let is_whole = shown == command;

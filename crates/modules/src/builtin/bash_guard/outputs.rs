@@ -1,4 +1,4 @@
-//! Build outputs: what a build makes again, and git does not keep.
+//! Build outputs: files that a build can create again and that git does not track.
 
 use std::ffi::OsString;
 use std::path::{Component, Path};
@@ -10,13 +10,13 @@ use super::locations::{folder, plain};
 use crate::builtin::status_context::git::git;
 use crate::condition::Scope;
 
-/// How long git may take. After that a folder counts as no output.
+/// Time limit for git. After a timeout, a folder does not count as a build output.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many bytes git may write: one is too many already.
+/// Maximum output of git, in bytes: one line is enough for an answer.
 const MOST_LISTED: usize = 4096;
 
-/// Folders that tools make, and the files one of which lies beside them; none where the name alone says it.
+/// Folders that tools create, with their marker files. Folders without markers are recognized by name alone.
 const OUTPUTS: [(&str, &[&str]); 36] = [
     ("node_modules", &["package.json"]),
     ("bower_components", &["bower.json"]),
@@ -56,7 +56,7 @@ const OUTPUTS: [(&str, &[&str]); 36] = [
     (".dart_tool", &["pubspec.yaml"]),
 ];
 
-/// Files that tools make, which are often deleted with folders.
+/// Generated files that are often deleted together with folders.
 const FILES: [&str; 13] = [
     "package-lock.json",
     "yarn.lock",
@@ -88,8 +88,9 @@ const PROJECT: &[&str] = &[
     "composer.json",
 ];
 
-/// Whether a path, or the folder of a pattern, is a build output in the workspace: by its name, and because git ignores it and
-/// keeps nothing of it. Where there is no repository, a file of the project has to lie beside it. What does not exist is no loss.
+/// Returns `true` if a path, or the folder of a pattern, is a build output in the workspace: it has the name of one, and git
+/// ignores it and tracks no file in it. Without a repository, a marker file has to exist beside it. A missing path counts as an
+/// output.
 pub(super) async fn is_output(path: &str, scope: &Scope, sandbox: &Sandbox) -> bool {
     let Some(path) = plain(path).or_else(|| folder(path)) else { return false };
     let Ok(place) = scope.resolve(path) else { return false };
@@ -126,9 +127,9 @@ fn has_marker(name: &str, folder: &Path) -> bool {
     markers.is_empty() || markers.iter().any(|marker| folder.join(marker).is_file())
 }
 
-/// Whether git ignores a path and keeps nothing below it; `None` where there is no repository, or git gives no answer.
+/// Returns `true` if git ignores a path and tracks no file below it; `None` without a repository, or if git fails.
 async fn is_ignored(path: &Path, workspace: &Path, sandbox: &Sandbox) -> Option<bool> {
-    // Ignored, though it may hold files that were added all the same.
+    // An ignored folder may still hold tracked files.
     let ignored = git(workspace, sandbox).args(["check-ignore", "--quiet", "--"]).args([path]);
     let ended = ignored.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
     if !ended.in_time {
@@ -137,19 +138,19 @@ async fn is_ignored(path: &Path, workspace: &Path, sandbox: &Sandbox) -> Option<
     match ended.status?.code() {
         Some(0) => {}
         Some(1) => return Some(false),
-        // Git refuses repositories of others; what it keeps is not known then.
+        // Git refuses to work in another user's repository; its tracked files are unknown then.
         _ => return has_repository(workspace).then_some(false),
     }
     Some(lists_any([path], workspace, sandbox).await == Some(false))
 }
 
-/// `true` if git keeps one of these files, or does not say.
+/// Returns `true` if git tracks one of these files, or fails.
 pub(super) async fn is_tracked(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
     let workspace = scope.workspace();
     lists_any(paths, workspace, sandbox).await.unwrap_or_else(|| has_repository(workspace))
 }
 
-/// `true` if git keeps several of these files, or one with changes that are not committed.
+/// Returns `true` if git tracks several of these files, or one with uncommitted changes.
 pub(super) async fn is_tracked_work(paths: &[String], scope: &Scope, sandbox: &Sandbox) -> bool {
     let list = async |arguments: &[&str]| {
         let listing = git(scope.workspace(), sandbox).args(arguments.iter().copied()).args(["--"]).args(paths);
@@ -159,7 +160,7 @@ pub(super) async fn is_tracked_work(paths: &[String], scope: &Scope, sandbox: &S
     };
     match list(&["ls-files", "--cached"]).await {
         Some(0) => false,
-        // The index is compared by the times of the files: no filter of the repository runs.
+        // `diff-index` compares timestamps, so that no filter of the repository runs.
         Some(1) => list(&["diff-index", "--name-only", "HEAD"]).await != Some(0),
         Some(_) => true,
         None => has_repository(scope.workspace()),
@@ -170,7 +171,7 @@ fn has_repository(workspace: &Path) -> bool {
     workspace.ancestors().any(|folder| folder.join(".git").exists())
 }
 
-/// Whether git lists any file at or below these paths; `None` if it gives no answer.
+/// Returns `true` if git tracks any file at or below these paths; `None` if git fails.
 async fn lists_any(
     paths: impl IntoIterator<Item = impl Into<OsString>>,
     workspace: &Path,
@@ -178,7 +179,7 @@ async fn lists_any(
 ) -> Option<bool> {
     let listing = git(workspace, sandbox).args(["ls-files", "--cached", "--"]).args(paths);
     let listed = listing.run(&[], PATIENCE, MOST_LISTED).await.ok()?;
-    // A list that is cut short is not empty.
+    // A truncated list is not empty.
     let is_answer = listed.stdout.exceeds_limit() || listed.status.is_some_and(|status| status.success());
     (listed.in_time && is_answer).then_some(!listed.stdout.bytes.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What a session may use.
+//! Budgets of sessions.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,29 +6,28 @@ use serde::Deserialize;
 use super::SessionUsage;
 use super::price::amount;
 
-/// What a session may use. Each limit is one in money, in tokens, or both.
+/// Budget of a session. Each step has a limit in money, in tokens, or both.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CostBudget {
-    /// From here on the person is told, once.
+    /// Limits that show the user a warning, once.
     warn: Limits,
-    /// From here on the person is asked before the model is.
+    /// Limits that request approval before each further call to the model.
     ask: Limits,
-    /// From here on the model is not asked any more.
+    /// Limits that deny all further calls to the model.
     deny: Limits,
 }
 
-/// Limits; the first that is reached counts.
+/// Limits; the first that is reached applies.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Limits {
-    /// In the currency of the prices.
+    /// Amount of money, in the currency of the prices.
     money: Option<f64>,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     tokens: Option<u64>,
 }
 
-/// What happens at a limit.
 #[derive(Clone, Copy)]
 pub(super) enum BudgetStep {
     Warn,
@@ -36,7 +35,6 @@ pub(super) enum BudgetStep {
     Deny,
 }
 
-/// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ReachedLimit {
     Money(f64),
@@ -53,7 +51,7 @@ impl ReachedLimit {
 }
 
 impl CostBudget {
-    /// Each step comes after the one before it.
+    /// Checks that the limits are valid and that each step comes after the previous one.
     pub(super) fn check(&self, has_prices: bool) -> Result<(), String> {
         let steps = [("warn", &self.warn), ("ask", &self.ask), ("deny", &self.deny)];
         if steps.iter().all(|(_, limits)| limits.money.is_none() && limits.tokens.is_none()) {
@@ -82,7 +80,6 @@ impl CostBudget {
         [&self.warn, &self.ask, &self.deny].iter().any(|limits| limits.money.is_some())
     }
 
-    /// The limit of a step that was reached.
     pub(super) fn reached_limit(&self, step: BudgetStep, spent: &SessionUsage) -> Option<ReachedLimit> {
         let limits = match step {
             BudgetStep::Warn => &self.warn,

@@ -1,4 +1,4 @@
-//! `hooks-cost`: what a session uses, and a budget for it.
+//! `hooks-cost`: usage of a session, and a budget.
 
 mod budget;
 mod price;
@@ -15,19 +15,19 @@ use super::session_tree::SessionTree;
 use super::settings::seconds;
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 
-/// What can be said about it.
+/// Options of `hooks-cost`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// What models cost; the first entry whose `model` matches counts. Of other models only tokens are counted.
+    /// Prices of models; the first entry with a matching `model` applies. For models without a price, only tokens are counted.
     prices: Vec<Price>,
-    /// What the prices are in.
+    /// Currency of the prices.
     currency: String,
-    /// What a session may use, together with its sub-agents.
+    /// Budget of a session, including its sub-agents.
     budget: Option<CostBudget>,
-    /// Whether the end of a session tells what it used.
+    /// Show the usage at the end of a session.
     summary: bool,
-    /// How long the person has to answer, in seconds.
+    /// Time limit for an approval, in seconds.
     timeout: f64,
 }
 
@@ -67,21 +67,20 @@ struct Cost {
     sessions: Arc<SessionTree<SessionUsage>>,
 }
 
-/// What a session has used, with its sub-agents.
+/// Usage of a session, including its sub-agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SessionUsage {
     calls: u64,
     usage: TokenUsage,
-    /// Of the calls whose price is known.
+    /// Cost of the calls with a known price.
     money: f64,
-    /// A model without a price.
     unpriced: Option<String>,
-    /// Whether a provider did not tell what a call used.
+    /// `true` if a provider did not report the usage of a call.
     is_uncounted: bool,
     is_warned: bool,
 }
 
-/// Counts, and tells what was counted. An observer, so that answers are shown while they come.
+/// Counts usage. An observer, so that streaming is not delayed.
 struct UsageCounter(Arc<Cost>);
 
 impl Hook for UsageCounter {
@@ -101,7 +100,6 @@ impl Hook for UsageCounter {
     }
 }
 
-/// Keeps to the budget.
 struct BudgetGuard(Arc<Cost>);
 
 impl Hook for BudgetGuard {
@@ -113,7 +111,7 @@ impl Hook for BudgetGuard {
             let (limit, used) = (limit.describe(&cost.currency), cost.summary_of(&spent));
             return Ok(HookResult::deny(format!("the session has reached its limit of {limit}: {used}")));
         }
-        // A lasting answer is remembered by the question, so the question does not say how much was used: the reason does.
+        // An approval rule is remembered by the prompt, so the usage is part of the reason, not of the prompt.
         let question = if let Some(limit) = budget.reached_limit(BudgetStep::Ask, &spent) {
             format!("The session has reached {} of its budget. Go on?", limit.describe(&cost.currency))
         } else if spent.is_uncounted {
@@ -158,7 +156,7 @@ impl Cost {
         }
     }
 
-    /// The model that is about to be asked, if there is a budget in money and it has no price.
+    /// Returns the model of the next call if the budget has limits in money and the model has no price.
     fn unpriced<'a>(&self, budget: &CostBudget, data: &'a EventData) -> Option<&'a str> {
         let model = data.text("model").unwrap_or_default();
         (budget.is_in_money() && self.prices.for_model(model).is_none()).then_some(model)

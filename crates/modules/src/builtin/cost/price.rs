@@ -1,25 +1,24 @@
-//! Tokens, and what they cost.
+//! Token usage and prices.
 
 use globset::{Glob, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a model costs, for a million tokens.
+/// Price of a model, per million tokens.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Price {
-    /// The model; `*` stands for any text.
+    /// Name of the model; `*` matches any text.
     model: String,
-    /// A million tokens that it reads.
+    /// Price of a million input tokens.
     input: f64,
-    /// A million tokens that it writes.
+    /// Price of a million output tokens.
     output: f64,
-    /// A million tokens that it reads from a cache; as `input` unless given.
+    /// Price of a million input tokens from a cache. Default: the price of `input`.
     cached: Option<f64>,
 }
 
-/// Prices, checked.
 #[derive(Debug)]
 pub(super) struct Prices(Vec<(GlobMatcher, Price)>);
 
@@ -39,7 +38,6 @@ impl Prices {
         prices.into_iter().enumerate().map(check).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The price of a model, if it is known.
     pub(super) fn for_model(&self, model: &str) -> Option<&Price> {
         self.0.iter().find(|(glob, _)| glob.is_match(model)).map(|(_, price)| price)
     }
@@ -49,18 +47,17 @@ impl Prices {
     }
 }
 
-/// Tokens used, as `provider:response` tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct TokenUsage {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    /// Those of `input_tokens` that came from a cache.
+    /// Input tokens that came from a cache.
     #[serde(default)]
     pub(super) cached_tokens: u64,
 }
 
 impl TokenUsage {
-    /// What a call used. A call that used nothing is one of which nothing was told.
+    /// Returns the usage of a call; `None` if the provider reported none, or zero.
     pub(super) fn parse(usage: &Value) -> Option<Self> {
         Self::deserialize(usage).ok().filter(|usage| usage.tokens() > 0)
     }
@@ -85,7 +82,7 @@ impl TokenUsage {
     }
 }
 
-/// An amount as people write it: with cents, or with more digits where there would be none.
+/// Returns an amount with cents, or with more digits for amounts below one.
 pub(super) fn amount(money: f64, currency: &str) -> String {
     if money == 0.0 || money >= 1.0 { format!("{money:.2} {currency}") } else { format!("{money:.4} {currency}") }
 }

@@ -1,4 +1,4 @@
-//! Linters that everybody knows, used where they are found.
+//! Well-known linters, used if they are on the `PATH`.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::everywhere;
 use super::launcher::LinterLauncher;
 use super::run::Linter;
 
-/// Program, files, arguments. None of them runs code of the project that it looks at, and all of them say nothing about a good file.
+/// Program, files, arguments. None of these linters runs code of the project, and all are silent about a good file.
 const LINTERS: [(&str, &[&str], &[&str]); 5] = [
     ("actionlint", &[".github/workflows/*.yml", ".github/workflows/*.yaml"], &["-no-color", "-oneline", "{file}"]),
     ("hadolint", &["Dockerfile", "*.dockerfile"], &["--no-color", "--", "{file}"]),
@@ -18,7 +18,6 @@ const LINTERS: [(&str, &[&str], &[&str]); 5] = [
     ("yamllint", &["*.yaml", "*.yml"], &["--format", "parsable", "--", "{file}"]),
 ];
 
-/// Those of them that are on the path.
 pub(super) fn on_path(path: Option<&OsStr>, launcher: &LinterLauncher) -> Result<Vec<Linter>, String> {
     let is_there = |program: &str| {
         path.is_some_and(|path| {

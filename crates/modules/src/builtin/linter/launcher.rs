@@ -1,4 +1,4 @@
-//! What linters may do: they read what the agent wrote, and some run it.
+//! Sandboxes of linters: linters read files that the agent wrote, and some run code from them.
 
 use std::sync::Arc;
 
@@ -7,22 +7,20 @@ use amplifier_process::sandbox::Sandbox;
 use super::ModuleContext;
 use crate::bundle::{Confine, Confinement, MayWrite};
 
-/// What they may do unless something else is said.
 const USUAL: Confine = Confine { network: false, write: MayWrite::Temporary };
 
-/// The sandbox of a linter.
 #[derive(Clone, Debug)]
 pub(super) enum LinterLauncher {
-    /// One that confines it.
+    /// The configured or the default sandbox.
     Confined(Sandbox),
-    /// Nothing, because that is what the user wants, or there is nothing here that confines.
+    /// No sandbox: disabled by the user, or not available in this program.
     Unconfined,
-    /// That of the agent's commands, because the system cannot do more; this is why.
+    /// The sandbox of the agent's commands, because the system does not support a stricter one; with the reason.
     Limited { sandbox: Sandbox, why: Arc<str> },
 }
 
 impl LinterLauncher {
-    /// What the options say. Who asks for confinement gets it or an error; who asks for nothing gets it where it can be had.
+    /// Creates the launcher from the options. An explicit sandbox is required; the default sandbox is used if available.
     pub(super) fn new(options: Option<Confinement>, context: &ModuleContext<'_>) -> Result<Self, String> {
         let host = context.host;
         let confine = match options {
@@ -46,7 +44,7 @@ impl LinterLauncher {
         }
     }
 
-    /// Why it is not confined though it should be.
+    /// Returns the reason for a weaker sandbox than intended.
     pub(super) fn why_not(&self) -> Option<&str> {
         match self {
             Self::Limited { why, .. } => Some(why),

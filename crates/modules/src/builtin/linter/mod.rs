@@ -1,4 +1,4 @@
-//! `hooks-linter`: runs linters on what the agent has written, and tells it what they find.
+//! `hooks-linter`: runs linters on files that the agent has written, and shows the agent the findings.
 
 mod defaults;
 mod launcher;
@@ -22,24 +22,24 @@ use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
 
-/// The longest text of findings that is offered: an injection has a limit of its own.
+/// Maximum of `longest`, in characters; injections have a limit of their own.
 const LONGEST: usize = 10_000;
 
-/// What is left for the hook after its slowest linter.
+/// Time for the hook in addition to its slowest linter.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What can be said about it.
+/// Options of `hooks-linter`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The linters. Without this, the well-known ones that are on the `PATH`.
+    /// The linters. Default: the well-known linters that are on the `PATH`.
     linters: Option<Vec<LinterOptions>>,
-    /// The tools that write files, and name them as `file_path`.
+    /// The tools that write a file, given as `file_path`.
     tools: Vec<String>,
-    /// How many characters of findings the agent is told after one write; at most 10,000.
+    /// Longest text of findings for the agent after one write, in characters; at most 10,000.
     longest: usize,
-    /// What the linters may do, or `false`. Without this, they have no network and write to nothing but a temporary folder of their own, where the
-    /// system allows it.
+    /// Sandbox of the linters, or `false` for none. Default: no network, and write access only to a temporary folder, if the
+    /// system supports it.
     confine: Option<Confinement>,
 }
 
@@ -49,23 +49,23 @@ impl Default for Options {
     }
 }
 
-/// What can be said about one linter.
+/// Options of one linter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinterOptions {
-    /// What it is called; the program unless given.
+    /// Name in messages. Default: the program.
     name: Option<String>,
-    /// The files that it looks at, as globs from the workspace. One without a `/` goes for files in every folder.
+    /// The files to check, as globs relative to the workspace. A glob without a `/` matches files in every folder.
     files: OneOrMany,
     /// The program and its arguments, run in the workspace. `{file}` stands for the file.
     command: Vec<String>,
-    /// How long it may take, in seconds.
+    /// Time limit for one run, in seconds.
     #[serde(default = "usual_timeout")]
     timeout: f64,
-    /// The exit codes that mean that it found something; every other one but 0 means that it broke.
+    /// The exit codes that mean findings. Any other exit code except 0 means that the linter failed.
     #[serde(default = "usual_exit_codes")]
     exit_codes: Vec<i32>,
-    /// What this linter may do, or `false`; what is said for all of them unless given.
+    /// Sandbox of this linter, or `false` for none. Default: the `confine` option of the module.
     #[serde(default)]
     confine: Option<Confinement>,
 }
@@ -124,7 +124,7 @@ impl Linter {
     }
 }
 
-/// Globs that go for files in every folder, unless they name one.
+/// Compiles globs; those without a folder match files in every folder.
 fn everywhere(files: &[String]) -> Result<GlobSet, String> {
     require_some("files", files)?;
     let anywhere = |glob: &String| if glob.contains('/') { glob.clone() } else { format!("**/{glob}") };
@@ -136,7 +136,7 @@ struct LinterHook {
     linters: Vec<Linter>,
     tools: Vec<String>,
     longest: usize,
-    /// Whether the person knows already that linters are not confined.
+    /// `true` once the user was warned that linters run without their sandbox.
     has_warned: AtomicBool,
     scope: Arc<Scope>,
 }
@@ -162,7 +162,7 @@ impl Hook for LinterHook {
 }
 
 impl LinterHook {
-    /// Findings are for the agent; that a linter is missing, broken or not confined is for the person.
+    /// Shows findings to the agent, and problems with a linter to the user.
     fn conclude(&self, file: &str, results: Vec<LintResult>, unconfined: Option<&str>) -> HookResult {
         let (mut findings, mut warnings) = (Vec::new(), Vec::new());
         warnings.extend(
@@ -185,7 +185,6 @@ impl LinterHook {
         if warnings.is_empty() { result } else { result.warning(warnings.join("; ")) }
     }
 
-    /// As many lines as there is room for.
     fn shortened(&self, findings: &str) -> String {
         let head = first_chars(findings, self.longest);
         if head == findings {

@@ -1,4 +1,4 @@
-//! One linter, and what it says about a file.
+//! Runs of one linter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,19 +12,18 @@ use super::launcher::LinterLauncher;
 use crate::transport::{Program, head};
 use crate::trust::Held;
 
-/// How many bytes a linter may write, to stdout and to stderr.
+/// Maximum size of stdout and of stderr, in bytes.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// How many characters of that are kept.
+/// Longest findings of one run, in bytes.
 const LONGEST_OUTPUT: usize = 20_000;
 
-/// How many characters of it the person is told, if it broke.
+/// Longest excerpt of a failed linter's output, in bytes.
 const LONGEST_REASON: usize = 300;
 
-/// What a launcher says begins with this.
+/// Prefix of the launcher's own errors.
 const LAUNCHER: &[u8] = b"amplifier: ";
 
-/// A linter, checked.
 #[derive(Debug)]
 pub(super) struct Linter {
     pub(super) name: String,
@@ -32,27 +31,21 @@ pub(super) struct Linter {
     pub(super) command: Vec<String>,
     pub(super) timeout: Duration,
     pub(super) exit_codes: Vec<i32>,
-    /// What stands before the command.
     pub(super) launcher: LinterLauncher,
-    /// The files that it needs to be as they were trusted.
+    /// The files that must be unchanged since they were trusted.
     pub(super) held: Option<Arc<Held>>,
-    /// Whether the person knows already that it cannot be started.
+    /// `true` once the user was told that the linter cannot be started.
     pub(super) is_reported_missing: AtomicBool,
 }
 
-/// What a linter says about a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LintResult {
-    /// Nothing.
     Clean,
-    /// Something is wrong with the file.
     Findings { linter: String, text: String },
-    /// Something is wrong with the linter.
     Failed(String),
 }
 
 impl Linter {
-    /// Runs it on a file of the workspace.
     pub(super) async fn lint(&self, file: &Path, workspace: &Path) -> LintResult {
         let program = Program::new(self.command_for(file)).sandbox(self.launcher.sandbox());
         let program = program.folder(workspace).held(self.held.clone());
@@ -71,7 +64,6 @@ impl Linter {
         }
     }
 
-    /// Whether the launcher ran, and could not start the linter.
     fn could_not_start(&self, ran: &CompletedProcess) -> bool {
         let code = ran.status.and_then(|status| status.code());
         !self.launcher.sandbox().is_none() && matches!(code, Some(126 | 127)) && ran.stderr.bytes.starts_with(LAUNCHER)
@@ -79,7 +71,7 @@ impl Linter {
 
     fn command_for(&self, file: &Path) -> Vec<String> {
         let file = file.display().to_string();
-        // A file must not be taken for an option.
+        // A file name must not be read as an option.
         let file = if file.starts_with('-') { format!("./{file}") } else { file };
         self.command.iter().map(|word| word.replace("{file}", &file)).collect()
     }
@@ -97,7 +89,7 @@ impl Linter {
             Some(0) => self.findings(stdout),
             Some(code) if self.exit_codes.contains(&code) => match (stdout.trim(), stderr.trim()) {
                 ("", "") => self.failure(&format!("it ended with exit code {code} and said nothing")),
-                // Some say on stderr what they find.
+                // Some linters print their findings to stderr.
                 ("", _) => self.findings(stderr),
                 _ => self.findings(stdout),
             },

@@ -1,4 +1,4 @@
-//! A file of lines that several processes write to.
+//! An append-only file shared by several processes.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use amplifier_process::files::{FileStatus, OpenOptionsExt, create_private_folder, read_exact_at};
 
-/// How often, and how long between, a file is looked at that another process has locked: writing a line takes microseconds.
+/// Number of attempts to lock the file, and the pause between them: writing a line takes microseconds.
 const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A file that grows line by line, and is put aside when it is full.
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
     pub(super) max_bytes: u64,
@@ -21,25 +20,25 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Adds a line, all of it in one piece.
+    /// Appends a line with a single write.
     ///
-    /// The file is opened for each line: another process may have put it aside meanwhile, and a line that is on its way then is
-    /// part of the full file, not lost.
+    /// The file is opened for each line: another process may have rotated the file meanwhile. A line that is written to the
+    /// rotated file is not lost.
     pub(super) fn append(&self, line: &[u8]) -> io::Result<()> {
         let mut file = self.open()?;
         let mut is_alone = is_locked(&file);
         let size = file.metadata()?.len();
-        // If it cannot be locked, it takes a few lines too many.
+        // Without the lock, the file may exceed its size by a few lines.
         if is_alone && size > 0 && size.saturating_add(line.len() as u64) > self.max_bytes {
             self.rotate(&file)?;
             file = self.open()?;
             is_alone = is_locked(&file);
         }
-        // Half a line, from when the disk was full, must not become the beginning of this one. But a line that another one is
-        // writing is no such thing.
+        // A partial line, written when the disk was full, must not be joined with this one. Without the lock, a partial line
+        // may be one that another process is writing.
         let is_torn = is_alone && is_torn(&file)?;
         let line = if is_torn { Cow::Owned([b"\n", line].concat()) } else { Cow::Borrowed(line) };
-        // One call, at the end of the file wherever that is by then: lines of several processes do not mix.
+        // A single write to the end of the file, so that lines of several processes do not mix.
         if file.write(&line)? < line.len() {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room for all of a line"));
         }
@@ -47,7 +46,7 @@ impl LogFile {
     }
 
     fn open(&self) -> io::Result<File> {
-        // The agent may be able to write to the folder: no link leads elsewhere, and no pipe makes it wait.
+        // The agent may have write access to the folder: links are not followed, and a named pipe must not block.
         let open = || OpenOptions::new().read(true).append(true).create(true).owner_only().no_follow().open(&self.path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -64,11 +63,11 @@ impl LogFile {
         Ok(file)
     }
 
-    /// Puts the full file aside, unless another process did so before it was locked.
+    /// Rotates the full file, unless another process has already done so.
     fn rotate(&self, file: &File) -> io::Result<()> {
-        // The lock is on the file, not on its name: it may have been put aside before it was locked.
+        // The lock belongs to the file, not to its name: the file may have been renamed before it was locked.
         let named = match FileStatus::from_link(&self.path) {
-            // Another process has just put a later file aside, and has not made the next one yet.
+            // Another process has just rotated the file and not created the next one yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             named => named?,
         };
@@ -78,7 +77,7 @@ impl LogFile {
         if self.keep == 0 {
             return fs::remove_file(&self.path);
         }
-        // Those before the first gap move up; the oldest goes if there is none.
+        // Files before the first gap move up; without a gap, the oldest is overwritten.
         let is_there = |number: &u32| fs::symlink_metadata(self.numbered(*number)).is_ok();
         let gap = (1..self.keep).find(|number| !is_there(number)).unwrap_or(self.keep);
         for number in (1..gap).rev() {
@@ -94,7 +93,7 @@ impl LogFile {
     }
 }
 
-/// Waits a little until no other process writes to the file. Whoever keeps it locked does not keep the agent from going on.
+/// Waits briefly for the lock. Returns `false` if another process holds it longer, so that the agent is not blocked.
 fn is_locked(file: &File) -> bool {
     (0..ATTEMPTS).any(|_| match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -105,7 +104,7 @@ fn is_locked(file: &File) -> bool {
     })
 }
 
-/// Whether the last line has no end.
+/// Returns `true` if the last line is incomplete.
 fn is_torn(file: &File) -> io::Result<bool> {
     let mut last = [b'\n'];
     if let Some(at) = file.metadata()?.len().checked_sub(1) {

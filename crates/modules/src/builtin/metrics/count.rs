@@ -1,4 +1,4 @@
-//! What is counted at which event.
+//! Counting of events.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,6 @@ use amplifier_core::EventData;
 use super::store::{Metric, Store};
 use crate::builtin::settings::lock;
 
-/// Counts events.
 #[derive(Default)]
 pub(super) struct Counter {
     // Std locks: nothing awaits while one is held.
@@ -16,12 +15,10 @@ pub(super) struct Counter {
     open: Mutex<HashMap<String, OpenOperations>>,
 }
 
-/// What has begun in a session, and has no end yet.
 #[derive(Default)]
 struct OpenOperations {
-    /// The call to the model: since when, to whom.
     request: Option<ModelRequest>,
-    /// The tools that hooks were asked about.
+    /// The tool calls that hooks have checked.
     calls: HashSet<String>,
 }
 
@@ -32,7 +29,6 @@ struct ModelRequest {
 }
 
 impl Counter {
-    /// Counts an event that happens at that time.
     pub(super) fn count(&self, event: &str, data: &EventData, now: u64) {
         let mut store = lock(&self.store);
         store.add(Metric::Events, &[("event", event)], 1);
@@ -58,7 +54,7 @@ impl Counter {
         self.pair(&mut store, event, data, now);
     }
 
-    /// Pairs what begins with what ends. What never ended was denied: nothing else tells of a denial.
+    /// Matches ends of operations with their starts. An operation without an end was denied: no event reports a denial.
     fn pair(&self, store: &mut Store, event: &str, data: &EventData, now: u64) {
         let session = data.session_id().unwrap_or_default();
         let mut all = lock(&self.open);
@@ -87,7 +83,7 @@ impl Counter {
             }
             "execution:complete" => {
                 let Some(mut open) = all.remove(session) else { return };
-                // What a person stopped was not denied.
+                // An interrupted operation was not denied.
                 if data.text("status") != Some("interrupted") {
                     open.deny(store);
                 }

@@ -1,4 +1,4 @@
-//! Puts metrics where others look for them.
+//! Export of metrics to a file and to an OpenTelemetry collector.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,9 @@ use super::{otlp, prometheus};
 use crate::builtin::settings::lock;
 use crate::transport::Post;
 
-/// Everybody may read the file: whoever collects it is somebody else.
+/// Readable for all users, because the collector usually runs as another user.
 const MODE: u32 = 0o644;
 
-/// Where metrics go.
 pub(super) struct Exporter {
     pub(super) store: Arc<Mutex<Store>>,
     pub(super) file: Option<PathBuf>,
@@ -28,12 +27,11 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Whether anybody is to be told, and does not ask.
+    /// Returns `true` if metrics are pushed to a file or a collector.
     pub(super) fn has_destination(&self) -> bool {
         self.file.is_some() || self.otlp.is_some()
     }
 
-    /// Exports when the interval is over.
     pub(super) async fn export_after_interval(&self) {
         self.clock.sleep(self.interval).await;
         if let Err(error) = self.export().await {
@@ -44,7 +42,7 @@ impl Exporter {
     /// Exports now.
     ///
     /// # Errors
-    /// In words, if one of the places did not take them; the other one has them all the same.
+    /// If an export failed. A failure of one destination does not stop the other.
     pub(super) async fn export(&self) -> Result<(), String> {
         let (written, sent) = tokio::join!(self.write(), self.send());
         written.and(sent)
@@ -66,7 +64,6 @@ impl Exporter {
     }
 }
 
-/// Replaces a file as a whole: nobody reads half of it.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut new = AtomicFile::create_with_mode(file, MODE)?;
     new.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! `hooks-metrics`: counts and times what happens, for Prometheus and OpenTelemetry.
+//! `hooks-metrics`: counts and durations of events, for Prometheus and OpenTelemetry.
 
 mod count;
 mod export;
@@ -25,26 +25,26 @@ use super::settings::{lock, seconds};
 use super::{ModuleContext, ModuleHook, options};
 use crate::transport::Post;
 
-/// How long the end of a session waits for the last export.
+/// Time limit for the last export at the end of a session.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What can be said about it.
+/// Options of `hooks-metrics`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// A file for the textfile collector of Prometheus, replaced as a whole; from the folder of the bundle.
+    /// Path of a file for the textfile collector of Prometheus, replaced atomically; relative to the folder of the bundle.
     file: Option<PathBuf>,
-    /// Where Prometheus can ask: an address with a port, such as `127.0.0.1:9464`.
+    /// Address and port for scrapes by Prometheus, such as `127.0.0.1:9464`.
     listen: Option<SocketAddr>,
-    /// Where OpenTelemetry takes metrics, by OTLP over HTTP with JSON: `http://127.0.0.1:4318/v1/metrics`.
+    /// URL of an OpenTelemetry collector (OTLP over HTTP with JSON), such as `http://127.0.0.1:4318/v1/metrics`.
     otlp: Option<String>,
-    /// Headers for `otlp`; `${NAME}` in a value stands for a variable of the environment.
+    /// Headers for `otlp`; `${NAME}` in a value stands for an environment variable.
     headers: BTreeMap<String, String>,
-    /// How many seconds pass between two exports to `file` and `otlp`.
+    /// Time between two exports to `file` and `otlp`, in seconds.
     interval: f64,
-    /// How long one export to `otlp` may take, in seconds.
+    /// Time limit for one export to `otlp`, in seconds.
     timeout: f64,
-    /// The `service.name` of the metrics.
+    /// The `service.name` attribute of the metrics.
     service: String,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     Ok(vec![ModuleHook::observer(&["*"], metrics).priority(100)])
 }
 
-/// What goes on when the bundle changes: counters that begin anew would be lower than they were, and a port that is in use cannot be had twice.
+/// State that survives a reload: counters must not restart at zero, and a port cannot be bound twice.
 #[derive(Default)]
 struct MetricsState {
     counter: Counter,
@@ -104,7 +104,6 @@ struct MetricsState {
 struct Metrics {
     state: Arc<MetricsState>,
     exporter: Arc<Exporter>,
-    /// The export that comes next.
     scheduled: Mutex<Option<tokio::task::JoinHandle<()>>>,
     server: Mutex<ServerState>,
 }
@@ -135,10 +134,10 @@ impl Hook for Metrics {
 }
 
 impl Metrics {
-    /// Sees to it that there is an export when the interval is over: what happens until then is part of it.
+    /// Schedules an export after the interval, unless one is scheduled.
     fn schedule(&self) {
         let mut scheduled = lock(&self.scheduled);
-        // An export whose runtime ended is over, too.
+        // An export ends with its runtime.
         let is_due = scheduled.as_ref().is_none_or(tokio::task::JoinHandle::is_finished);
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
             && is_due
@@ -152,7 +151,7 @@ impl Metrics {
     async fn export_now(&self) -> HookResult {
         let earlier = lock(&self.scheduled).take();
         if let Some(earlier) = earlier {
-            // This one holds all that the other one would.
+            // This export includes everything that the scheduled one would have.
             earlier.abort();
         }
         let exported = tokio::time::timeout(EXPORT_TIMEOUT, self.exporter.export()).await;

@@ -1,4 +1,4 @@
-//! Metrics as OpenTelemetry takes them: OTLP, in JSON. Numbers of 64 bits are texts there, and enumerations numbers.
+//! Metrics in OTLP JSON: 64-bit numbers are strings, enumerations are numbers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::store::{BOUNDS, Labels, Metric, Series, Store};
 
-/// Every point holds all since the beginning.
+/// Cumulative temporality: every point counts from the start.
 const CUMULATIVE: u8 = 2;
 
 #[derive(Serialize)]
@@ -88,7 +88,7 @@ struct StringValue {
     string_value: String,
 }
 
-/// Everything that was measured from then until now.
+/// Returns the metrics measured in this period.
 pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: SystemTime) -> ExportRequest<'a> {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
     let point = |labels: &Labels, value| Point {
@@ -122,7 +122,6 @@ pub(super) fn request<'a>(store: &Store, service: &str, from: SystemTime, now: S
     ExportRequest { resource_metrics: [ResourceMetrics { resource, scope_metrics }] }
 }
 
-/// The points of each metric together.
 fn by_metric(points: impl Iterator<Item = (Metric, Point)>) -> Vec<(Metric, Vec<Point>)> {
     let mut metrics: Vec<(Metric, Vec<Point>)> = Vec::new();
     for (metric, point) in points {

@@ -4,7 +4,6 @@ use amplifier_audit::prometheus::{MetricKind, MetricsText};
 
 use super::store::{BOUNDS, Labels, Metric, Store};
 
-/// Returns everything that was measured.
 pub(super) fn text(store: &Store) -> String {
     let mut text = MetricsText::default();
     for ((metric, labels), count) in &store.counters {

@@ -1,4 +1,4 @@
-//! Metrics for whoever asks.
+//! An HTTP server for scrapes by Prometheus.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,15 +20,13 @@ use super::prometheus;
 use super::store::Store;
 use crate::builtin::settings::lock;
 
-/// How many may ask at once.
 const CONNECTIONS: usize = 8;
 
-/// How long one of them may take.
 const CONNECTION: Duration = Duration::from_secs(5);
 
-/// A server, if one is wanted. It begins with the first event: only then is there a runtime.
+/// State of the server, which starts at the first event because a runtime is required.
 pub(super) enum ServerState {
-    /// None is wanted, or it could not begin.
+    /// Disabled, or failed to start.
     None,
     Waiting(SocketAddr),
     Running {
@@ -36,14 +34,14 @@ pub(super) enum ServerState {
     },
 }
 
-/// A server, which ends when this is dropped.
+/// A running server; stops when dropped.
 pub(super) struct MetricsServer {
     wanted: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl ServerState {
-    /// Goes on with a server that runs, if that is the one which is wanted.
+    /// Reuses a running server if it has the same address.
     pub(super) fn new(wanted: Option<SocketAddr>, running: &Weak<MetricsServer>) -> Self {
         let Some(wanted) = wanted else { return Self::None };
         match running.upgrade().filter(|server| server.wanted == wanted && !server.task.is_finished()) {
@@ -52,14 +50,14 @@ impl ServerState {
         }
     }
 
-    /// Begins, if it has not. Gives the address the first time, or why there is none.
+    /// Starts the server once. Returns its address, or the reason for a failure.
     pub(super) fn start(
         &mut self,
         store: &Arc<Mutex<Store>>,
         running: &Mutex<Weak<MetricsServer>>,
     ) -> Option<Result<SocketAddr, String>> {
         let Self::Waiting(wanted) = *self else { return None };
-        // Another session may be there already, which is no reason to fail this one.
+        // Another session may already use the port; that must not fail this one.
         *self = Self::None;
         let listener = std::net::TcpListener::bind(wanted)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
@@ -85,12 +83,12 @@ impl Drop for MetricsServer {
 
 async fn serve(listener: TcpListener, store: Arc<Mutex<Store>>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    // Ends all connections when this task is ended.
+    // Dropping the set closes all connections.
     let mut connections = JoinSet::new();
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // It may be that there are too many open files: others have to close theirs.
+            // A possible cause is too many open files: wait until others are closed.
             sleep(Duration::from_millis(100)).await;
             continue;
         };

@@ -1,19 +1,18 @@
-//! Counters and histograms, bounded in number.
+//! Counters and histograms, limited in number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many values one label has at most; all others are `other`.
+/// Maximum number of values of one label; all others become `other`.
 const MOST_VALUES: usize = 100;
 
-/// So many characters of a value are kept.
+/// Longest value of a label, in characters.
 const LONGEST_VALUE: usize = 100;
 
-/// Upper bounds of durations, in seconds.
+/// Upper bounds of the histogram buckets, in seconds.
 pub(super) const BOUNDS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
-// INVARIANT: in the order in which they are shown.
-/// What is measured.
+// INVARIANT: in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Metric {
     Events,
@@ -27,7 +26,7 @@ pub(super) enum Metric {
 }
 
 impl Metric {
-    /// Its name for OpenTelemetry, its unit, and what it is.
+    /// Returns the name for OpenTelemetry, the unit, and a description.
     pub(super) fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Events => ("amplifier.events", "{event}", "Events, by their name."),
@@ -44,11 +43,9 @@ impl Metric {
     }
 }
 
-/// A metric with the values of its labels.
 pub(super) type Series = (Metric, Labels);
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// What was measured so far.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     pub(super) counters: BTreeMap<Series, u64>,
@@ -56,10 +53,9 @@ pub(super) struct Store {
     values: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
-/// How often durations were within which bound.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Histogram {
-    /// One for each bound, and one for what is above all of them.
+    /// One bucket for each bound, and one for larger values.
     pub(super) buckets: [u64; BOUNDS.len() + 1],
     pub(super) sum: f64,
 }
@@ -71,13 +67,11 @@ impl Histogram {
 }
 
 impl Store {
-    /// Counts something.
     pub(super) fn add(&mut self, metric: Metric, labels: &[(&'static str, &str)], count: u64) {
         let series = (metric, self.bounded(labels));
         *self.counters.entry(series).or_default() += count;
     }
 
-    /// Takes note of a duration.
     pub(super) fn observe(&mut self, metric: Metric, labels: &[(&'static str, &str)], seconds: f64) {
         let series = (metric, self.bounded(labels));
         let histogram = self.histograms.entry(series).or_default();
@@ -86,7 +80,7 @@ impl Store {
         histogram.sum += seconds;
     }
 
-    /// Models make up names: they must not make up series without end.
+    /// Limits the number of label values: models invent names, which must not create an unlimited number of series.
     fn bounded(&mut self, labels: &[(&'static str, &str)]) -> Labels {
         let mut bound = |(label, value): &(&'static str, &str)| {
             let known = self.values.entry(label).or_default();

@@ -1,4 +1,4 @@
-//! `hooks-notify`: gets the attention of a person who looks elsewhere.
+//! `hooks-notify`: notifies the user outside of the agent.
 
 mod send;
 
@@ -21,30 +21,31 @@ use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;
 use crate::transport::{Post, Program};
 
-/// So many characters of a text are sent.
+/// Longest message, in characters.
 const LONGEST: usize = 500;
 
-/// What can be said about it.
+/// Options of `hooks-notify`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The events that are told, patterns too.
+    /// The events that cause a notification; patterns allowed.
     events: Vec<String>,
-    /// How many seconds an answer must have taken for `prompt:complete` to be told.
+    /// Shortest duration of a turn for a notification about `prompt:complete`, in seconds.
     after: f64,
-    /// Whether the desktop shows it, where there is `notify-send`.
+    /// Show notifications on the desktop, if `notify-send` is installed.
     desktop: bool,
-    /// Whether the terminal rings.
+    /// Ring the terminal bell.
     bell: bool,
-    /// A program that gets it as JSON on its input: a line for the shell, or a list.
+    /// Program that receives the notification as JSON on its standard input: a shell command line, or a list of program and
+    /// arguments.
     command: Option<OneOrMany>,
-    /// What that program may do, or `false` for whatever its user can; what the agent's commands may do unless given.
+    /// Sandbox of `command`, or `false` for none. Default: the sandbox of the agent's commands.
     confine: Option<Confinement>,
-    /// A server that gets it as JSON, by POST.
+    /// URL of a server that receives the notification as JSON, by POST.
     webhook: Option<String>,
-    /// Headers for the server; `${NAME}` in a value stands for a variable of the environment.
+    /// Headers for `webhook`; `${NAME}` in a value stands for an environment variable.
     headers: BTreeMap<String, String>,
-    /// How long each of these may take, in seconds.
+    /// Time limit for each channel, in seconds.
     timeout: f64,
 }
 
@@ -64,7 +65,6 @@ impl Default for Options {
     }
 }
 
-/// What is told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Notification {
     event: String,
@@ -123,14 +123,14 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     Ok(vec![
         ModuleHook::observer(&events, NotificationHook(notifier.clone())),
-        // Last, so that it waits for what is told about the end of the session, too.
+        // Last, so that it also waits for notifications about the end of the session.
         ModuleHook::observer(&SESSION_EVENTS, SessionObserver(notifier)).priority(100),
     ])
 }
 
 struct Notifier {
     after: Duration,
-    /// Whether a question is told already when a notification about it comes.
+    /// `true` if `approval:required` is already reported, so that the same approval is not reported twice.
     reports_approvals: bool,
     scope: Arc<Scope>,
     sessions: Arc<SessionTree<()>>,
@@ -138,7 +138,7 @@ struct Notifier {
     background: Background<Notification>,
 }
 
-/// Knows who is a sub-agent, and waits at the end for what is being sent.
+/// Tracks sub-agents, and waits for pending notifications at the end of a session.
 struct SessionObserver(Arc<Notifier>);
 
 impl Hook for SessionObserver {
@@ -168,13 +168,12 @@ impl Hook for NotificationHook {
 }
 
 impl Notifier {
-    /// What is told about an event, if it is worth it.
     fn notification(&self, event: &str, data: &EventData) -> Option<Notification> {
         let text = |field: &str| data.text(field).unwrap_or_default();
         let (title, message) = match event {
             "prompt:complete" => {
                 let took = Duration::from_millis(data["duration_ms"].as_u64().unwrap_or_default());
-                // What a sub-agent answers is for the agent, not for the person.
+                // The response of a sub-agent is for the agent, not for the user.
                 if took < self.after || self.sessions.is_child(data) {
                     return None;
                 }
@@ -194,7 +193,7 @@ impl Notifier {
             }
         };
         let mut message = serde_json::Value::from(message);
-        // Before it is cut: half a secret is none that a rule knows.
+        // Redacted before it is truncated: no rule recognizes half a secret.
         self.scope.redact(&mut message);
         let message = message.as_str().unwrap_or_default();
         Some(Notification {

@@ -1,4 +1,4 @@
-//! The ways to reach a person. None of them may fail anything.
+//! Delivery of notifications. A failed delivery never fails the hook.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,12 +12,9 @@ use crate::host::Host;
 use crate::transport::{Post, Program};
 use crate::trust::is_changeable;
 
-/// How many bytes a program may write.
 const MOST_OUTPUT: usize = 64 << 10;
 
-/// Where notifications go.
 pub(super) struct NotificationChannels {
-    /// The program that shows it on the desktop.
     pub(super) desktop: Option<Program>,
     pub(super) bell: bool,
     pub(super) command: Option<Program>,
@@ -26,12 +23,12 @@ pub(super) struct NotificationChannels {
 }
 
 impl NotificationChannels {
-    /// Sends it every way, side by side.
+    /// Sends a notification through all channels in parallel.
     pub(super) async fn send(&self, notification: &Notification) {
         let json = serde_json::to_vec(notification).unwrap_or_default();
         let desktop = async {
             if let Some(program) = &self.desktop {
-                // Without a desktop there is nothing to say about this.
+                // Without a desktop, the program fails; that is expected.
                 let _ = desktop_program(program, notification).run(&[], self.timeout, MOST_OUTPUT).await;
             }
         };
@@ -63,11 +60,13 @@ impl NotificationChannels {
     }
 }
 
-/// The program that shows notifications on the desktop. It needs the session bus, with which it could do anything, so it runs without the sandbox, but
-/// only if no program of the user could have put it there.
+/// Returns the program that shows notifications on the desktop.
+///
+/// The program needs the session bus, which would let it do anything, so a sandbox has no use. It runs without one only if
+/// the user's programs could not have replaced it.
 ///
 /// # Errors
-/// If the sandbox cannot be made.
+/// If the sandbox cannot be created.
 pub(super) fn desktop(host: &Host) -> Result<Program, String> {
     const NAME: &str = "notify-send";
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -86,7 +85,6 @@ fn desktop_program(program: &Program, notification: &Notification) -> Program {
     program
 }
 
-/// Rings the terminal of the agent, if it has one.
 fn ring() {
     if let Ok(mut terminal) = terminal::open() {
         let _ = terminal.write_all(b"\x07");

@@ -1,4 +1,4 @@
-//! Personal data in text: what looks like it, and is it on a second look.
+//! Personal data in text: candidates found by pattern, then confirmed by checks.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::condition::Scope;
 
-/// A marker: what is inside it has been replaced already.
+/// A marker of an earlier replacement, which is left unchanged.
 const MARKER: &str = r"\[redacted kind=[A-Za-z0-9_.-]* len=[0-9]* hmac=[0-9a-f]{16}\]";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum PersonalDataKind {
 }
 
 impl PersonalDataKind {
-    /// What markers call it.
+    /// Returns the name in markers.
     fn name(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -34,7 +34,7 @@ impl PersonalDataKind {
         }
     }
 
-    /// What looks like it.
+    /// Returns the pattern of candidates.
     fn pattern(self) -> &'static str {
         match self {
             Self::Email => r"[\w.%+'-]+@(?:[\w-]+\.)+[\w-]{2,}",
@@ -50,26 +50,26 @@ impl PersonalDataKind {
         }
     }
 
-    /// Where what it is after all ends, if what looks like it at this place of the text is it.
+    /// Returns the end of the data if the candidate at this range is confirmed.
     fn confirm(self, text: &str, found: Range<usize>) -> Option<usize> {
         let Range { start, end } = found.clone();
         let looks = &text[found];
         let digits = looks.bytes().filter(u8::is_ascii_digit).count();
         let end = match self {
-            // Whatever stands around it, it is one.
+            // An email address needs no separator around it.
             Self::Email => return Some(end),
             Self::Phone => (8..=15).contains(&digits).then_some(end),
-            // The next words may have come along, because an account is written in groups.
+            // The candidate may include the next words, because account numbers are written in groups.
             Self::Iban => (start + 15..=end).rev().find(|&end| is_iban(&text[start..end])),
             Self::Card => is_card(looks).then_some(end),
-            // Without a digit it is rather code, such as `dead::beef`.
+            // Without a digit it is more likely code, such as `dead::beef`.
             Self::IpAddress => (digits > 0 && looks.parse().is_ok_and(is_remote)).then_some(end),
         };
         end.filter(|&end| stands_alone(text, start, end))
     }
 }
 
-/// Replaces the chosen kinds.
+/// Redacts the selected kinds of personal data.
 pub(super) struct PersonalDataRedactor {
     marker: Regex,
     finders: Vec<Finder>,
@@ -78,7 +78,7 @@ pub(super) struct PersonalDataRedactor {
 struct Finder {
     kind: PersonalDataKind,
     regex: Regex,
-    /// Makes the markers, which are those of the audit log.
+    /// Creates markers like those of the audit log.
     mark: Redaction,
 }
 
@@ -91,7 +91,7 @@ impl PersonalDataRedactor {
         Ok(Self { marker: Regex::new(MARKER)?, finders: finders.collect::<Result<_, _>>()? })
     }
 
-    /// Replaces them in texts at any depth, and in the names of fields.
+    /// Redacts texts at any depth, and the names of fields.
     pub(super) fn redact(&self, value: &mut Value, scope: &Scope) {
         match value {
             Value::String(text) => {
@@ -111,7 +111,7 @@ impl PersonalDataRedactor {
         }
     }
 
-    /// The text with markers, if something was found.
+    /// Returns the redacted text; `None` if nothing was found.
     fn text(&self, text: &str, scope: &Scope) -> Option<String> {
         let mut text = Cow::Borrowed(text);
         for finder in &self.finders {
@@ -135,7 +135,7 @@ impl PersonalDataRedactor {
 }
 
 impl Finder {
-    /// Adds the text with markers to what there is; false if nothing was found.
+    /// Appends the redacted text to `redacted`; returns `false` if nothing was found.
     fn redact(&self, text: &str, scope: &Scope, redacted: &mut String) -> bool {
         let (mut done, mut from) = (0, 0);
         while let Some(found) = self.regex.find_at(text, from) {
@@ -146,7 +146,7 @@ impl Finder {
                     redacted.push_str(&self.marker(&text[start..end], scope));
                     (done, from) = (end, end);
                 }
-                // What is behind the first character may still be one. That is ASCII.
+                // The text after the first character may be a candidate, too. The first character is ASCII.
                 None => from = start + 1,
             }
         }
@@ -162,7 +162,7 @@ impl Finder {
     }
 }
 
-/// Whether no longer word or number holds it: neither `x1.2.3.4` nor `1.2.3.4.5` is an address.
+/// Returns `true` if the range is not part of a longer word or number: neither `x1.2.3.4` nor `1.2.3.4.5` contains an address.
 fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     let is_free = |side: &mut dyn Iterator<Item = char>| match side.next() {
         Some('.') => !side.next().is_some_and(|c| c.is_ascii_digit()),
@@ -172,12 +172,12 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     is_free(&mut text[..start].chars().rev()) && is_free(&mut text[end..].chars())
 }
 
-/// Whether an address says where somebody is: the machine itself is nowhere else.
+/// Returns `true` if an address may identify a person's location; the local machine's does not.
 fn is_remote(address: IpAddr) -> bool {
     !address.is_loopback() && !address.is_unspecified()
 }
 
-/// ISO 13616: the first four characters go to the end, letters become numbers, and 97 leaves 1.
+/// ISO 13616: the first four characters move to the end, letters become numbers, and the remainder modulo 97 is 1.
 fn is_iban(text: &str) -> bool {
     let plain: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
     if text.ends_with(' ') || !(15..=34).contains(&plain.len()) {
@@ -190,7 +190,7 @@ fn is_iban(text: &str) -> bool {
     rest == 1
 }
 
-/// ISO 7812: every second digit from the right is doubled, and ten divides the sum of all digits.
+/// ISO 7812 (Luhn): every second digit from the right is doubled, and the sum of all digits is a multiple of ten.
 fn is_card(text: &str) -> bool {
     let digits = text.bytes().rev().filter(u8::is_ascii_digit).map(|byte| u32::from(byte - b'0'));
     let sum: u32 =

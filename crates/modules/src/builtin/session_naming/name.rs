@@ -1,17 +1,17 @@
-//! A name for a session, from what was said in it.
+//! Names for sessions, derived from prompts and responses.
 
 use serde_json::Value;
 
 use crate::builtin::text::one_line;
 use crate::condition::Scope;
 
-/// So much of a text is looked at: what it is about is said at its beginning.
+/// Longest prefix of a text that is used, in characters: the subject is usually at the beginning.
 const LONGEST_TEXT: usize = 4_000;
 
-/// So many words say what something is about.
+/// Number of words that make a name descriptive.
 const DESCRIPTIVE_WORDS: usize = 3;
 
-/// Words that begin a sentence and say nothing about the matter, longest first.
+/// Phrases at the beginning of a sentence that say nothing about its subject, longest first.
 const POLITE_OPENINGS: &[&str] = &[
     "i would like you to ",
     "i'd like you to ",
@@ -36,7 +36,6 @@ const POLITE_OPENINGS: &[&str] = &[
     "now ",
 ];
 
-/// Sentences that are no matter.
 const GREETINGS: &[&str] = &[
     "hi",
     "hello",
@@ -51,17 +50,16 @@ const GREETINGS: &[&str] = &[
     "okay",
 ];
 
-/// A name.
 #[derive(Debug, PartialEq)]
 pub(super) struct Name {
     pub(super) text: String,
-    /// Whether it says what the session is about, as far as that can be told.
+    /// `true` if the name probably describes the subject of the session.
     pub(super) is_descriptive: bool,
 }
 
-/// The first sentence of a text that says something, without secrets and code: one line of at most so many characters.
+/// Returns the first meaningful sentence of a text, on one line of at most `longest` characters, without secrets and code.
 pub(super) fn name(text: &str, longest: usize, scope: &Scope) -> Option<Name> {
-    // Before it is cut: the rest of a secret that was cut off is no longer known as one.
+    // Redacted before it is truncated: the rest of a truncated secret is not recognized.
     let mut text = Value::from(text);
     scope.redact(&mut text);
     let text = without_markers(text.as_str()?);
@@ -73,7 +71,7 @@ pub(super) fn name(text: &str, longest: usize, scope: &Scope) -> Option<Name> {
     Some(named.find(|name| name.is_descriptive).unwrap_or(Name { text: first, is_descriptive: false }))
 }
 
-/// A secret is not even mentioned.
+/// Replaces markers of secrets by `…`.
 fn without_markers(text: &str) -> String {
     let mut parts = text.split("[redacted kind=");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -84,7 +82,7 @@ fn without_markers(text: &str) -> String {
     plain
 }
 
-/// Leaves out blocks of code, and the quotes of code within a line.
+/// Removes code blocks, and the backticks of inline code.
 fn without_code(text: &str) -> String {
     let mut is_code = false;
     let mut prose = String::new();
@@ -99,7 +97,7 @@ fn without_code(text: &str) -> String {
     prose
 }
 
-/// Ends at a line break, or at a sign that is followed by a space: not within `a.py`.
+/// Splits a text into sentences. A sentence ends at a line break, or at punctuation before a space: not within `a.py`.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut ends: Vec<usize> = line
@@ -114,12 +112,12 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A sentence as a name; none if it says nothing.
+/// Returns a sentence as a name; `None` if it has no subject.
 fn shortened(sentence: &str, longest: usize) -> Option<String> {
     let is_mark = |c: char| c.is_whitespace() || matches!(c, '#' | '>' | '-' | '*' | '•' | '"' | '“' | '”' | '…');
     let sentence = sentence.trim_start_matches(is_mark);
     let mut sentence = sentence.trim_end_matches(|c: char| is_mark(c) || matches!(c, '.' | '!' | ',' | ':' | ';'));
-    // ASCII is compared, so that what is cut off is as long as what was compared.
+    // Only ASCII is compared, so that both lengths agree.
     while let Some(polite) = POLITE_OPENINGS.iter().find(|polite| begins_with(sentence, polite)) {
         sentence = sentence[polite.len()..].trim_start();
     }
@@ -131,7 +129,7 @@ fn shortened(sentence: &str, longest: usize) -> Option<String> {
     let first = characters.next()?;
     let name: String = first.to_uppercase().chain(characters).collect();
     let line = one_line(&name, longest);
-    // Rather a word less than half a word.
+    // Rather drop the last word than cut it.
     Some(match (line.strip_suffix('…'), line.rsplit_once(' ')) {
         (Some(_), Some((whole, _))) if name.chars().count() > longest && whole.chars().count() * 2 > longest => {
             format!("{whole}…")

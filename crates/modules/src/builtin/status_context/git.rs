@@ -1,4 +1,4 @@
-//! What git says about a folder.
+//! Git status of a folder.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,10 @@ use amplifier_process::{Command, Environment, os_string};
 
 use crate::builtin::text::one_line;
 
-/// More than this is not read: a folder can hold a million new files.
+/// Maximum output of git, in bytes: a folder can hold a million new files.
 const LONGEST: usize = 256 << 10;
 
-/// The branch and the changed files, a line each; nothing where there is no git or no repository.
+/// Returns the branch and the changed files, one line each; empty without git or a repository.
 pub(super) async fn status(folder: &Path, sandbox: &Sandbox, files: usize, limit: Duration) -> Vec<String> {
     match tokio::time::timeout(limit, output(folder, sandbox)).await {
         Ok(Ok(Some(output))) => readable(&output, files),
@@ -22,9 +22,9 @@ pub(super) async fn status(folder: &Path, sandbox: &Sandbox, files: usize, limit
     }
 }
 
-/// What `git status` prints; none if it fails, as it does outside of a repository.
+/// Returns the output of `git status`; `None` if it fails, as it does outside of a repository.
 async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> {
-    // A repository names programs through which files go when they are compared. Agents can write there.
+    // The configuration of a repository names filter programs that run when files are compared. Agents can write there.
     let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
     let filters = git(folder, sandbox).args(named).run(&[], Duration::MAX, LONGEST).await?;
     if filters.stdout.exceeds_limit() {
@@ -35,7 +35,7 @@ async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> 
     let mut count = 0;
     for filter in filters {
         let value = if filter.ends_with(b".required") { "false" } else { "" };
-        // A filter that cannot be named cannot be switched off.
+        // A filter whose name cannot be decoded cannot be disabled.
         let Some(filter) = os_string(filter) else { return Ok(None) };
         status = status.variable(format!("GIT_CONFIG_KEY_{count}"), filter);
         status = status.variable(format!("GIT_CONFIG_VALUE_{count}"), value);
@@ -47,21 +47,21 @@ async fn output(folder: &Path, sandbox: &Sandbox) -> io::Result<Option<String>> 
     let ended = status.run(&[], Duration::MAX, LONGEST).await?;
     let (is_cut, mut output) = (ended.stdout.exceeds_limit(), ended.stdout.bytes);
     if is_cut {
-        // What there is will do, up to the last whole line.
+        // A truncated output is used up to the last complete line.
         output.truncate(output.iter().rposition(|byte| *byte == b'\n').unwrap_or(0));
     }
     let is_usable = is_cut || ended.status.is_some_and(|status| status.success());
     Ok(is_usable.then(|| String::from_utf8_lossy(&output).into_owned()))
 }
 
-/// `git` in that folder, which runs no program that the repository names, and writes nothing.
+/// Returns a `git` command for this folder, which runs no program from the repository's configuration and writes nothing.
 pub(in crate::builtin) fn git(folder: &Path, sandbox: &Sandbox) -> Command {
-    // Hooks inherit none of git's own variables: they may point at another repository, as in a hook of git.
+    // Git's own variables are removed: they may point to another repository, for example inside a git hook.
     Command::new("git", Environment::Hooks)
         .args(["-c", "core.fsmonitor=false", "--no-optional-locks"])
         .folder(folder)
         .variable("LC_ALL", "C")
-        // Objects that are missing would be fetched, by a program that the repository names.
+        // Missing objects would be fetched by a program from the repository's configuration.
         .variable("GIT_NO_LAZY_FETCH", "1")
         .without_input()
         .sandbox(sandbox)

@@ -1,4 +1,4 @@
-//! The walk over assignments of variables.
+//! Walk over assignments of variables.
 
 use brush_parser::ast;
 
@@ -42,7 +42,7 @@ impl Walker {
                     if let Some(index) = index {
                         self.subscript(&index.value);
                     } else if value.value.starts_with('[') {
-                        // `[x]+=1`: the parser does not see the subscript.
+                        // `[x]+=1`: the parser does not recognize the subscript.
                         self.evaluates();
                     }
                     self.word(&value.value);
@@ -51,7 +51,7 @@ impl Walker {
         }
     }
 
-    /// A subscript is arithmetic unless the array is associative, which cannot be seen.
+    /// Walks a subscript: arithmetic, unless the array is associative, which is unknown.
     pub(super) fn subscript(&mut self, index: &str) {
         if !index.bytes().all(|b| b.is_ascii_digit()) {
             self.taint();
@@ -59,7 +59,6 @@ impl Walker {
         self.word(index);
     }
 
-    /// Notes that a variable gets another value.
     pub(in crate::shell) fn assigned(&mut self, name: &str) {
         self.forget_listing(name);
         if !readonly::is_harmless_variable(name) {
@@ -67,7 +66,7 @@ impl Walker {
         }
     }
 
-    /// Notes the value that a variable gets; `None` where it is no single word.
+    /// Records the new value of a variable; `None` if the value is not a single word.
     pub(in crate::shell) fn assigned_value(&mut self, name: &str, value: Option<&Word>) {
         let text = value.and_then(Word::literal);
         let known = text.map(str::to_owned).or_else(|| {
@@ -83,7 +82,7 @@ impl Walker {
         }
     }
 
-    /// Notes parts of subscripts and commands in a value that arithmetic may evaluate.
+    /// Records parts of subscripts and commands in a value that may be evaluated as arithmetic.
     pub(in crate::shell) fn holds(&mut self, value: &Word) {
         let text = value.kept_text();
         self.bracketed |= subscript::opens(&text);

@@ -1,4 +1,4 @@
-//! The walk over lists, pipelines, compound commands and functions.
+//! Walk over lists, pipelines, compound commands and functions.
 
 use brush_parser::ast;
 
@@ -17,7 +17,7 @@ impl Walker {
             let mut is_sure = true;
             for (operator, pipeline) in and_or {
                 if matches!(operator, ast::PipelineOperator::Or) {
-                    // What follows `||` ran because something failed, unless it leaves the shell.
+                    // A command after `||` runs after a failure, unless the failed command leaves the shell.
                     is_sure = leaves(pipeline);
                     let entered = std::mem::replace(&mut self.folders, folders.clone());
                     self.pipeline(pipeline);
@@ -127,7 +127,7 @@ impl Walker {
                 let words: Vec<Word> = clause.values.iter().flatten().map(|value| self.word(&value.value)).collect();
                 let is_number =
                     |word: &Word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
-                // One number leads where another one leads.
+                // All numbers lead to similar places, so one of them is enough.
                 let number = words.first().and_then(Word::literal).filter(|_| words.iter().all(is_number));
                 self.variables.assign(&clause.variable_name, number.map(str::to_owned));
                 if number.is_none() {
@@ -170,7 +170,7 @@ impl Walker {
         }
     }
 
-    /// A function is walked where it is defined. That it is called is never proven to be harmless.
+    /// Walks a function at its definition. Calls of it are never proven harmless.
     pub(super) fn function(&mut self, function: &ast::FunctionDefinition) {
         self.taint();
         let name = &function.fname.value;
@@ -180,7 +180,7 @@ impl Walker {
         self.functions.push(name.clone());
         self.defined.insert(name.clone());
         let (beside, has_moved) = (std::mem::take(&mut self.beside), std::mem::take(&mut self.has_moved));
-        // It runs later, in whichever folder that is.
+        // The function runs later, in an unknown folder.
         let folders = std::mem::replace(
             &mut self.folders,
             if self.moves_later { Folders::unknown() } else { Folders::default() },
@@ -209,7 +209,7 @@ impl Walker {
             }
             Test::Not(inner) | Test::Parenthesized(inner) => self.test(inner),
             Test::UnaryTest(predicate, word) => {
-                // These evaluate subscripts, and those may hold commands.
+                // These evaluate subscripts, which may contain commands.
                 if matches!(predicate, Unary::ShellVariableIsSetAndAssigned | Unary::ShellVariableIsSetAndNameRef) {
                     self.evaluates();
                 }
@@ -235,14 +235,14 @@ impl Walker {
         }
     }
 
-    /// Walks something that runs beside the shell itself, so that it does not change where the next command runs.
+    /// Walks commands that run in a subshell and do not change the folder of the next command.
     pub(super) fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
         let (folders, variables, has_moved) = (self.folders.clone(), self.variables.clone(), self.has_moved);
         walk(self);
         (self.folders, self.variables, self.has_moved) = (folders, variables, has_moved);
     }
 
-    /// Walks something that may run several times, or later: where it changes the folder, nothing in it has a place that is known.
+    /// Walks commands that may run repeatedly or later: if they change the folder, relative paths in them are unknown.
     pub(super) fn repeated(&mut self, walk: impl FnOnce(&mut Self)) {
         let (folders, begin) = (self.folders.clone(), self.effects.writes.len());
         walk(self);
@@ -255,7 +255,7 @@ impl Walker {
     }
 }
 
-/// Whether a pipeline is a command that ends the shell or the function.
+/// Returns `true` if a pipeline ends the shell or the function.
 fn leaves(pipeline: &ast::Pipeline) -> bool {
     let is_end = |simple: &ast::SimpleCommand| {
         simple.word_or_name.as_ref().is_some_and(|name| matches!(name.value.as_str(), "exit" | "return"))

@@ -1,4 +1,4 @@
-//! The walk over every simple command of a text.
+//! The walk over all simple commands of a text.
 
 mod assignment;
 mod compound;
@@ -18,25 +18,22 @@ use super::word::Word;
 use super::written_files::{self, WrittenFile};
 use super::{Analysis, limits, parse};
 
-/// What was found.
 pub(super) struct WalkResult {
     pub(super) analysis: Analysis,
-    /// The simple commands and assignments, in order.
     pub(super) commands: Vec<CommandText>,
-    /// What happens to files and services.
     pub(super) effects: Effects,
 }
 
 /// A simple command, or an assignment that may change what commands do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandText {
-    /// As it runs, with the program's name alone.
+    /// The command with the program's name only.
     pub(crate) plain: String,
-    /// With the path of a program that need not be what its name says.
+    /// The command with the program's path, if the folder is not trusted.
     pub(crate) with_path: Option<String>,
 }
 
-/// A list of the analysis in which nothing stands twice.
+/// A list in the analysis without duplicates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum List {
     Hosts,
@@ -45,88 +42,81 @@ enum List {
     Deletes,
 }
 
-/// What has been found so far.
+/// The state of a walk, with its results so far.
 #[derive(Default)]
 pub(super) struct Walker {
     pub(super) analysis: Analysis,
     pub(super) effects: Effects,
-    /// The folders that the next command may run in.
     pub(super) folders: Folders,
     pub(super) variables: Variables,
-    /// The files that the next command is given by another one: where they are.
+    /// The paths of the files that another command passes to the next one.
     pub(super) found: Option<Vec<String>>,
-    /// Whether these are only what programs leave behind.
+    /// `true` if these files are only leftovers of programs.
     pub(super) finds_litter: bool,
-    /// The files that the command has written so far.
     pub(super) written: Vec<WrittenFile>,
-    /// The programs that the command has put under other names.
+    /// Copies of programs under other names.
     pub(super) copies: Vec<CopiedProgram>,
-    /// The words that stand for listed files, as they are written, and where those files are.
+    /// Words that stand for listed files, with the paths of those files.
     pub(super) listings: HashMap<String, Vec<String>>,
-    /// Where the files are that the text walked last lists.
+    /// The paths of the files that the last walked text lists.
     listed: Option<Vec<String>>,
-    /// Files that the command has filled with what replaces no work: noise, nothing, ciphertext.
+    /// Files that the command has filled with worthless content: noise, nothing, ciphertext.
     pub(super) worthless: Vec<String>,
-    /// Whether the command has written rules, as those of `make`, in a way that hides what they are.
+    /// `true` if the command has written rules, such as a makefile, without revealing their content.
     pub(super) hides_rules: bool,
-    /// Scripts of a project that the command has set; `None` where a text is not known.
+    /// Project scripts set by the command; `None` for an unknown text.
     pub(super) scripts_set: Vec<Option<String>>,
-    /// Whether the command at hand reads what another one writes, and whether that one downloads.
+    /// `true` if the current command reads the output of another one, and if that one downloads.
     pub(super) fed: bool,
     pub(super) fed_by_download: bool,
-    /// What a pipeline gives the command at hand to read.
+    /// The content that the pipeline passes to the current command.
     pub(super) fed_content: OutputContent,
-    /// The words of the commands before the one at hand in its pipeline, among them the files that they read.
+    /// The words of earlier commands in the pipeline, including the files that they read.
     pub(super) fed_words: Vec<String>,
-    /// How many commands download, and whether one of them stands in the words of the command at hand.
+    /// Number of downloads, and `true` if a word of the current command contains one.
     downloads: usize,
     pub(super) fetched_in_words: bool,
-    /// Whether the command at hand runs with the rights of another account.
     pub(super) elevated: bool,
-    /// Whether a remote of git is named, and whether anything is pushed.
+    /// `true` if a git remote is named, and if something is pushed.
     pub(super) sets_remote: bool,
     pub(super) pushes: bool,
-    /// Whether the text as a whole changes folders anywhere.
+    /// `true` if the text changes the folder anywhere.
     pub(super) moves_later: bool,
-    /// Whether the shell at hand has changed its folder.
+    /// `true` if the current shell has changed its folder.
     has_moved: bool,
-    /// The functions that are defined, and whether one of them changes the folder of its caller.
+    /// The defined functions, and `true` if one of them changes the folder.
     defined: HashSet<String>,
     functions_move: bool,
-    /// Whether values of variables hold parts of a subscript, and parts of a command.
+    /// `true` if values of variables contain parts of a subscript, and parts of a command.
     bracketed: bool,
     dollars: bool,
     plain: Vec<CommandText>,
-    /// Names of simple commands of the text at hand as they are written, to compare the two grammars by.
+    /// Names of the simple commands of the current text as written, to compare the two grammars.
     names: Vec<String>,
-    /// The shell that runs the text at hand.
     dialect: Dialect,
     budget: parse::ParseBudget,
-    /// The words of all commands that were looked at.
     words: usize,
-    /// What is in the lists of the analysis, to find it fast.
+    /// The items of the lists, for fast lookup.
     noted: HashSet<(List, String)>,
     commands: usize,
     sources: usize,
     depth: usize,
-    /// The functions whose bodies are being walked.
     functions: Vec<String>,
-    /// Whether a text holds a subscript with a command in it, and whether anything evaluates such texts.
+    /// `true` if a text has a subscript with a command, and if such texts are evaluated.
     hides: bool,
     evaluates: bool,
-    /// Whether what is being walked runs beside something else.
+    /// `true` if the current commands run concurrently.
     beside: bool,
 }
 
 impl Walker {
-    /// Walks a whole command.
     pub(super) fn walk(command: &str) -> WalkResult {
         let analysis = Analysis { analysable: true, readonly: true, ..Analysis::default() };
         let mut walker = Self { analysis, ..Self::default() };
         walker.moves_later =
             command.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| matches!(word, "cd" | "pushd" | "popd"));
         walker.source(command);
-        // Another folder may hold a repository that came with the files, and its settings name programs.
+        // Another folder may contain a repository from elsewhere, and its configuration names programs.
         if walker.analysis.moves && walker.analysis.programs.iter().any(|name| name == "git") {
             walker.taint();
         }
@@ -139,29 +129,27 @@ impl Walker {
         WalkResult { analysis: walker.analysis, commands: walker.plain, effects: walker.effects }
     }
 
-    /// Whether the command at hand runs with the rights of another account.
     pub(super) fn is_elevated(&self) -> bool {
         self.elevated
     }
 
-    /// The text of a word, if all its variables are known.
+    /// Returns the text of a word if all its variables are known.
     pub(super) fn expand_known(&self, word: &Word) -> Option<String> {
         self.variables.expand(&word.raw, &self.folders)
     }
 
-    /// The address that a word stands for, if all its variables are known, or it is on this machine whatever the port.
+    /// Returns the address of a word if all its variables are known, or if the address is on this machine, with any port.
     pub(super) fn expand_address(&self, word: &Word) -> Option<String> {
         let raw = self.variables.with_port(&word.raw);
         self.variables.expand(raw.as_deref().unwrap_or(&word.raw), &self.folders)
     }
 
-    /// Notes that the next command runs in another folder.
     pub(super) fn enters(&mut self, folder: Option<&Word>) {
         let text = folder.and_then(|word| word.literal().map(str::to_owned).or_else(|| self.expand_known(word)));
         self.folders = text.map_or_else(Folders::unknown, |text| self.folders.enter(&text));
     }
 
-    /// Walks a text that runs as part of the one at hand: the grammars saw its commands there, too.
+    /// Walks a substitution: the grammars already saw its commands in the outer text.
     fn substitution(&mut self, text: &str) {
         let outer = std::mem::take(&mut self.names);
         self.listed = None;
@@ -171,7 +159,6 @@ impl Walker {
         self.names.extend(outer);
     }
 
-    /// Walks a text that a shell is given to run.
     pub(super) fn script(&mut self, text: &str, dialect: Dialect) {
         let outer = (std::mem::take(&mut self.names), std::mem::replace(&mut self.dialect, dialect));
         match limits::admit(text).and_then(|()| dialect.admit(text)) {
@@ -181,12 +168,12 @@ impl Walker {
         (self.names, self.dialect) = outer;
     }
 
-    /// Walks a text that the shell at hand is given to run, as `eval` does.
+    /// Walks a script for the current shell, as `eval` does.
     pub(super) fn same_shell(&mut self, text: &str) {
         self.script(text, self.dialect);
     }
 
-    /// Counts words that are looked at; false where those are too many.
+    /// Counts words; returns `false` if there are too many.
     pub(super) fn spend(&mut self, words: usize) -> bool {
         self.words += words;
         let allowed = self.words <= limits::WORDS;
@@ -196,7 +183,7 @@ impl Walker {
         allowed
     }
 
-    /// Goes one level deeper; false where that is too deep.
+    /// Enters a nesting level; returns `false` if the nesting is too deep.
     pub(super) fn enter(&mut self) -> bool {
         self.depth += 1;
         let allowed = self.depth <= limits::NESTING;
@@ -206,12 +193,11 @@ impl Walker {
         allowed
     }
 
-    /// Comes back from where [`Walker::enter`] led.
     pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
 
-    /// Parses and walks a text, and leaves the names of its commands in `names`.
+    /// Parses and walks a text, and stores the names of its commands in `names`.
     fn source(&mut self, text: &str) {
         self.sources += 1;
         if self.sources > limits::COMMANDS {
@@ -241,7 +227,7 @@ impl Walker {
         }
     }
 
-    /// Where the files are that a text lists, if it is one short pipeline.
+    /// Returns the paths of the files that a text lists, if the text is one short pipeline.
     fn listed_by(&mut self, list: &brush_parser::ast::CompoundList) -> Option<Vec<String>> {
         let [brush_parser::ast::CompoundListItem(and_or, _)] = list.0.as_slice() else { return None };
         if !and_or.additional.is_empty() || and_or.first.seq.len() > 8 {
@@ -253,7 +239,7 @@ impl Walker {
         listed
     }
 
-    /// Takes a word apart and walks the commands in it.
+    /// Parses a word and walks the commands in it.
     pub(super) fn word(&mut self, raw: &str) -> Word {
         let word = Word::new(raw);
         self.expand(&word);

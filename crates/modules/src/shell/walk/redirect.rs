@@ -1,4 +1,4 @@
-//! The walk over redirections.
+//! Walk over redirections.
 
 use brush_parser::ast;
 
@@ -7,18 +7,17 @@ use crate::shell::command::Stdin;
 use crate::shell::word::Word;
 use crate::shell::writes;
 
-/// So many files that a pipeline reads are remembered.
+/// Maximum number of remembered input files of a pipeline.
 const FILES: usize = 512;
 
 impl Walker {
-    /// Notes what the redirections of a group of commands do.
     pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect, &mut Stdin::default());
         }
     }
 
-    /// Notes what a redirection does; true when it empties a file.
+    /// Records a redirection; returns `true` if it empties a file.
     pub(super) fn redirect(&mut self, redirect: &ast::IoRedirect, stdin: &mut Stdin) -> bool {
         use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target};
         match redirect {
@@ -79,7 +78,7 @@ impl Walker {
     }
 }
 
-/// Notes that a command reads something that is not known, if this redirection is one of its standard input.
+/// Marks the standard input as unknown if this redirection replaces it.
 fn hides_input(writes: bool, descriptor: Option<i32>, stdin: &mut Stdin) {
     if !writes && descriptor.is_none_or(|number| number == 0) {
         *stdin = Stdin::Unknown;

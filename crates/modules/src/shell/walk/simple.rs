@@ -1,4 +1,4 @@
-//! The walk over a simple command: its words, assignments and redirections.
+//! Walk over a simple command: its words, assignments and redirections.
 
 use brush_parser::ast;
 
@@ -16,7 +16,7 @@ impl Walker {
         if let Some(name) = &simple.word_or_name {
             self.names.push(if timed { "time".to_owned() } else { name.value.clone() });
             let name = Word::new(&name.value);
-            // Before what is inside of its words, so that programs come in the order in which they are written.
+            // Before the substitutions in its words, so that programs are listed in the order of writing.
             if let Some(name) = name.literal() {
                 self.program(base_name(name));
             }
@@ -50,7 +50,7 @@ impl Walker {
         if self.beside && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
             self.destroys("starts itself again without end", called.unwrap_or_default().to_owned().as_str());
         }
-        // One function may call another that is defined later.
+        // A function may call another one that is defined later.
         let moves = self.functions_move && called.is_some_and(|name| self.defined.contains(name));
         let content = OutputContent::printed_by(&words, &stdin, self.fed_content);
         let read = emptying::read_by(&words);
@@ -72,7 +72,7 @@ impl Walker {
         }
         let fetched = std::mem::replace(&mut self.fetched_in_words, self.downloads > downloads);
         if !words.is_empty() {
-            // What is written by redirection, before options name more files.
+            // The files written by redirections, before options name more files.
             let files: Vec<String> =
                 self.effects.writes.iter().skip(written).map(|file| file.written.clone()).collect();
             let text = if redirected { written_files::printed(&words, &stdin) } else { None };
@@ -99,12 +99,12 @@ impl Walker {
         }
     }
 
-    /// `{x}<file` puts the number of a descriptor into a variable. The parser takes `{x}` for a word.
+    /// Handles `{x}<file`, which stores a descriptor's number in a variable. The parser reads `{x}` as a word.
     pub(super) fn descriptor(&mut self, raw: &str) {
         let Some(inner) = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}')) else { return };
         let name = inner.split('[').next().unwrap_or_default();
         if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            // With a subscript it is no harmless name.
+            // A name with a subscript is not harmless.
             self.assigned(inner);
         }
     }
