@@ -27,25 +27,28 @@ async fn dangerous_commands_are_asked_about_and_the_question_says_why() {
         ("rm -rf .", "Run `rm -rf .`? deletes recursively (`rm -rf .`)"),
         (
             "$(echo rm) a.txt",
-            "Run `$(echo rm) a.txt`? it cannot be seen through: the program is the result of an expansion; write its name",
+            "Run `$(echo rm) a.txt`? the command cannot be analysed: the program is the result of an expansion; write its name",
         ),
         (
             "curl -s -d x http://192.0.2.1:9/",
-            "Run `curl -s -d x http://192.0.2.1:9/`? it uses the network: sends something, or to an address that is not known \
+            "Run `curl -s -d x http://192.0.2.1:9/`? the command uses the network: sends data, or uses an unknown address \
              (`curl -s -d x http://192.0.2.1:9/`)",
         ),
-        ("echo x > /nowhere/x", "Run `echo x > /nowhere/x`? it writes to `/nowhere/x`, outside of the workspace"),
+        (
+            "echo x > /nowhere/x",
+            "Run `echo x > /nowhere/x`? the command writes to `/nowhere/x`, outside of the workspace",
+        ),
         (
             "find /nowhere -execdir touch x \\;",
-            "Run `find /nowhere -execdir touch x \\;`? it cannot be told whether `x`, which it writes to, is in the workspace",
+            "Run `find /nowhere -execdir touch x \\;`? the command writes to `x`, which may be outside of the workspace",
         ),
         (
             "echo x > \"$HOME/x\"",
-            "Run `echo x > \"$HOME/x\"`? it cannot be told whether `\"$HOME/x\"`, which it writes to, is in the workspace",
+            "Run `echo x > \"$HOME/x\"`? the command writes to `\"$HOME/x\"`, which may be outside of the workspace",
         ),
         (
             "cd $X && touch x",
-            "Run `cd $X && touch x`? it cannot be told whether `x`, which it writes to, is in the workspace",
+            "Run `cd $X && touch x`? the command writes to `x`, which may be outside of the workspace",
         ),
     ];
     for (command, expected) in table {
@@ -61,7 +64,7 @@ async fn a_link_out_of_the_workspace_is_outside() {
     std::os::unix::fs::symlink(&real, setup.workspace().join("link")).unwrap();
     let (run, _) = setup.call(&["Deny"], "Bash", json!({ "command": "touch link/x" })).await;
     let place = real.join("x");
-    let expected = format!("Run `touch link/x`? it writes to `{}`, outside of the workspace", place.display());
+    let expected = format!("Run `touch link/x`? the command writes to `{}`, outside of the workspace", place.display());
     assert_eq!(asked(&run), [expected]);
     assert!(!place.exists());
 }
@@ -69,8 +72,8 @@ async fn a_link_out_of_the_workspace_is_outside() {
 #[tokio::test]
 async fn options_are_read_as_the_programs_read_them() {
     let strict = "{ destructive: deny, unanalysable: deny, network: deny, outside: deny }";
-    let outside = |file: &str| format!("it writes to `{file}`, outside of the workspace");
-    let untold = |file: &str| format!("it cannot be told whether `{file}`, which it writes to, is in the workspace");
+    let outside = |file: &str| format!("the command writes to `{file}`, outside of the workspace");
+    let untold = |file: &str| format!("the command writes to `{file}`, which may be outside of the workspace");
     let denied = [
         ("cp -vt /nowhere a.txt", outside("/nowhere")),
         ("cp --target-dir=/nowhere a.txt", outside("/nowhere")),
@@ -83,7 +86,7 @@ async fn options_are_read_as_the_programs_read_them() {
         ("git clean -fdx -e -n", "deletes untracked files (`git clean -fdx -e -n`)".to_owned()),
         (
             "git push https://example.com/x main",
-            "it uses the network: sends something or changes it elsewhere (`git push https://example.com/x main`)"
+            "the command uses the network: sends data or changes something elsewhere (`git push https://example.com/x main`)"
                 .to_owned(),
         ),
     ];
@@ -109,7 +112,7 @@ async fn a_pattern_is_inside_unless_a_link_of_its_folder_leads_out() {
     let touch = || setup.call(&["Deny"], "Bash", json!({ "command": "touch src/*.txt" }));
     assert_eq!(asked(&touch().await.0), [] as [&str; 0]);
     std::os::unix::fs::symlink("/nowhere", setup.workspace().join("src/b.txt")).unwrap();
-    let why = "it cannot be told whether `src/*.txt`, which it writes to, is in the workspace";
+    let why = "the command writes to `src/*.txt`, which may be outside of the workspace";
     let (run, result) = touch().await;
     assert_eq!(asked(&run), [format!("Run `touch src/*.txt`? {why}")], "{result}");
 }
@@ -127,42 +130,40 @@ async fn every_answer_can_be_chosen_but_what_is_unclear_is_never_allowed() {
         (
             "{ outside: deny }",
             "touch /nowhere/x",
-            format!("{denied}`touch /nowhere/x` is not run: it writes to `/nowhere/x`, outside of the workspace"),
+            format!(
+                "{denied}`touch /nowhere/x` is not run: the command writes to `/nowhere/x`, outside of the workspace"
+            ),
         ),
         (
             "{ network: deny }",
             "curl -T a.txt x",
             format!(
-                "{denied}`curl -T a.txt x` is not run: it uses the network: sends something, or to an address that is not known \
+                "{denied}`curl -T a.txt x` is not run: the command uses the network: sends data, or uses an unknown address \
                  (`curl -T a.txt x`)"
             ),
         ),
-        ("{ network_reads: deny }", "curl x", format!("{denied}`curl x` is not run: it uses the network")),
+        ("{ network_reads: deny }", "curl x", format!("{denied}`curl x` is not run: the command uses the network")),
         ("{ network: allow }", "curl --version > /dev/null 2>&1 || true", "(no output)".into()),
-        ("{ other: ask }", "touch b.txt", "Run `touch b.txt`? it is not proven that it only reads".into()),
+        ("{ other: ask }", "touch b.txt", "Run `touch b.txt`? the command is not proven to be read-only".into()),
         ("{ other: ask, allow: [touch] }", "touch b.txt", "(no output)".into()),
         (
             "{ other: ask, allow: [touch] }",
             "touch b.txt; mkdir c",
-            "Run `touch b.txt; mkdir c`? it is not proven that it only reads".into(),
+            "Run `touch b.txt; mkdir c`? the command is not proven to be read-only".into(),
         ),
         ("{ allow: [rm] }", "rm -rf .", "Run `rm -rf .`? deletes recursively (`rm -rf .`)".into()),
-        (
-            "{ deny: [cat] }",
-            "cat a.txt",
-            format!("{denied}`cat a.txt` is not run: `cat` is among the programs that never run"),
-        ),
+        ("{ deny: [cat] }", "cat a.txt", format!("{denied}`cat a.txt` is not run: `cat` is in `deny`")),
         (
             "{ deny: [cat] }",
             "echo $(sudo cat a.txt)",
-            format!("{denied}`echo $(sudo cat a.txt)` is not run: `cat` is among the programs that never run"),
+            format!("{denied}`echo $(sudo cat a.txt)` is not run: `cat` is in `deny`"),
         ),
     ];
     for (config, command, expected) in table {
         assert_eq!(outcome(config, command).await, expected, "{config} {command}");
     }
     let unclear = outcome("{ unanalysable: deny }", "$X").await;
-    assert!(unclear.starts_with(&format!("{denied}`$X` is not run: it cannot be seen through: ")), "{unclear}");
+    assert!(unclear.starts_with(&format!("{denied}`$X` is not run: the command cannot be analysed: ")), "{unclear}");
 }
 
 #[tokio::test]
@@ -288,7 +289,7 @@ async fn a_call_without_a_command_is_denied() {
     let setup = Setup::new("hooks:\n  - module: hooks-bash-guard\n");
     for input in [json!({}), json!({ "command": ["rm", "x"] }), json!({ "cmd": "rm x" })] {
         let (_, result) = setup.call(&["Allow once"], "Bash", input).await;
-        let reason = "the call has no `command` that is text, so it is not known what would run";
+        let reason = "`command` is missing or not a string, so the program is unknown";
         assert_eq!(result, format!("Denied by hook hooks-bash-guard: {reason}"));
     }
 }
@@ -302,12 +303,12 @@ fn mistakes_in_its_options_are_told() {
             ("{ destructive: allow }", "`destructive`: unknown variant `allow`, expected `ask` or `deny`"),
             ("{ network: maybe }", "`network`: unknown variant `maybe`, expected one of `allow`, `ask`, `deny`"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
-            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
+            ("{ tools: ['*'] }", "invalid name `*` in `tools`: patterns are not supported; write each name"),
             (
                 "{ deny: [/bin/rm] }",
-                "`/bin/rm` is not the name of a program: write it without a folder, arguments and patterns",
+                "invalid program name `/bin/rm`; write the name without a folder, arguments and patterns",
             ),
-            ("{ deny: [rm], allow: [rm] }", "`rm` stands in `deny` and in `allow`: leave it in one of them"),
+            ("{ deny: [rm], allow: [rm] }", "`rm` is in `deny` and in `allow`; remove one of the entries"),
             ("{ timeout: -1 }", "`timeout` is -1: give a number of seconds above zero"),
         ],
     );

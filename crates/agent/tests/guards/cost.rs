@@ -37,7 +37,7 @@ async fn the_end_of_a_session_tells_what_it_used() {
 
     let setup = with("{ prices: [{ model: 'other*', input: 1, output: 1 }], currency: EUR }");
     let run = setup.world(echoes(0)).run(&["Hello"]).await;
-    let unpriced = "0.00 EUR, without `script`, whose price is not known";
+    let unpriced = "0.00 EUR, without `script`, whose price is unknown";
     assert!(told(&run)[0].ends_with(unpriced), "no price is made up: {:?}", told(&run));
 
     let run = with("{ summary: false }").world(echoes(0)).run(&["Hello"]).await;
@@ -89,7 +89,7 @@ async fn a_refusal_ends_the_turn_and_a_budget_in_money_counts_money() {
 async fn a_budget_that_cannot_be_kept_is_asked_about() {
     let config = "{ prices: [{ model: other, input: 1, output: 1 }], budget: { deny: { money: 5 } } }";
     let run = with(config).world(echoes(1)).person(&["Deny"]).run(&["Echo"]).await;
-    assert_eq!(asked(&run), ["The price of `script` is not known, so the budget cannot be kept. Go on?"]);
+    assert_eq!(asked(&run), ["The price of `script` is unknown, so the budget cannot be enforced. Go on?"]);
     assert_eq!(run.requests.len(), 0);
 }
 
@@ -128,7 +128,7 @@ async fn a_provider_that_tells_nothing_is_asked_about() {
         hooks.emit(PROVIDER_RESPONSE, data! { "session_id": "s", "provider": "mine", "usage": usage }).await;
         let outcome = hooks.emit(PROVIDER_REQUEST, request()).await;
         let questions: Vec<&str> = outcome.approvals().iter().map(|one| one.prompt.as_str()).collect();
-        let expected = "The provider does not tell how many tokens it uses, so the budget cannot be kept. Go on?";
+        let expected = "The provider does not report token usage, so the budget cannot be enforced. Go on?";
         assert_eq!(questions, [expected]);
     }
 }
@@ -150,7 +150,7 @@ fn mistakes_in_its_options_are_told() {
         "hooks-cost",
         &[
             ("{ budget: {} }", "`budget` has no limit: give `warn`, `ask` or `deny`, each with `money` or `tokens`"),
-            ("{ budget: { ask: { tokens: 0 } } }", "`budget.ask` has a limit that is not above zero"),
+            ("{ budget: { ask: { tokens: 0 } } }", "invalid limit in `budget.ask`; give a number above zero"),
             ("{ budget: { ask: { money: 1 } } }", "a `budget` in `money` needs `prices`"),
             (
                 "{ budget: { warn: { tokens: 9 }, deny: { tokens: 5 } } }",
@@ -158,7 +158,7 @@ fn mistakes_in_its_options_are_told() {
             ),
             (
                 "{ prices: [{ model: a, input: -1, output: 1 }] }",
-                "`prices[0]`: `input` is no price: give 0 or more, for a million tokens",
+                "`prices[0]`: invalid price in `input`; give 0 or more, for a million tokens",
             ),
             ("{ prices: [{ model: a, input: 1 }] }", "`prices[0]`: missing field `output`"),
             (

@@ -70,18 +70,18 @@ async fn the_agent_corrects_itself_within_the_turn() {
 async fn what_a_linter_says_is_clean_found_or_broken() {
     let found = |text: &str| vec![format!("x about a.txt:\n{text}")];
     let notice = || vec!["`x` found something in `a.txt`".to_owned()];
-    let broke = |why: &str| vec![format!("the linter `x` could not be used: {why}")];
+    let broke = |why: &str| vec![format!("the linter `x` failed: {why}")];
     let table = [
         ("true", vec![], vec![]),
         ("echo chatter >&2", vec![], vec![]),
         ("cat \"$0\"", found("a\nb"), notice()),
         ("echo 'line 1'; exit 1", found("line 1"), notice()),
         ("echo 'line 1' >&2; exit 1", found("line 1"), notice()),
-        ("exit 1", vec![], broke("it ended with exit code 1 and said nothing")),
-        ("echo 'bad options' >&2; exit 2", vec![], broke("it ended with exit code 2: bad options")),
-        ("kill -9 $$", vec![], broke("it was ended by signal 9")),
-        ("sleep 60", vec![], broke("it took longer than 500ms, and was ended")),
-        ("yes", vec![], broke("it wrote more than it may, and was ended")),
+        ("exit 1", vec![], broke("ended with exit code 1 without output")),
+        ("echo 'bad options' >&2; exit 2", vec![], broke("ended with exit code 2: bad options")),
+        ("kill -9 $$", vec![], broke("was ended by signal 9")),
+        ("sleep 60", vec![], broke("time limit of 500ms exceeded; the linter was stopped")),
+        ("yes", vec![], broke("output limit exceeded; the linter was stopped")),
     ];
     for (line, injected, said) in table {
         let timeout = if line == "sleep 60" { 0.5 } else { 20.0 };
@@ -102,10 +102,8 @@ async fn a_linter_that_is_missing_is_told_once_and_never_to_the_agent() {
     let run = setup.world(script).run(&["Write"]).await;
     assert_eq!(
         told(&run),
-        [
-            "the linter `no-such-linter` could not be used: `no-such-linter` cannot be started: No such file or directory \
-          (os error 2); check that program and folder exist"
-        ]
+        ["the linter `no-such-linter` failed: `no-such-linter` cannot be started: No such file or directory \
+          (os error 2); check that program and folder exist"]
     );
     assert!(run.history.iter().all(|message| message.role != Speaker::System), "{:?}", run.history);
 }
@@ -178,7 +176,7 @@ fn mistakes_in_its_options_are_told() {
         &[
             ("{ linters: [] }", "`linters` is empty: name at least one"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
-            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
+            ("{ tools: ['*'] }", "invalid name `*` in `tools`: patterns are not supported; write each name"),
             ("{ longest: 20000 }", "`longest` is 20000: give a number of characters from 1 to 10000"),
             ("{ linters: [{ files: a, command: [] }] }", "`linters[0]`: `command` is empty: name a program"),
             ("{ linters: [{ files: [], command: [x] }] }", "`linters[0]`: `files` is empty: name at least one"),

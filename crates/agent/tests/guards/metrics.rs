@@ -158,7 +158,7 @@ async fn open_telemetry_is_sent_everything_at_the_end_of_a_session() {
     assert_eq!(
         *metric(sent, "amplifier.model.duration"),
         json!({
-            "name": "amplifier.model.duration", "unit": "s", "description": "How long calls to the model took.",
+            "name": "amplifier.model.duration", "unit": "s", "description": "Duration of calls to the model.",
             "histogram": { "aggregationTemporality": 2, "dataPoints": [{
                 "attributes": [text("provider", "scripted"), text("model", "script")],
                 "startTimeUnixNano": "1000000000000", "timeUnixNano": "1000000000000",
@@ -219,9 +219,9 @@ fn mistakes_in_its_options_are_told() {
     check_problems(
         "hooks-metrics",
         &[
-            ("{}", "nobody would see the metrics: give a `file`, `listen` or `otlp`"),
+            ("{}", "the metrics have no destination; give `file`, `listen` or `otlp`"),
             ("{ listen: here }", "`listen`: invalid socket address syntax"),
-            ("{ file: x, headers: { a: b } }", "`headers` are for `otlp`, which is not there"),
+            ("{ file: x, headers: { a: b } }", "`headers` needs `otlp`"),
             ("{ file: x, interval: 0 }", "`interval` is 0: give a number of seconds above zero"),
             (
                 "{ otlp: here }",

@@ -40,7 +40,11 @@ async fn a_command_is_told_about_questions_errors_and_answers() {
     assert_eq!(
         notes(&setup),
         [
-            note("approval:required", "Amplifier asks", "Run `rm -rf x`? deletes recursively (`rm -rf x`)"),
+            note(
+                "approval:required",
+                "Amplifier requests approval",
+                "Run `rm -rf x`? deletes recursively (`rm -rf x`)"
+            ),
             note("prompt:complete", "Amplifier has answered after 0 s", "Done."),
             note("user:notification", "Amplifier: error", &failure),
             note("prompt:complete", "Amplifier has answered after 0 s", &failure),
@@ -195,13 +199,13 @@ fn mistakes_in_its_options_are_told() {
         &[
             (
                 "{ desktop: false }",
-                "nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`",
+                "no channel is enabled; enable `desktop` or `bell`, or give a `command` or a `webhook`",
             ),
             ("{ events: [] }", "`events` is empty: name at least one"),
             ("{ after: -1 }", "`after` is -1: give a number of seconds, 0 or more"),
             ("{ timeout: 0 }", "`timeout` is 0: give a number of seconds above zero"),
             ("{ command: [] }", "`command` is empty: name a program"),
-            ("{ headers: { a: b } }", "`headers` are for a `webhook`, which is not there"),
+            ("{ headers: { a: b } }", "`headers` needs a `webhook`"),
             (
                 "{ webhook: 'ftp://x/' }",
                 "`webhook`: the address of hook `hooks-notify` is not usable: `ftp` is neither `http` nor `https`; \

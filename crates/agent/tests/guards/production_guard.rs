@@ -57,8 +57,8 @@ async fn no_way_of_writing_a_path_gets_past_the_guard() {
 #[tokio::test]
 async fn a_call_that_names_no_file_is_denied() {
     let setup = Setup::new(GUARDED);
-    let unnamed = "the call has no `file_path`, so it is not known which file is changed";
-    let mistyped = "`file_path` is no text, so it is not known which file is changed";
+    let unnamed = "the call has no `file_path`, so the changed file is unknown";
+    let mistyped = "`file_path` is not a string, so the changed file is unknown";
     for (input, expected) in [
         (json!({ "content": "x" }), unnamed),
         (json!({ "path": ".env", "content": "x" }), unnamed),
@@ -125,7 +125,7 @@ fn mistakes_in_its_options_are_told() {
         &[
             ("{ paths: [] }", "`paths` is empty: name at least one"),
             ("{ tools: [] }", "`tools` is empty: name at least one"),
-            ("{ tools: ['*'] }", "`tools` has `*`, which is no name: patterns are not known here, so write each name"),
+            ("{ tools: ['*'] }", "invalid name `*` in `tools`: patterns are not supported; write each name"),
             ("{ fields: [] }", "`fields` is empty: name at least one"),
             (
                 "{ paths: ['a{b'] }",

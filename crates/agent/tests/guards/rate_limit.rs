@@ -35,7 +35,7 @@ async fn calls_above_the_limit_are_denied_until_there_is_room_again() {
         .await;
     assert_eq!(run.ends.len(), 2);
     let denied =
-        "Denied by hook hooks-rate-limit: `Echo` may be used 2 times in 10 s, and there is room again in 5.0 s";
+        "Denied by hook hooks-rate-limit: `Echo` may be used 2 times in 10 s; the next call is possible in 5.0 s";
     assert_eq!(results(&run), ["hello", "hello", denied, denied, denied, denied, denied]);
 }
 
@@ -61,7 +61,7 @@ async fn there_is_room_again_after_a_while() {
         })
         .await;
     let denied =
-        "Denied by hook hooks-rate-limit: `Echo` may be used 2 times in 10 s, and there is room again in 5.0 s";
+        "Denied by hook hooks-rate-limit: `Echo` may be used 2 times in 10 s; the next call is possible in 5.0 s";
     assert_eq!(results(&run), ["hello", denied, "hello"]);
 }
 
@@ -85,7 +85,8 @@ async fn calls_wait_for_room_but_not_for_ever() {
     let setup =
         Setup::new("hooks:\n  - module: hooks-rate-limit\n    config: { limits: [{ calls: 1, per: 20, wait: 15 }] }\n");
     let run = setup.world_in(setup.scope().clock(ManualClock::new()), echoes(2)).run(&["Echo"]).await;
-    let denied = "Denied by hook hooks-rate-limit: `Echo` may be used once in 20 s, and there is room again in 20.0 s";
+    let denied =
+        "Denied by hook hooks-rate-limit: `Echo` may be used once in 20 s; the next call is possible in 20.0 s";
     assert_eq!(results(&run), ["hello", denied]);
 }
 
@@ -120,7 +121,7 @@ async fn the_model_has_limits_too_and_sub_agents_share_them() {
     ]);
     script.agents.insert("helper".to_owned(), vec![echo(), ScriptedResponse::text("I helped.")]);
     let run = setup.world_in(setup.scope().clock(ManualClock::new()), script).run(&["Work"]).await;
-    let refused = "the model may be used 2 times in 3600 s, and there is room again in 1800.0 s";
+    let refused = "the model may be used 2 times in 3600 s; the next call is possible in 1800.0 s";
     let TurnEnd::Denied(refusal) = &run.ends[0] else { panic!("{:?}", run.ends) };
     assert_eq!((&*refusal.by, refusal.reason.as_str()), ("hooks-rate-limit", refused));
     assert_eq!(run.requests.len(), 2, "one by the agent and one by its helper");
@@ -165,7 +166,7 @@ fn mistakes_in_its_options_are_told() {
             ("{ limits: [{ tools: [] }] }", "`limits[0]`: `tools` is empty: name at least one"),
             (
                 "{ limits: [{ model: true, tools: [x] }] }",
-                "`limits[0]`: `model` does not go with `tools`: write two limits",
+                "`limits[0]`: `model` and `tools` exclude each other; write two limits",
             ),
             (
                 "{ limits: [{ calls: 0 }] }",

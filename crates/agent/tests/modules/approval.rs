@@ -130,18 +130,15 @@ fn bad_options_are_told() {
     check_problems(
         NAME,
         &[
-            ("{}", "nothing is asked about or denied: give it `rules`, or another `default`"),
+            ("{}", "no call is asked about or denied; add `rules` or change `default`"),
             (
                 "{ rules: [{ tool: Fetch, pattern: x, action: deny }] }",
-                "`rules[0]`: which `field` of `Fetch` is the `pattern` about?",
+                "`rules[0]`: `pattern` needs a `field` for the tool `Fetch`",
             ),
-            (
-                "{ rules: [{ tool: Fetch, field: url, action: deny }] }",
-                "`rules[0]`: `field` says more about `pattern`, which is not there",
-            ),
+            ("{ rules: [{ tool: Fetch, field: url, action: deny }] }", "`rules[0]`: `field` needs a `pattern`"),
             (
                 "{ rules: [{ tool: Bash, pattern: '[', action: deny }] }",
-                "`rules[0]`: `pattern`: `[` is no pattern: unclosed character class; missing ']'",
+                "`rules[0]`: `pattern`: invalid pattern `[`: unclosed character class; missing ']'",
             ),
             (
                 "{ rules: [{ tool: Bash, action: forbid }] }",

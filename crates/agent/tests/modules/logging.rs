@@ -157,14 +157,14 @@ fn bad_options_are_told() {
     check_problems(
         NAME,
         &[
-            ("{ events: [] }", "`events` is empty: nothing would be written down"),
+            ("{ events: [] }", "`events` is empty; name at least one event"),
             (
                 "{ events: [tool] }",
                 "`events`: `tool` is no event name: it has no colon; write it like `tool:pre`; `amplifier events` lists all events",
             ),
             ("{ max_bytes: 10 }", "`max_bytes` is 10: give it 1024 or more"),
             ("{ keep: 5000 }", "`keep` is 5000: give it 1000 or less"),
-            ("{ path: logs/ }", "`path` is `logs/`: give it the name of a file"),
+            ("{ path: logs/ }", "invalid `path` `logs/`; give the path of a file"),
         ],
     );
 }

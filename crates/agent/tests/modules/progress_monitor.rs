@@ -82,7 +82,7 @@ fn bad_options_are_told() {
         NAME,
         &[
             ("{ seconds: -1 }", "`seconds` is -1: give seconds, 0 or more"),
-            ("{ every: 0, seconds: 0, summary: false }", "everything is switched off: it would never say anything"),
+            ("{ every: 0, seconds: 0, summary: false }", "everything is disabled; enable at least one option"),
             ("{ often: 1 }", "`often`: unknown field `often`, expected one of `every`, `seconds`, `tools`, `summary`"),
         ],
     );

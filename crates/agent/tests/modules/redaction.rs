@@ -119,19 +119,16 @@ fn bad_options_are_told() {
     check_problems(
         NAME,
         &[
-            ("{ places: [] }", "`places` is empty: nothing would be looked through"),
+            ("{ places: [] }", "`places` is empty; name at least one"),
             (
                 "{ places: [everywhere] }",
                 "`places[0]`: unknown variant `everywhere`, expected one of `prompt`, `tool_result`, `answer`",
             ),
             (
                 "{ secrets: false, emails: false, phones: false, ibans: false, cards: false }",
-                "everything is switched off: nothing would be replaced",
+                "everything is disabled; enable at least one kind of data",
             ),
-            (
-                "{ patterns: { any: 'x*' } }",
-                "`patterns.any` also matches where there is nothing: let it match something",
-            ),
+            ("{ patterns: { any: 'x*' } }", "`patterns.any` matches the empty text; change the pattern"),
         ],
     );
     let problem = crate::problem(NAME, "{ patterns: { bad: '(' } }");

@@ -99,7 +99,7 @@ fn bad_options_are_told() {
             ("{ git_timeout: 0 }", "`git_timeout` is 0: give seconds, above zero"),
             (
                 "{ git: false, time: false, session: false, folder: false, platform: false }",
-                "everything is switched off: it would never say anything",
+                "everything is disabled; enable at least one option",
             ),
         ],
     );

@@ -125,7 +125,7 @@ fn bad_options_are_told() {
         &[
             (
                 "{ after_calls: 0, after_tools: 0, without_list: 0 }",
-                "`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything",
+                "all reminders are disabled; set `after_calls`, `after_tools` or `without_list` above 0",
             ),
             ("{ tools: [] }", tools),
             ("{ after_calls: -1 }", "`after_calls`: invalid value: integer `-1`, expected a whole number, 0 or more"),

@@ -166,5 +166,5 @@ fn a_mistake_in_the_confinement_of_a_module_is_told() {
     };
     check("hooks-linter", "{ confine: true }", "write what it may do, such as `{ network: true }`, or `false`");
     check("hooks-linter", "{ confine: { netwrok: true } }", "unknown field `netwrok`");
-    check("hooks-notify", "{ confine: {} }", "`confine` is for a `command`, which is not there");
+    check("hooks-notify", "{ confine: {} }", "`confine` needs a `command`");
 }

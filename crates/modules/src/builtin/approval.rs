@@ -83,7 +83,7 @@ impl Options {
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
     if options.default == RuleAction::Allow && options.rules.iter().all(|rule| rule.action == RuleAction::Allow) {
-        return Err("nothing is asked about or denied: give it `rules`, or another `default`".to_owned());
+        return Err("no call is asked about or denied; add `rules` or change `default`".to_owned());
     }
     let scope = &context.host.scope;
     let mut answers = Vec::new();

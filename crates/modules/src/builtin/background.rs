@@ -39,7 +39,7 @@ impl<T: Send + 'static> Background<T> {
     pub(super) fn push(&self, item: T) {
         let Some(queue) = self.queue() else { return };
         if queue.try_send((item, TaskGuard::new(&self.unfinished))).is_err() {
-            tracing::warn!("more than {QUEUE_LENGTH} notifications wait to be sent, so one is left out");
+            tracing::warn!("notification dropped: more than {QUEUE_LENGTH} are queued");
         }
     }
 

@@ -53,7 +53,7 @@ impl Default for Options {
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { path, events, except, redact, max_bytes, keep, sync } = options(config)?;
     if events.is_empty() {
-        return Err("`events` is empty: nothing would be written down".to_owned());
+        return Err("`events` is empty; name at least one event".to_owned());
     }
     if max_bytes < 1024 {
         return Err(format!("`max_bytes` is {max_bytes}: give it 1024 or more"));
@@ -74,7 +74,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 
 fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
     if path.is_empty() || path.ends_with('/') {
-        return Err(format!("`path` is `{path}`: give it the name of a file"));
+        return Err(format!("invalid `path` `{path}`; give the path of a file"));
     }
     let Some(rest) = path.strip_prefix("~/") else {
         // Resolved now, because the working folder may change later.
@@ -82,7 +82,7 @@ fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
     };
     let home = std::env::var_os(HOME_VARIABLE).map(PathBuf::from).filter(|home| home.is_absolute());
     home.map(|home| home.join(rest))
-        .ok_or_else(|| format!("`path` is `{path}`, but there is no home folder: set {HOME_VARIABLE}"))
+        .ok_or_else(|| format!("cannot resolve `path` `{path}`: the home folder is unknown; set {HOME_VARIABLE}"))
 }
 
 fn patterns(option: &str, patterns: &[String]) -> Result<Vec<EventPattern>, String> {

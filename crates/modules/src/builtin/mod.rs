@@ -57,77 +57,73 @@ pub struct Module {
 pub static MODULES: &[Module] = &[
     Module::new::<approval::Options>(
         "hooks-approval",
-        "allows, asks about or denies what tools do, by patterns",
+        "allows or denies tool calls, or requests approval, by patterns",
         approval::make,
     )
     .pure(),
     Module::new::<bash_guard::Options>(
         "hooks-bash-guard",
-        "looks at shell commands before they run, and asks about dangerous ones",
+        "checks shell commands before they run, and requests approval for dangerous ones",
         bash_guard::make,
     )
     .pure(),
     Module::new::<cost::Options>(
         "hooks-cost",
-        "counts tokens and money, with a budget that warns, asks and denies",
+        "counts tokens and money, with a budget that warns, requests approval and denies",
         cost::make,
     ),
     Module::new::<linter::Options>(
         "hooks-linter",
-        "runs linters on what the agent has written, and tells it what they find",
+        "runs linters on files that the agent has written, and shows it the findings",
         linter::make,
     ),
     Module::new::<logging::Options>(
         "hooks-logging",
-        "writes chosen events to a file, one JSON object a line",
+        "writes selected events to a file, one JSON object per line",
         logging::make,
     ),
     Module::new::<metrics::Options>(
         "hooks-metrics",
-        "counts and times what happens, for Prometheus and OpenTelemetry",
+        "counts and times events, for Prometheus and OpenTelemetry",
         metrics::make,
     ),
-    Module::new::<notify::Options>("hooks-notify", "gets the attention of a person who looks elsewhere", notify::make),
+    Module::new::<notify::Options>("hooks-notify", "notifies the user outside of the agent", notify::make),
     Module::new::<production_guard::Options>(
         "hooks-production-guard",
-        "asks before a file is changed that production depends on",
+        "requests approval before a production file is changed",
         production_guard::make,
     )
     .pure(),
     Module::new::<progress_monitor::Options>(
         "hooks-progress-monitor",
-        "tells the person how far the agent is",
+        "shows the user the progress of the agent",
         progress_monitor::make,
     ),
-    Module::new::<rate_limit::Options>(
-        "hooks-rate-limit",
-        "limits how often tools and models are used",
-        rate_limit::make,
-    ),
+    Module::new::<rate_limit::Options>("hooks-rate-limit", "limits calls of tools and models", rate_limit::make),
     Module::new::<redaction::Options>(
         "hooks-redaction",
-        "replaces secrets and personal data before model, transcript and audit log see them",
+        "replaces secrets and personal data before they reach model, transcript and audit log",
         redaction::make,
     )
     .pure(),
     Module::new::<session_naming::Options>(
         "hooks-session-naming",
-        "gives a session a name that says what it is about",
+        "names a session after its subject",
         session_naming::make,
     ),
     Module::new::<status_context::Options>(
         "hooks-status-context",
-        "tells the model about git, the time, the session and the folder",
+        "tells the model the git status, the time, the session and the folder",
         status_context::make,
     ),
     Module::new::<todo_display::Options>(
         "hooks-todo-display",
-        "keeps the to-do list before the eyes of the model and of the person",
+        "shows the to-do list to the model and to the user",
         todo_display::make,
     ),
     Module::new::<todo_reminder::Options>(
         "hooks-todo-reminder",
-        "reminds the model of a to-do list that it has not looked after",
+        "reminds the model of its to-do list",
         todo_reminder::make,
     ),
 ];
@@ -243,8 +239,8 @@ impl Module {
     /// If the name is unknown; the message suggests a similar name.
     pub fn named(name: &str) -> Result<&'static Self, String> {
         let unknown = || match did_you_mean(name, MODULES.iter().map(|module| module.name)) {
-            Some(suggestion) => format!("there is no module `{name}`; {suggestion}"),
-            None => format!("there is no module `{name}`; docs/modules.md lists all"),
+            Some(suggestion) => format!("unknown module `{name}`; {suggestion}"),
+            None => format!("unknown module `{name}`; see docs/modules.md"),
         };
         MODULES.iter().find(|module| module.name == name).ok_or_else(unknown)
     }

@@ -50,7 +50,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     require_exact_names("tools", &tools)?;
     require_exact_names("fields", &fields)?;
     if paths.iter().any(|path| path.trim().is_empty()) {
-        return Err("`paths` has an empty pattern, which no file fits: take it out".to_owned());
+        return Err("empty pattern in `paths`; remove the pattern".to_owned());
     }
     let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
     let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };
@@ -69,7 +69,7 @@ struct ProductionGuard {
 
 impl Hook for ProductionGuard {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
+        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the event has no `tool_name`"))?;
         if !self.tools.iter().any(|guarded| guarded == tool) {
             return Ok(HookResult::proceed());
         }
@@ -78,7 +78,7 @@ impl Hook for ProductionGuard {
         for (field, value) in fields {
             // The tool may still interpret a value of another type as a file.
             let Value::String(path) = value else {
-                return Ok(HookResult::deny(format!("`{field}` is no text, so it is not known which file is changed")));
+                return Ok(HookResult::deny(format!("`{field}` is not a string, so the changed file is unknown")));
             };
             named = true;
             if let Some(shown) = self.protected(path)? {
@@ -89,7 +89,7 @@ impl Hook for ProductionGuard {
             return Ok(HookResult::proceed());
         }
         let fields = self.fields.join("`, `");
-        Ok(HookResult::deny(format!("the call has no `{fields}`, so it is not known which file is changed")))
+        Ok(HookResult::deny(format!("the call has no `{fields}`, so the changed file is unknown")))
     }
 }
 

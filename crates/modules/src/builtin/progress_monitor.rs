@@ -39,7 +39,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let quiet = Duration::try_from_secs_f64(seconds);
     let quiet = quiet.map_err(|_| format!("`seconds` is {seconds}: give seconds, 0 or more"))?;
     if every == 0 && quiet.is_zero() && !tools && !summary {
-        return Err("everything is switched off: it would never say anything".to_owned());
+        return Err("everything is disabled; enable at least one option".to_owned());
     }
     let scope = context.host.scope.clone();
     let monitor = Monitor { every, quiet, tools, summary, scope, turns: context.host.counted(context.who) };

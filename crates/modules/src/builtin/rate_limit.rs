@@ -111,7 +111,7 @@ impl RateLimit {
     fn new(options: LimitOptions) -> Result<Self, String> {
         let LimitOptions { tools, model, calls, per, burst, action, wait } = options;
         if model && tools.is_some() {
-            return Err("`model` does not go with `tools`: write two limits".to_owned());
+            return Err("`model` and `tools` exclude each other; write two limits".to_owned());
         }
         if calls == 0 || burst == Some(0) {
             return Err("`calls` and `burst` are 1 or more; to forbid a tool, deny it with a rule".to_owned());
@@ -163,7 +163,7 @@ impl Hook for Limiter {
         match decision {
             LimitDecision::Deny(limit, after) => {
                 let after = after.as_secs_f64();
-                Ok(HookResult::deny(format!("{}, and there is room again in {after:.1} s", limit.describe(&what))))
+                Ok(HookResult::deny(format!("{}; the next call is possible in {after:.1} s", limit.describe(&what))))
             }
             LimitDecision::Go { wait, ask } => {
                 if !wait.is_zero() {

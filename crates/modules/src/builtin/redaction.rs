@@ -88,16 +88,16 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     ];
     let kinds: Vec<PersonalDataKind> = kinds.into_iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| kind).collect();
     if places.is_empty() {
-        return Err("`places` is empty: nothing would be looked through".to_owned());
+        return Err("`places` is empty; name at least one".to_owned());
     }
     if !secrets && kinds.is_empty() && patterns.is_empty() {
-        return Err("everything is switched off: nothing would be replaced".to_owned());
+        return Err("everything is disabled; enable at least one kind of data".to_owned());
     }
     let mut own = (!patterns.is_empty()).then(Redaction::none);
     for (name, pattern) in &patterns {
         let matches_nothing = regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(""));
         if matches_nothing {
-            return Err(format!("`patterns.{name}` also matches where there is nothing: let it match something"));
+            return Err(format!("`patterns.{name}` matches the empty text; change the pattern"));
         }
         own = own
             .map(|own| own.with_pattern(name, pattern))

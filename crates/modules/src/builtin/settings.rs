@@ -20,9 +20,7 @@ pub(super) fn require_some<T>(option: &str, given: &[T]) -> Result<(), String> {
 pub(super) fn require_exact_names(option: &str, given: &[String]) -> Result<(), String> {
     require_some(option, given)?;
     match given.iter().find(|name| name.trim().is_empty() || name.contains('*')) {
-        Some(name) => {
-            Err(format!("`{option}` has `{name}`, which is no name: patterns are not known here, so write each name"))
-        }
+        Some(name) => Err(format!("invalid name `{name}` in `{option}`: patterns are not supported; write each name")),
         None => Ok(()),
     }
 }
@@ -33,7 +31,7 @@ pub(super) fn name_globs(option: &str, patterns: &[String]) -> Result<GlobSet, S
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = Glob::new(pattern);
-        set.add(glob.map_err(|error| format!("`{option}`: `{pattern}` is not a pattern for names: {}", error.kind()))?);
+        set.add(glob.map_err(|error| format!("`{option}`: invalid pattern `{pattern}`: {}", error.kind()))?);
     }
     set.build().map_err(|error| format!("`{option}`: the patterns are too large: {}", error.kind()))
 }

@@ -64,7 +64,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let problem = || format!("`git_timeout` is {}: give seconds, above zero", options.git_timeout);
     let timeout = timeout.ok_or_else(problem)?;
     if ![options.git, options.time, options.session, options.folder, options.platform].contains(&true) {
-        return Err("everything is switched off: it would never say anything".to_owned());
+        return Err("everything is disabled; enable at least one option".to_owned());
     }
     let event = match options.every {
         Frequency::Turn => "prompt:submit",

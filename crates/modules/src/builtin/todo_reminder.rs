@@ -35,7 +35,7 @@ impl Default for Options {
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
     if [options.after_calls, options.after_tools, options.without_list] == [0; 3] {
-        return Err("`after_calls`, `after_tools` and `without_list` are all 0: it would never say anything".to_owned());
+        return Err("all reminders are disabled; set `after_calls`, `after_tools` or `without_list` above 0".to_owned());
     }
     require_exact_names("tools", &options.tools)?;
     let reminder = Arc::new(Reminder { options, work: context.host.counted(context.who) });

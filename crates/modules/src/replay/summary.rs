@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 /// A decision of hooks on an event, with the hooks that made it and their reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DecisionSummary {
+    /// Kind of the decision.
     pub decision: DecisionKind,
     /// Names of the hooks that made the decision.
     pub decided_by: Vec<String>,

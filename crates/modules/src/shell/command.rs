@@ -112,7 +112,7 @@ impl Command {
         let name = base_name(path);
         walker.program(name);
         if path.starts_with("/proc/") {
-            walker.refuse(format!("`{path}` is whichever program runs it; write its name"));
+            walker.refuse(format!("`{path}` is the running program itself; write the name of the program"));
         }
         walker.record_command(self.to_shell_command(name));
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);

@@ -195,7 +195,7 @@ pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     let words = command.arguments();
     let arguments = Arguments::read(syntax::for_program("git"), words);
     if arguments.first_at().nth(STARTS).is_some() {
-        return walker.refuse("it is not clear where the command of `git` begins; leave out its own options");
+        return walker.refuse("the command of `git` cannot be determined; leave out the global options");
     }
     let begin = arguments.first_at().next().unwrap_or(words.len());
     let global = Arguments::read(syntax::for_program("git"), words.get(..begin).unwrap_or_default());

@@ -36,7 +36,7 @@ pub(super) fn admit(command: &str) -> Result<(), String> {
 }
 
 pub(super) fn too_many() -> String {
-    format!("there are too many commands; at most {COMMANDS} are analysed")
+    format!("the command has too many parts; at most {COMMANDS} are analysed")
 }
 
 pub(super) fn too_many_words() -> String {

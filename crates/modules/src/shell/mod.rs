@@ -166,5 +166,5 @@ fn walk(command: &str) -> Option<walk::WalkResult> {
 }
 
 fn unparsed() -> Analysis {
-    Analysis { why_not: Some("the command could not be parsed; write it more simply".into()), ..Analysis::default() }
+    Analysis { why_not: Some("the command could not be parsed; simplify the command".into()), ..Analysis::default() }
 }

@@ -108,7 +108,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, is_dry_
     walker.network(hosts);
     let stays = is_local && matches!(name, "nc" | "ping" | "nmap" | "telnet");
     if !stays && !is_dry_run && !only_reads(name, command, arguments, walker) {
-        walker.sends("sends something or changes it elsewhere", &written);
+        walker.sends("sends data or changes something elsewhere", &written);
     }
 }
 
@@ -129,7 +129,7 @@ fn note_fetch(name: &str, command: &Command, arguments: &Arguments, walker: &mut
     if found.reads {
         walker.downloads();
     } else {
-        walker.sends("sends something, or to an address that is not known", &written);
+        walker.sends("sends data, or uses an unknown address", &written);
         walker.downloads();
     }
 }

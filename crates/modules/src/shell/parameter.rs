@@ -15,7 +15,7 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
         return;
     }
     if inner.starts_with('!') {
-        word.opaque.get_or_insert("`${!…}` reads a variable whose name is not known");
+        word.opaque.get_or_insert("`${!…}` reads a variable with an unknown name");
         return;
     }
     if inner.ends_with("@P") {
@@ -25,7 +25,7 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     let runs = inner.contains("$(") || inner.contains('`');
     let hides = inner.contains("<(") || inner.contains(">(") || runs && inner.contains(['\'', '"', '\\']);
     if hides || inner.matches("${").count() > EXPANSIONS {
-        word.opaque.get_or_insert("a parameter expansion is too intricate; write it more simply");
+        word.opaque.get_or_insert("a parameter expansion is too complex; simplify the command");
         return;
     }
     word.effects |= !only_expands(name);
@@ -39,7 +39,7 @@ pub(super) fn scan_arithmetic(inner: &str, word: &mut Word) {
     // The value of a variable is evaluated, too, and a subscript in it may contain a command.
     word.effects |= inner.contains(|c: char| c.is_ascii_alphabetic() || matches!(c, '$' | '`' | '_'));
     if inner.contains(['\'', '"', '\\', ';', '\n']) {
-        word.opaque.get_or_insert("an arithmetic expression is too intricate; write it more simply");
+        word.opaque.get_or_insert("an arithmetic expression is too complex; simplify the command");
     } else if inner.contains(['$', '`']) {
         absorb(inner, word);
     }

@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, budget: &mut ParseBudget) -> Result<ParsedText, 
     Ok(ParsedText { program, names })
 }
 
-const TOO_LONG: &str = "the command takes too long to parse; write it more simply";
+const TOO_LONG: &str = "the command takes too long to parse; simplify the command";
 
 fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
     // The time of the grammar grows fast for long rows of these. Conflict markers in a text have few.

@@ -100,7 +100,7 @@ fn judge(name: &str, language: &Language, code: &Word, walker: &mut Walker) {
             if walker.fetched_in_words {
                 walker.runs_download();
             }
-            walker.refuse(format!("`{name}` runs a program text that is not known before; write it out"));
+            walker.refuse(format!("`{name}` runs a program text that is unknown until run time; write it out"));
         }
         None => check(name, language, &code.raw, walker),
     }
@@ -158,7 +158,7 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
                 is_escape.then_some("!").or_else(|| runs.iter().find(|run| lower.contains(**run)).copied())
             });
             if let Some(found) = found {
-                walker.refuse(format!("`{name}` is told to run a program (`{}`)", found.trim()));
+                walker.refuse(format!("`{name}` runs another program (`{}`)", found.trim()));
             }
         }
         "make" | "gmake" => {
@@ -186,7 +186,7 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
         "rake" => walker.runs_rules(&["Rakefile"]),
         "tar" | "split" | "sort" | "man" => filters(name, command, walker),
         "less" | "more" | "most" if command.texts().any(|text| text.starts_with('+') && text.contains(['!', '|'])) => {
-            walker.refuse(format!("`{name}` is told to run a program; do that by itself"));
+            walker.refuse(format!("`{name}` runs another program; run that program separately"));
         }
         "gcc" | "g++" | "cc" | "c++" | "clang" if command.texts().any(|text| text == "-wrapper") => {
             walker.refuse(format!("`{name}` runs a program that its options name; leave them out"));
@@ -235,7 +235,7 @@ fn filters(name: &str, command: &Command, walker: &mut Walker) {
             // A plain program is a compressor.
             Some(value) if name == "sort" && !value.contains(' ') => {}
             Some(value) => walker.script(value, Dialect::Sh),
-            None => walker.refuse(format!("`{name}` runs a command that is not known before; write it out")),
+            None => walker.refuse(format!("`{name}` runs a command that is unknown until run time; write it out")),
         }
     }
 }
@@ -261,14 +261,14 @@ const OPERATORS: usize = 256;
 fn awk(name: &str, command: &Command, walker: &mut Walker) {
     for text in texts(command) {
         if text.matches(['|', '>']).count() > OPERATORS {
-            return walker.refuse(format!("the program text of `{name}` is too intricate; write it to a file"));
+            return walker.refuse(format!("the program text of `{name}` is too complex; write it to a file"));
         }
         for (at, _) in text.match_indices("system") {
             let rest = text.get(at + "system".len()..).unwrap_or_default().trim_start();
             let Some(argument) = rest.strip_prefix('(') else { continue };
             match quoted(argument.trim_start()).filter(|(_, after)| after.trim_start().starts_with(')')) {
                 Some((inner, _)) => walker.script(inner, Dialect::Sh),
-                None => walker.refuse(format!("`{name}` runs a command that is not known before; write it out")),
+                None => walker.refuse(format!("`{name}` runs a command that is unknown until run time; write it out")),
             }
         }
         for (at, operator) in text.match_indices(['|', '>']) {
@@ -288,7 +288,7 @@ fn awk(name: &str, command: &Command, walker: &mut Walker) {
             !is_or && (prints || after.starts_with("getline") && !before.trim_end().ends_with('"'))
         };
         if text.match_indices('|').any(is_unknown) {
-            walker.refuse(format!("`{name}` runs a command that is not known before; write it out"));
+            walker.refuse(format!("`{name}` runs a command that is unknown until run time; write it out"));
         }
         if text.contains("getline") && text.contains('|') {
             for (at, _) in text.match_indices('"') {
@@ -323,7 +323,7 @@ fn sed(name: &str, command: &Command, walker: &mut Walker) {
         for part in super::sed::effects(script) {
             match part {
                 super::sed::SedEffect::Writes(file) => writes_over(name, file, walker),
-                super::sed::SedEffect::Runs("") => walker.refuse(format!("`{name}` runs what it reads as a command")),
+                super::sed::SedEffect::Runs("") => walker.refuse(format!("`{name}` runs its input as a command")),
                 super::sed::SedEffect::Runs(text) => walker.script(text, Dialect::Sh),
                 super::sed::SedEffect::Empties => {}
             }
@@ -351,7 +351,7 @@ fn editor(name: &str, command: &Command, walker: &mut Walker) {
     };
     let texts: Vec<&str> = options.chain(plus).chain(input).collect();
     if texts.iter().any(|text| runs(text)) {
-        walker.refuse(format!("`{name}` is told to run a program or to delete; do that by itself"));
+        walker.refuse(format!("`{name}` runs a program or deletes something; do that separately"));
     }
     if texts.iter().any(|text| emptying::clears_buffer(text)) {
         walker.destroys("deletes all lines of a file", &command.source_text());

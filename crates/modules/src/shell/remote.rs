@@ -95,14 +95,14 @@ pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
         (Some(text), Stdin::Text(input)) if text.is_empty() => Some(input.clone()),
         (Some(text), Stdin::Inherited) if !walker.is_fed() => Some(text),
         (Some(text), _) => {
-            walker.sends("sends something or changes it elsewhere", &command.source_text());
+            walker.sends("sends data or changes something elsewhere", &command.source_text());
             Some(text)
         }
         (None, _) => None,
     };
     let Some(text) = text else {
-        walker.sends("sends something or changes it elsewhere", &command.source_text());
-        return walker.refuse("what `ssh` runs is not known before; write the command itself");
+        walker.sends("sends data or changes something elsewhere", &command.source_text());
+        return walker.refuse("the command of `ssh` is unknown until run time; write the command itself");
     };
     let first = walker.analysis.commands.len();
     let (writes, losses) = (walker.analysis.writes.len(), walker.effects.losses.len());
@@ -116,7 +116,7 @@ pub(super) fn follow(command: &Command, begin: usize, walker: &mut Walker) {
         && walker.effects.losses.len() == losses
         && commands.iter().all(|command| is_read(command, walker));
     if !only_reads {
-        walker.sends("sends something or changes it elsewhere", &command.source_text());
+        walker.sends("sends data or changes something elsewhere", &command.source_text());
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn run(name: &str, command: &Command, walker: &mut Walker) -> bool {
                 if walker.fetched_in_words {
                     walker.runs_download();
                 }
-                walker.refuse("`eval` runs text that is not known before; write the command itself");
+                walker.refuse("`eval` runs text that is unknown until run time; write the command itself");
             }
         }
     } else if let "source" | "." = name
@@ -126,7 +126,8 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
             if walker.fetched_in_words {
                 walker.runs_download();
             }
-            return walker.refuse(format!("`{name}` runs text that is not known before; write the command itself"));
+            return walker
+                .refuse(format!("`{name}` runs text that is unknown until run time; write the command itself"));
         };
         match text {
             "--version" => return,
@@ -168,6 +169,6 @@ fn shell(name: &str, command: &Command, walker: &mut Walker) {
             walker.script(text, dialect);
         }
         _ if command.arguments().is_empty() || !reads_text => walker.runs_input(name),
-        _ => walker.refuse(format!("`{name}` runs what it reads; write the commands themselves")),
+        _ => walker.refuse(format!("`{name}` runs its input; write the commands themselves")),
     }
 }

@@ -339,7 +339,7 @@ impl Scanner {
             Some('{') => {
                 let from = self.at + 1;
                 let Some(end) = closing(&self.characters, from, '{') else {
-                    return self.give_up("a parameter expansion is too intricate; write it more simply");
+                    return self.give_up("a parameter expansion is too complex; simplify the command");
                 };
                 let inner: String = self.characters.get(from..end).unwrap_or_default().iter().collect();
                 self.at = end + 1;
@@ -378,7 +378,7 @@ impl Scanner {
     /// Reads from after the opening bracket to after the closing one.
     fn substitution(&mut self) {
         let Some(end) = closing(&self.characters, self.at, '(') else {
-            return self.give_up("a substitution is too intricate; write it more simply");
+            return self.give_up("a substitution is too complex; simplify the command");
         };
         let inner = self.characters.get(self.at..end).unwrap_or_default().iter().collect();
         self.word.substitutions.push(inner);
@@ -403,7 +403,7 @@ impl Scanner {
         }
         // The escaping of quotes depends on the quotes around the backticks.
         if quoted && inner.contains('\\') {
-            return self.give_up("a backtick in quotes is too intricate; use `$(…)`");
+            return self.give_up("a backtick in quotes is too complex; use `$(…)`");
         }
         self.word.substitutions.push(inner);
         self.at = end + 1;

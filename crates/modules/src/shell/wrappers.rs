@@ -184,7 +184,7 @@ fn tool(command: &Command, at: usize, walker: &mut Walker) {
     let words = command.words.get(at..).unwrap_or_default();
     for word in packages.map(|(_, package)| package).chain(words.first()) {
         let Some(package) = word.literal() else {
-            return walker.refuse("what is downloaded and run is not known before; write its name");
+            return walker.refuse("the downloaded program is unknown until run time; write its name");
         };
         let package = packages::without_version(package);
         if !packages::COMMON.contains(&package) {
@@ -216,7 +216,7 @@ fn sg(command: &Command, walker: &mut Walker) {
     let text = command.arguments().iter().skip(1).find(|word| word.literal() != Some("-c"));
     match text.map(Word::literal) {
         Some(Some(text)) => walker.script(text, Dialect::Sh),
-        _ => walker.refuse("what `sg` runs is not known before; write the command itself"),
+        _ => walker.refuse("the command of `sg` is unknown until run time; write the command itself"),
     }
 }
 
@@ -270,7 +270,7 @@ fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<us
             walker.assigned(name);
             let value = word.literal().and_then(|text| text.get(name.len() + 1..));
             if variables::runs(name, value) {
-                walker.refuse(format!("programs run what the variable `{name}` is set to; leave it out"));
+                walker.refuse(format!("programs run the value of the variable `{name}`; leave the variable out"));
             }
         } else if is_option {
             if moves(wrapper, word.literal()?) {
@@ -388,7 +388,7 @@ fn watch(command: &Command, walker: &mut Walker) {
     let begin = begin(command, &wrapper, walker).unwrap_or(command.words.len());
     match joined(command.words.get(begin..).unwrap_or_default()) {
         Some(text) if !text.is_empty() => walker.script(&text, Dialect::Sh),
-        _ => walker.refuse("what `watch` runs is not known before; write the command itself"),
+        _ => walker.refuse("the command of `watch` is unknown until run time; write the command itself"),
     }
 }
 
@@ -406,14 +406,14 @@ fn ssh(command: &Command, walker: &mut Walker) {
             .any(|o| text.contains(o))
     };
     if command.texts().any(runs) {
-        walker.sends("sends something or changes it elsewhere", &command.source_text());
+        walker.sends("sends data or changes something elsewhere", &command.source_text());
         return walker.refuse("`ssh` runs a program that its options name; leave them out");
     }
     let syntax = "46aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY";
     let wrapper = Wrapper { operands: 1, ..wrapper("ssh", syntax, "") };
     let Some(begin) = begin(command, &wrapper, walker) else {
-        walker.sends("sends something or changes it elsewhere", &command.source_text());
-        return walker.refuse("what `ssh` runs is not known before; write the command itself");
+        walker.sends("sends data or changes something elsewhere", &command.source_text());
+        return walker.refuse("the command of `ssh` is unknown until run time; write the command itself");
     };
     remote::follow(command, begin, walker);
 }

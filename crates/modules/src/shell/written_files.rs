@@ -69,7 +69,7 @@ impl Walker {
         }
         let [written] = written.as_slice() else {
             if !written.is_empty() {
-                self.refuse(format!("`{path}` is written and run; look at it in between"));
+                self.refuse(format!("`{path}` is written and run; review the content in between"));
             }
             return;
         };
@@ -83,11 +83,11 @@ impl Walker {
                     text.lines().next().and_then(|line| line.rsplit(['/', ' ']).next()).unwrap_or_default().to_owned();
                 let command = Command { words: vec![Word::known(&name)], stdin: Stdin::Text(text.clone()) };
                 if !program_text::inspect(&name, &command, self) {
-                    self.refuse(format!("`{path}` is written and run; look at it in between"));
+                    self.refuse(format!("`{path}` is written and run; review the content in between"));
                 }
             }
             (Some(text), _) => self.script(text, Dialect::Sh),
-            (None, _) => self.refuse(format!("`{path}` is written and run; look at it in between")),
+            (None, _) => self.refuse(format!("`{path}` is written and run; review the content in between")),
         }
     }
 
@@ -101,7 +101,7 @@ impl Walker {
             self.destroys("runs rules that delete", &path);
         }
         if self.hides_rules {
-            self.refuse("the rules that are run are written by the same command, and hidden; look at them in between");
+            self.refuse("the rules that are run are written by the same command, and hidden; review them in between");
         }
     }
 
@@ -111,7 +111,7 @@ impl Walker {
             for script in std::mem::take(&mut self.scripts_set) {
                 match script {
                     Some(text) => self.script(&text, Dialect::Sh),
-                    None => self.refuse("a script is set and run; look at it in between"),
+                    None => self.refuse("a script is set and run; review the content in between"),
                 }
             }
             return;
@@ -139,7 +139,7 @@ impl Walker {
             if self.fetched_in_words {
                 self.runs_download();
             }
-            return self.refuse(format!("`{shell}` runs a file that is not known before"));
+            return self.refuse(format!("`{shell}` runs a file that is unknown until run time"));
         }
         let reference = self.file_reference(file);
         self.effects.scripts.push(reference);
@@ -156,7 +156,7 @@ impl Walker {
         if self.fed_by_download {
             self.runs_download();
         }
-        self.refuse(format!("`{name}` runs what it reads; write the program out"));
+        self.refuse(format!("`{name}` runs its input; write the program out"));
     }
 
     pub(super) fn runs_download(&mut self) {

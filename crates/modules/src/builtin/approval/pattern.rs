@@ -69,7 +69,7 @@ impl Pattern {
 impl Glob {
     pub(super) fn new(pattern: &str) -> Result<Self, String> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-        let glob = glob.map_err(|error| format!("`{pattern}` is no pattern: {}", error.kind()))?.compile_matcher();
+        let glob = glob.map_err(|error| format!("invalid pattern `{pattern}`: {}", error.kind()))?.compile_matcher();
         let beginning = pattern.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default().to_owned();
         Ok(Self { glob, beginning })
     }

@@ -47,10 +47,8 @@ impl PatternRule {
             _ => None,
         };
         match (self.field.as_deref().or(known), &self.pattern) {
-            (None, Some(_)) => Err(format!("which `field` of `{}` is the `pattern` about?", self.tool)),
-            (Some(_), None) if self.field.is_some() => {
-                Err("`field` says more about `pattern`, which is not there".to_owned())
-            }
+            (None, Some(_)) => Err(format!("`pattern` needs a `field` for the tool `{}`", self.tool)),
+            (Some(_), None) if self.field.is_some() => Err("`field` needs a `pattern`".to_owned()),
             (field, _) => Ok(field),
         }
     }
@@ -85,7 +83,7 @@ impl RuleList {
     }
 
     pub(super) fn find_match(&self, event: &str, data: &EventData, scope: &Scope) -> Result<RuleMatch, HookError> {
-        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the event names no tool"))?;
+        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the event has no `tool_name`"))?;
         let of_tool: Vec<(usize, &CompiledRule)> =
             self.rules.iter().enumerate().filter(|(_, rule)| rule.tool.matches(tool)).collect();
         let mut whole = RuleMatch::Default;

@@ -106,12 +106,10 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let timeout = seconds("timeout", options.timeout)?;
     let programs = options.deny.iter().chain(&options.allow);
     if let Some(path) = programs.into_iter().find(|program| program.is_empty() || program.contains(['/', ' ', '*'])) {
-        return Err(format!(
-            "`{path}` is not the name of a program: write it without a folder, arguments and patterns"
-        ));
+        return Err(format!("invalid program name `{path}`; write the name without a folder, arguments and patterns"));
     }
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
-        return Err(format!("`{both}` stands in `deny` and in `allow`: leave it in one of them"));
+        return Err(format!("`{both}` is in `deny` and in `allow`; remove one of the entries"));
     }
     let sandbox = context.host.sandbox_for(&Confine::default()).unwrap_or_default();
     let guard = CommandGuard { options, timeout, scope: context.host.scope.clone(), sandbox };
@@ -128,12 +126,12 @@ struct CommandGuard {
 
 impl Hook for CommandGuard {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the call names no tool"))?;
+        let tool = data.text("tool_name").ok_or_else(|| HookError::failed("the event has no `tool_name`"))?;
         if !self.options.tools.iter().any(|guarded| guarded == tool) {
             return Ok(HookResult::proceed());
         }
         let Some(command) = data.text_at("/tool_input/command") else {
-            return Ok(HookResult::deny("the call has no `command` that is text, so it is not known what would run"));
+            return Ok(HookResult::deny("`command` is missing or not a string, so the program is unknown"));
         };
         let (analysis, effects) = inspect(command);
         let concerns = self.concerns(&analysis, &effects).await;
@@ -156,14 +154,14 @@ impl CommandGuard {
             &self.options;
         let mut concerns = Vec::new();
         if let Some(program) = analysis.programs.iter().find(|program| deny.contains(program)) {
-            concerns.push((CommandDecision::Deny, format!("`{program}` is among the programs that never run")));
+            concerns.push((CommandDecision::Deny, format!("`{program}` is in `deny`")));
         }
         if !analysis.analysable {
-            let why = analysis.why_not.as_deref().unwrap_or("nobody knows why");
-            concerns.push(((*unanalysable).into(), format!("it cannot be seen through: {why}")));
+            let why = analysis.why_not.as_deref().unwrap_or("unknown reason");
+            concerns.push(((*unanalysable).into(), format!("the command cannot be analysed: {why}")));
         }
         if analysis.runs_download {
-            concerns.push(((*unanalysable).into(), "it runs something that it downloads".to_owned()));
+            concerns.push(((*unanalysable).into(), "the command runs a download".to_owned()));
         }
         if let Some(why) = losses::find_loss(effects, &self.scope, &self.sandbox).await {
             concerns.push(((*destructive).into(), why));
@@ -176,14 +174,16 @@ impl CommandGuard {
         if let Some(why) = &analysis.sends
             && !is_trusted
         {
-            concerns.push((*network, format!("it uses the network: {why}")));
+            concerns.push((*network, format!("the command uses the network: {why}")));
         } else if let Some(tool) = outside::missing_tool(effects, &self.scope)
             && !is_trusted
         {
-            concerns
-                .push((*network, format!("it downloads and runs `{tool}`, which is not installed in the workspace")));
+            concerns.push((
+                *network,
+                format!("the command downloads and runs `{tool}`, which is not installed in the workspace"),
+            ));
         } else if analysis.network && !is_trusted {
-            concerns.push((*network_reads, "it uses the network".to_owned()));
+            concerns.push((*network_reads, "the command uses the network".to_owned()));
         }
         if *outside != CommandDecision::Allow
             && let Some(why) = outside::find_outside(effects, &self.scope)
@@ -191,7 +191,7 @@ impl CommandGuard {
             concerns.push((*outside, why));
         }
         if !is_trusted {
-            concerns.push((*other, "it is not proven that it only reads".to_owned()));
+            concerns.push((*other, "the command is not proven to be read-only".to_owned()));
         }
         concerns
     }

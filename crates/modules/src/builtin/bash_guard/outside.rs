@@ -12,13 +12,13 @@ const FILES: usize = 1_000;
 pub(super) fn find_outside(effects: &Effects, scope: &Scope) -> Option<String> {
     let concern = |file: &FileReference, does: &str, verb: &str| match locate(file, scope) {
         Location::Inside | Location::Temporary => None,
-        Location::Outside(path) => Some(format!("it {does} `{}`, outside of the workspace", path.display())),
+        Location::Outside(path) => Some(format!("the command {does} `{}`, outside of the workspace", path.display())),
         Location::Unknown => {
-            Some(format!("it cannot be told whether `{}`, which it {verb}, is in the workspace", file.written))
+            Some(format!("the command {verb} `{}`, which may be outside of the workspace", file.written))
         }
     };
     if effects.writes.len() > FILES {
-        return Some(format!("it writes to more than {FILES} files, which are not all looked at"));
+        return Some(format!("the command writes to more than {FILES} files; not all of them are checked"));
     }
     let mut writes = effects.writes.iter().filter_map(|file| concern(file, "writes to", "writes to"));
     let mut scripts = effects.scripts.iter().filter_map(|file| concern(file, "runs", "runs"));

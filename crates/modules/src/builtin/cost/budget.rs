@@ -60,7 +60,7 @@ impl CostBudget {
         let wrong = |money: &f64| !money.is_finite() || *money <= 0.0;
         for (step, limits) in steps {
             if limits.money.as_ref().is_some_and(wrong) || limits.tokens == Some(0) {
-                return Err(format!("`budget.{step}` has a limit that is not above zero"));
+                return Err(format!("invalid limit in `budget.{step}`; give a number above zero"));
             }
         }
         if self.is_in_money() && !has_prices {

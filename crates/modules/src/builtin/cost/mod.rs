@@ -115,9 +115,9 @@ impl Hook for BudgetGuard {
         let question = if let Some(limit) = budget.reached_limit(BudgetStep::Ask, &spent) {
             format!("The session has reached {} of its budget. Go on?", limit.describe(&cost.currency))
         } else if spent.is_uncounted {
-            "The provider does not tell how many tokens it uses, so the budget cannot be kept. Go on?".to_owned()
+            "The provider does not report token usage, so the budget cannot be enforced. Go on?".to_owned()
         } else if let Some(model) = cost.unpriced(budget, data) {
-            format!("The price of `{model}` is not known, so the budget cannot be kept. Go on?")
+            format!("The price of `{model}` is unknown, so the budget cannot be enforced. Go on?")
         } else {
             return Ok(HookResult::proceed());
         };
@@ -175,10 +175,10 @@ impl Cost {
             summary.push_str(&format!(", {}", price::amount(*money, &self.currency)));
         }
         if let Some(model) = unpriced.as_ref().filter(|_| self.prices.are_given()) {
-            summary.push_str(&format!(", without `{model}`, whose price is not known"));
+            summary.push_str(&format!(", without `{model}`, whose price is unknown"));
         }
         if *is_uncounted {
-            summary.push_str("; the provider did not tell about every call");
+            summary.push_str("; the provider did not report the usage of every call");
         }
         summary
     }

@@ -29,10 +29,10 @@ impl Prices {
             let amounts = [("input", Some(price.input)), ("output", Some(price.output)), ("cached", price.cached)];
             let wrong = amounts.into_iter().find(|(_, amount)| amount.is_some_and(|a| !a.is_finite() || a < 0.0));
             if let Some((name, _)) = wrong {
-                return Err(format!("{position}: `{name}` is no price: give 0 or more, for a million tokens"));
+                return Err(format!("{position}: invalid price in `{name}`; give 0 or more, for a million tokens"));
             }
             let glob = Glob::new(&price.model);
-            let glob = glob.map_err(|error| format!("{position}: `model` is not a pattern: {}", error.kind()))?;
+            let glob = glob.map_err(|error| format!("{position}: invalid pattern in `model`: {}", error.kind()))?;
             Ok((glob.compile_matcher(), price))
         };
         prices.into_iter().enumerate().map(check).collect::<Result<_, _>>().map(Self)

@@ -33,7 +33,7 @@ impl LinterLauncher {
         match (host.sandbox_for(&confine), options) {
             (Ok(sandbox), _) => Ok(Self::Confined(sandbox)),
             (Err(why), None) => Ok(Self::Limited { sandbox: host.usual_sandbox(&[])?, why: why.into() }),
-            (Err(why), Some(_)) => Err(format!("`confine`: it cannot be confined: {why}")),
+            (Err(why), Some(_)) => Err(format!("`confine`: the sandbox cannot be created: {why}")),
         }
     }
 

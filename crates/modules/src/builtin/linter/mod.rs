@@ -166,7 +166,7 @@ impl LinterHook {
     fn conclude(&self, file: &str, results: Vec<LintResult>, unconfined: Option<&str>) -> HookResult {
         let (mut findings, mut warnings) = (Vec::new(), Vec::new());
         warnings.extend(
-            unconfined.map(|why| format!("linters are not confined here ({why}), and read what the agent wrote")),
+            unconfined.map(|why| format!("linters run without their sandbox ({why}) on files that the agent wrote")),
         );
         for result in results {
             match result {

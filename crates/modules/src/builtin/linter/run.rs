@@ -34,7 +34,7 @@ pub(super) struct Linter {
     pub(super) launcher: LinterLauncher,
     /// The files that must be unchanged since they were trusted.
     pub(super) held: Option<Arc<Held>>,
-    /// `true` once the user was told that the linter cannot be started.
+    /// `true` once the missing linter was reported to the user.
     pub(super) is_reported_missing: AtomicBool,
 }
 
@@ -79,16 +79,16 @@ impl Linter {
     fn conclude(&self, ran: &CompletedProcess) -> LintResult {
         let (stdout, stderr) = (head(&ran.stdout.bytes, LONGEST_OUTPUT), head(&ran.stderr.bytes, LONGEST_OUTPUT));
         if ran.stdout.exceeds_limit() || ran.stderr.exceeds_limit() {
-            return self.failure("it wrote more than it may, and was ended");
+            return self.failure("output limit exceeded; the linter was stopped");
         }
         if !ran.in_time {
-            return self.failure(&format!("it took longer than {:?}, and was ended", self.timeout));
+            return self.failure(&format!("time limit of {:?} exceeded; the linter was stopped", self.timeout));
         }
         match ran.status.and_then(|status| status.code()) {
             Some(0) if stdout.trim().is_empty() => LintResult::Clean,
             Some(0) => self.findings(stdout),
             Some(code) if self.exit_codes.contains(&code) => match (stdout.trim(), stderr.trim()) {
-                ("", "") => self.failure(&format!("it ended with exit code {code} and said nothing")),
+                ("", "") => self.failure(&format!("ended with exit code {code} without output")),
                 // Some linters print their findings to stderr.
                 ("", _) => self.findings(stderr),
                 _ => self.findings(stdout),
@@ -97,7 +97,7 @@ impl Linter {
                 let output = if stderr.trim().is_empty() { stdout } else { stderr };
                 let output = head(output.trim().as_bytes(), LONGEST_REASON);
                 let output = if output.is_empty() { output } else { format!(": {output}") };
-                self.failure(&format!("it {}{output}", describe(ran.status)))
+                self.failure(&format!("{}{output}", describe(ran.status)))
             }
         }
     }
@@ -107,6 +107,6 @@ impl Linter {
     }
 
     fn failure(&self, why: &str) -> LintResult {
-        LintResult::Failed(format!("the linter `{}` could not be used: {why}", self.name))
+        LintResult::Failed(format!("the linter `{}` failed: {why}", self.name))
     }
 }

@@ -40,7 +40,7 @@ impl LogFile {
         let line = if is_torn { Cow::Owned([b"\n", line].concat()) } else { Cow::Borrowed(line) };
         // A single write to the end of the file, so that lines of several processes do not mix.
         if file.write(&line)? < line.len() {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room for all of a line"));
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "only a part of the line was written"));
         }
         if self.sync { file.sync_data() } else { Ok(()) }
     }
@@ -58,7 +58,7 @@ impl LogFile {
             opened => opened?,
         };
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Ok(file)
     }

@@ -65,13 +65,13 @@ impl Default for Options {
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let Options { file, listen, otlp, headers, interval, timeout, service } = options(config)?;
     if file.is_none() && listen.is_none() && otlp.is_none() {
-        return Err("nobody would see the metrics: give a `file`, `listen` or `otlp`".to_owned());
+        return Err("the metrics have no destination; give `file`, `listen` or `otlp`".to_owned());
     }
     if file.as_ref().is_some_and(|file| file.file_name().is_none()) {
-        return Err("`file` names no file: give it the name of one".to_owned());
+        return Err("invalid `file`; give the path of a file".to_owned());
     }
     if !headers.is_empty() && otlp.is_none() {
-        return Err("`headers` are for `otlp`, which is not there".to_owned());
+        return Err("`headers` needs `otlp`".to_owned());
     }
     let timeout = seconds("timeout", timeout)?;
     let otlp = otlp.map(|url| Post::new("hooks-metrics", &url, &headers, timeout)).transpose();
@@ -155,7 +155,7 @@ impl Metrics {
             earlier.abort();
         }
         let exported = tokio::time::timeout(EXPORT_TIMEOUT, self.exporter.export()).await;
-        match exported.unwrap_or_else(|_| Err(format!("it took longer than {EXPORT_TIMEOUT:?}"))) {
+        match exported.unwrap_or_else(|_| Err(format!("time limit of {EXPORT_TIMEOUT:?} exceeded"))) {
             Ok(()) => HookResult::proceed(),
             Err(error) => HookResult::proceed().warning(format!("the metrics could not be exported: {error}")),
         }

@@ -51,7 +51,7 @@ mod tests {
                 "# HELP amplifier_tool_calls_total Tools that ran, by tool and success.",
                 "# TYPE amplifier_tool_calls_total counter",
                 r#"amplifier_tool_calls_total{tool="a\"b\\c\nd",success="true"} 2"#,
-                "# HELP amplifier_tool_duration_seconds How long tools ran.",
+                "# HELP amplifier_tool_duration_seconds Duration of tool calls.",
                 "# TYPE amplifier_tool_duration_seconds histogram",
                 r#"amplifier_tool_duration_seconds_bucket{tool="Bash",le="0.005"} 0"#,
             ]

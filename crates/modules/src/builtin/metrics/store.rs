@@ -31,14 +31,12 @@ impl Metric {
         match self {
             Self::Events => ("amplifier.events", "{event}", "Events, by their name."),
             Self::ToolCalls => ("amplifier.tool.calls", "{call}", "Tools that ran, by tool and success."),
-            Self::ToolDuration => ("amplifier.tool.duration", "s", "How long tools ran."),
+            Self::ToolDuration => ("amplifier.tool.duration", "s", "Duration of tool calls."),
             Self::ModelCalls => ("amplifier.model.calls", "{call}", "Calls to the model, by model and success."),
-            Self::ModelDuration => ("amplifier.model.duration", "s", "How long calls to the model took."),
+            Self::ModelDuration => ("amplifier.model.duration", "s", "Duration of calls to the model."),
             Self::Tokens => ("amplifier.tokens", "{token}", "Tokens that models read and wrote."),
-            Self::Denials => {
-                ("amplifier.denials", "{denial}", "Operations that did not run, by the event that stood before.")
-            }
-            Self::Approvals => ("amplifier.approvals", "{approval}", "Questions to people, by what came of them."),
+            Self::Denials => ("amplifier.denials", "{denial}", "Denied operations, by event."),
+            Self::Approvals => ("amplifier.approvals", "{approval}", "Approval requests, by decision."),
         }
     }
 }

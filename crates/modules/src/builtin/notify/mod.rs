@@ -81,7 +81,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let after = Duration::try_from_secs_f64(after)
         .map_err(|_| format!("`after` is {after}: give a number of seconds, 0 or more"))?;
     if !headers.is_empty() && webhook.is_none() {
-        return Err("`headers` are for a `webhook`, which is not there".to_owned());
+        return Err("`headers` needs a `webhook`".to_owned());
     }
     let program = |command: OneOrMany| match command {
         OneOrMany::One(line) if !line.trim().is_empty() => Ok(Program::line(line)),
@@ -89,7 +89,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         _ => Err("`command` is empty: name a program".to_owned()),
     };
     if confine.is_some() && command.is_none() {
-        return Err("`confine` is for a `command`, which is not there".to_owned());
+        return Err("`confine` needs a `command`".to_owned());
     }
     let sandbox = match confine {
         _ if command.is_none() => Ok(Sandbox::default()),
@@ -97,13 +97,13 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         Some(Confinement::Off(_)) if context.is_own => Ok(Sandbox::default()),
         Some(Confinement::Off(_)) | None => context.host.usual_sandbox(&[]),
     };
-    let sandbox = sandbox.map_err(|why| format!("`confine`: it cannot be confined: {why}"))?;
+    let sandbox = sandbox.map_err(|why| format!("`confine`: the sandbox cannot be created: {why}"))?;
     let command = command.map(program).transpose()?;
     let command = command.map(|program| program.sandbox(sandbox).folder(context.folder).held(context.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {
-        return Err("nobody would notice: switch on `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
+        return Err("no channel is enabled; enable `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
     let reports_approvals =
         events.iter().any(|event| event.parse().is_ok_and(|event: EventPattern| event.matches("approval:required")));
@@ -179,7 +179,7 @@ impl Notifier {
                 }
                 (format!("Amplifier has answered after {} s", took.as_secs()), text("response"))
             }
-            "approval:required" => ("Amplifier asks".to_owned(), text("prompt")),
+            "approval:required" => ("Amplifier requests approval".to_owned(), text("prompt")),
             "user:notification" => {
                 let kind = text("notification_type");
                 if self.reports_approvals && kind == "approval_required" {

@@ -41,19 +41,19 @@ impl NotificationChannels {
             let Some(program) = &self.command else { return };
             match program.changed().await {
                 Ok(None) => {}
-                Ok(Some(why)) => return tracing::warn!(why, "the command for notifications does not run"),
-                Err(error) => return tracing::warn!(%error, "the command for notifications does not run"),
+                Ok(Some(why)) => return tracing::warn!(why, "the notification command failed"),
+                Err(error) => return tracing::warn!(%error, "the notification command failed"),
             }
             match program.run(&json, self.timeout, MOST_OUTPUT).await {
                 Ok(ran) if ran.in_time && ran.status.is_some_and(|status| status.success()) => {}
-                Ok(ran) => tracing::warn!("the command for notifications {}", describe(ran.status)),
-                Err(error) => tracing::warn!(%error, "the command for notifications does not run"),
+                Ok(ran) => tracing::warn!("the notification command {}", describe(ran.status)),
+                Err(error) => tracing::warn!(%error, "the notification command failed"),
             }
         };
         let webhook = async {
             let Some(post) = &self.webhook else { return };
             if let Err(error) = post.send(json.clone()).await {
-                tracing::warn!(error, "the server for notifications did not take one");
+                tracing::warn!(error, "the notification webhook failed");
             }
         };
         tokio::join!(desktop, bell, command, webhook);

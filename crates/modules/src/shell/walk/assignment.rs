@@ -78,7 +78,7 @@ impl Walker {
             self.holds(value);
         }
         if variables::runs(name, text) {
-            self.refuse(format!("programs run what the variable `{name}` is set to; leave it out"));
+            self.refuse(format!("programs run the value of the variable `{name}`; leave the variable out"));
         }
     }
 

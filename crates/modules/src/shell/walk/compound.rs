@@ -175,7 +175,7 @@ impl Walker {
         self.taint();
         let name = &function.fname.value;
         if readonly::is_known(name) {
-            self.refuse(format!("the function `{name}` takes the place of a program; give it another name"));
+            self.refuse(format!("the function `{name}` replaces a program; use another name"));
         }
         self.functions.push(name.clone());
         self.defined.insert(name.clone());

@@ -223,7 +223,7 @@ impl Walker {
         self.listed = listed;
         self.names.sort_unstable();
         if self.names != parsed.names {
-            self.refuse("two readings of the command differ in what it runs; write it more simply");
+            self.refuse("two readings of the command differ in what it runs; simplify the command");
         }
     }
 
