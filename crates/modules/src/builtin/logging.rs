@@ -61,7 +61,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     if keep > 1000 {
         return Err(format!("`keep` is {keep}: give it 1000 or less"));
     }
-    let path = resolve(&path, context.folder)?;
+    let path = resolve_path(&path, context.folder)?;
     let logger = Logger {
         chosen: patterns("events", &events)?,
         except: patterns("except", &except)?,
@@ -72,7 +72,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     Ok(vec![ModuleHook::observer(&["*"], logger)])
 }
 
-fn resolve(path: &str, folder: &Path) -> Result<PathBuf, String> {
+fn resolve_path(path: &str, folder: &Path) -> Result<PathBuf, String> {
     if path.is_empty() || path.ends_with('/') {
         return Err(format!("invalid `path` `{path}`; give the path of a file"));
     }

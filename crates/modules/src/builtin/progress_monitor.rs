@@ -78,7 +78,7 @@ impl Turn {
     }
 
     /// Returns the totals of the turn, such as `5 tool calls, 12 s, 3400 tokens`.
-    fn sums(&self, now: u64) -> String {
+    fn totals(&self, now: u64) -> String {
         let elapsed = readable(Duration::from_nanos(now.saturating_sub(self.started)));
         format!("{}, {elapsed}, {}", counted(self.tools, "tool call"), counted(self.tokens, "token"))
     }
@@ -97,7 +97,7 @@ impl Monitor {
             }
             "provider:request" => {
                 turn.steps += 1;
-                is_quiet(turn).then(|| format!("step {}: asks the model; {}", turn.steps, turn.sums(now)))
+                is_quiet(turn).then(|| format!("step {}: asks the model; {}", turn.steps, turn.totals(now)))
             }
             "provider:response" => {
                 let tokens = |field: &str| data.pointer(field).and_then(Value::as_u64).unwrap_or(0);
@@ -108,7 +108,7 @@ impl Monitor {
             "tool:post" => {
                 turn.tools += 1;
                 let is_due = self.every > 0 && turn.tools.is_multiple_of(self.every);
-                let line = || format!("step {}: {} has run; {}", turn.steps, tool(), turn.sums(now));
+                let line = || format!("step {}: {} has run; {}", turn.steps, tool(), turn.totals(now));
                 (is_due || is_quiet(turn)).then(line)
             }
             "execution:complete" if self.summary => {
@@ -117,7 +117,7 @@ impl Monitor {
                     Some("interrupted") => "interrupted",
                     _ => "stopped",
                 };
-                Some(format!("{end} after {}: {}", counted(turn.steps, "step"), turn.sums(now)))
+                Some(format!("{end} after {}: {}", counted(turn.steps, "step"), turn.totals(now)))
             }
             _ => None,
         }

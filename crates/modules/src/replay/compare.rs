@@ -65,7 +65,7 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
     // The record has the data after its modification, so nothing is left for the policy to modify.
     let only_changes =
         |summary: &DecisionSummary| matches!(summary.decision, DecisionKind::Continue | DecisionKind::Modify);
-    let was_changed = recorded.answered(ActionKind::Modify).next().is_some() && counts(&recorded.event);
+    let was_changed = recorded.answered(ActionKind::Modify).next().is_some() && allows_modifications(&recorded.event);
     if was_changed && only_changes(&was) && only_changes(&would_be) {
         return Comparison::Skipped(SkipReason::Modified);
     }
@@ -80,7 +80,7 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
 }
 
 /// Returns `true` if modifications have an effect at this event.
-fn counts(event: &str) -> bool {
+fn allows_modifications(event: &str) -> bool {
     event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed)
 }
 

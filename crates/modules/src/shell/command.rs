@@ -153,12 +153,12 @@ impl Command {
         }
         declarations::note(name, self, arguments, walker);
         copies::note(name, self, arguments, walker);
-        let is_dry_run = dry_run::is_one(name, self, arguments);
+        let is_dry_run = dry_run::is_dry_run(name, self, arguments);
         network::note(name, self, arguments, is_dry_run, walker);
         if !is_dry_run {
             writes::note(name, self, arguments, walker);
             emptying::note(name, self, arguments, walker);
-            if let Some(why) = destructive::why(name, self, arguments) {
+            if let Some(why) = destructive::find_reason(name, self, arguments) {
                 let exemption = exemption::for_command(name, self, arguments, walker);
                 walker.loses(why, &self.source_text(), exemption);
             }

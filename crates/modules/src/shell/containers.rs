@@ -89,7 +89,7 @@ struct Container {
 /// Judges a container by its access and its command; an unclear one counts as sending.
 pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.taint();
-    let words: Vec<Word> = command.words.iter().map(|word| known(word, walker)).collect();
+    let words: Vec<Word> = command.words.iter().map(|word| expand(word, walker)).collect();
     let Some(container) = read(&words) else {
         return walker.sends("starts a container that may reach more than the workspace", &command.source_text());
     };
@@ -114,7 +114,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
 }
 
 /// Expands the known variables of a word.
-fn known(word: &Word, walker: &Walker) -> Word {
+fn expand(word: &Word, walker: &Walker) -> Word {
     match (word.literal(), walker.expand_known(word)) {
         (None, Some(text)) => Word::known(&text),
         _ => word.clone(),

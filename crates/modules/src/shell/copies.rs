@@ -27,7 +27,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     walker.record_rename(from, &to);
     if let Some(program) = program.filter(|_| walker.copies.len() < NAMES) {
         // In a folder, the copy has the program's own name, which is judged anyway.
-        walker.copies.push(CopiedProgram { path: written_files::normal(&to), program });
+        walker.copies.push(CopiedProgram { path: written_files::normalize(&to), program });
     }
 }
 
@@ -47,7 +47,7 @@ fn program(word: &Word, walker: &Walker) -> Option<String> {
 impl Walker {
     /// Returns the program that the command has copied to this path.
     pub(super) fn copied(&self, path: &str) -> Option<String> {
-        let path = written_files::normal(path);
+        let path = written_files::normalize(path);
         let is_one = |copy: &&CopiedProgram| copy.path == path || !path.contains('/') && base_name(&copy.path) == path;
         self.copies.iter().rev().find(is_one).map(|copy| copy.program.clone())
     }

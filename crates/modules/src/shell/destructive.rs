@@ -80,7 +80,7 @@ const SUBCOMMANDS: [(&str, &[&str], &str); 27] = [
     ("redis-cli", &["flushall"], "empties a database"),
 ];
 
-pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
+pub(super) fn find_reason(name: &str, command: &Command, arguments: &Arguments) -> Option<&'static str> {
     if command.asks_for_help() || name == "shred" && command.arguments().is_empty() {
         return None;
     }
@@ -89,7 +89,7 @@ pub(super) fn why(name: &str, command: &Command, arguments: &Arguments) -> Optio
     }
     let has = |word: &str| command.texts().any(|text| text == word);
     let has_all = |words: &[&str]| words.iter().all(|word| has(word));
-    if explains(command) {
+    if prints_help(command) {
         return None;
     }
     if let Some((.., why)) = SUBCOMMANDS.iter().find(|(program, words, _)| *program == name && has_all(words)) {
@@ -109,7 +109,7 @@ fn changes_volume(name: &str) -> bool {
 
 /// Returns `true` if a command only prints help, such as `kubectl delete --help`. Programs that run others may pass the option
 /// on.
-fn explains(command: &Command) -> bool {
+fn prints_help(command: &Command) -> bool {
     const RUN: [&str; 4] = ["run", "exec", "--", "compose"];
     let is_name = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
     let texts: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();

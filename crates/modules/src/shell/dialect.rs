@@ -22,7 +22,7 @@ impl Dialect {
 
 /// The construct around the current character.
 #[derive(Clone, Copy, PartialEq)]
-enum Inside {
+enum Enclosure {
     Command,
     Quotes,
     Backticks,
@@ -52,10 +52,11 @@ const WORDS: [&str; 16] = [
 const BEFORE_COMMANDS: [&str; 10] = ["!", "{", "if", "then", "else", "elif", "do", "while", "until", "in"];
 
 /// Finds the first construct that POSIX shells read differently.
-/// || All of them agree up to that point, so quotes can be followed in the common way.
+///
+/// All of them agree up to that point, so quotes can be followed in the common way.
 fn first_difference(text: &str) -> Option<&'static str> {
     let mut scanner =
-        Scanner { characters: text.chars().collect(), at: 0, inside: vec![Inside::Command], begins: true };
+        Scanner { characters: text.chars().collect(), at: 0, enclosures: vec![Enclosure::Command], begins: true };
     loop {
         match scanner.step() {
             Step::Next => {}
@@ -74,7 +75,7 @@ enum Step {
 struct Scanner {
     characters: Vec<char>,
     at: usize,
-    inside: Vec<Inside>,
+    enclosures: Vec<Enclosure>,
     begins: bool,
 }
 
@@ -89,33 +90,33 @@ impl Scanner {
 
     fn step(&mut self) -> Step {
         let Some(&c) = self.characters.get(self.at) else { return Step::End };
-        let inside = self.inside.last().copied().unwrap_or(Inside::Command);
+        let enclosure = self.enclosures.last().copied().unwrap_or(Enclosure::Command);
         match c {
             '\\' if self.peek(1) == '\n' => return Step::Differs("lines that are continued"),
-            '\\' | '\'' | '"' if inside == Inside::Backticks => return Step::Differs("quotes in backticks"),
+            '\\' | '\'' | '"' if enclosure == Enclosure::Backticks => return Step::Differs("quotes in backticks"),
             '\\' => self.at += 1,
             '$' if self.peek(1) == '(' && self.peek(2) != '(' => {
-                self.inside.push(Inside::Command);
+                self.enclosures.push(Enclosure::Command);
                 self.at += 2;
                 self.begins = true;
                 return Step::Next;
             }
             '$' if matches!(self.peek(1), '(' | '[' | '{') => return self.expansion(),
-            '`' if inside == Inside::Backticks => {
-                self.inside.pop();
+            '`' if enclosure == Enclosure::Backticks => {
+                self.enclosures.pop();
             }
-            '`' if self.inside.contains(&Inside::Backticks) => return Step::Differs("brackets in backticks"),
+            '`' if self.enclosures.contains(&Enclosure::Backticks) => return Step::Differs("brackets in backticks"),
             '`' => {
-                self.inside.push(Inside::Backticks);
+                self.enclosures.push(Enclosure::Backticks);
                 self.at += 1;
                 self.begins = true;
                 return Step::Next;
             }
-            '"' if inside == Inside::Quotes => {
-                self.inside.pop();
+            '"' if enclosure == Enclosure::Quotes => {
+                self.enclosures.pop();
             }
-            '"' => self.inside.push(Inside::Quotes),
-            _ if inside == Inside::Quotes => {}
+            '"' => self.enclosures.push(Enclosure::Quotes),
+            _ if enclosure == Enclosure::Quotes => {}
             _ => return self.unquoted(c),
         }
         self.begins = false;
@@ -155,14 +156,14 @@ impl Scanner {
             }
             '\n' | ';' | '|' | '&' | '(' => {
                 if c == '(' {
-                    self.inside.push(Inside::Command);
+                    self.enclosures.push(Enclosure::Command);
                 }
                 self.begins = true;
             }
             // A pattern of `case` ends with a bracket, too.
             ')' => {
-                if self.inside.len() > 1 && self.inside.last() == Some(&Inside::Command) {
-                    self.inside.pop();
+                if self.enclosures.len() > 1 && self.enclosures.last() == Some(&Enclosure::Command) {
+                    self.enclosures.pop();
                 }
                 self.begins = true;
             }

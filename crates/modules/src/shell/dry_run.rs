@@ -50,7 +50,7 @@ const MAKE: &[&str] = &["just-print", "recon"];
 const RUNS: &[&str] = &["exec", "run", "x", "dlx", "create", "debug", "test", "start"];
 
 /// Returns `true` if a command is certainly a dry run.
-pub(super) fn is_one(name: &str, command: &Command, arguments: &Arguments) -> bool {
+pub(super) fn is_dry_run(name: &str, command: &Command, arguments: &Arguments) -> bool {
     if matches!(name, "docker" | "podman") {
         return command.texts().take(2).eq(["compose", "--dry-run"]);
     }

@@ -32,7 +32,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
             continue;
         }
         let arguments = Arguments::read(syntax::for_program(&name), inner.arguments());
-        if let Some(why) = destructive::why(&name, &inner, &arguments) {
+        if let Some(why) = destructive::find_reason(&name, &inner, &arguments) {
             walker.destroys(why, &inner.source_text());
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn for_command(name: &str, command: &Command, arguments: &Arguments, 
             if is_inside { Exemption::Inside(files) } else { Exemption::Outputs(files) }
         }
         "find" => {
-            let files = walker.file_references(starts(command).iter());
+            let files = walker.file_references(find_starts(command).iter());
             if is_litter(command) { Exemption::Inside(files) } else { Exemption::Outputs(files) }
         }
         "mv" if !arguments.operands().any(|word| matches!(word.raw.as_str(), "*" | "./*" | ".*" | "/dev/null")) => {
@@ -111,7 +111,7 @@ fn stops_named(arguments: &Arguments) -> bool {
 }
 
 /// Returns the starting points of `find`.
-pub(super) fn starts(command: &Command) -> Vec<Word> {
+pub(super) fn find_starts(command: &Command) -> Vec<Word> {
     let is_expression = |word: &&Word| word.lead().starts_with('-') || matches!(word.literal(), Some("(" | "!"));
     let mut starts: Vec<Word> = command.arguments().iter().take_while(|word| !is_expression(word)).cloned().collect();
     if starts.is_empty() {

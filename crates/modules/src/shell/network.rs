@@ -96,7 +96,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, is_dry_
         return note_fetch(name, command, arguments, walker);
     }
     let written = command.source_text();
-    if !uses(name, command, arguments) {
+    if !uses_network(name, command, arguments) {
         if !is_dry_run && verbs::publishes(name, command) {
             walker.sends("may publish something, by its words", &written);
         }
@@ -175,7 +175,7 @@ fn has_word(command: &Command, word: &str) -> bool {
     command.texts().any(|text| text == word)
 }
 
-fn uses(name: &str, command: &Command, arguments: &Arguments) -> bool {
+fn uses_network(name: &str, command: &Command, arguments: &Arguments) -> bool {
     let tells = |text: &str| matches!(text, "-V" | "-h" | "--version" | "--help");
     if command.asks_for_help() || matches!(name, "ssh" | "scp") && command.texts().any(tells) {
         return false;

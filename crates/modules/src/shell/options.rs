@@ -22,7 +22,7 @@ enum OptionValue {
 }
 
 impl OptionValue {
-    fn by(colons: &str) -> Self {
+    fn from_colons(colons: &str) -> Self {
         if colons.starts_with("::") {
             Self::Attached
         } else if colons.starts_with(':') {
@@ -60,7 +60,7 @@ impl Syntax {
 
     fn letter(self, letter: char) -> OptionValue {
         match self.short.split_once(letter) {
-            Some((_, rest)) if letter.is_ascii_alphanumeric() => OptionValue::by(rest),
+            Some((_, rest)) if letter.is_ascii_alphanumeric() => OptionValue::from_colons(rest),
             _ => OptionValue::Unknown,
         }
     }
@@ -79,7 +79,7 @@ impl Syntax {
     fn names(self) -> impl Iterator<Item = (&'static str, OptionValue)> {
         self.long.split(' ').map(|entry| {
             let (name, colons) = entry.split_at(entry.find(':').unwrap_or(entry.len()));
-            (name, OptionValue::by(colons))
+            (name, OptionValue::from_colons(colons))
         })
     }
 }
@@ -139,7 +139,7 @@ enum Doubt {
 impl Arguments {
     pub(super) fn read(syntax: Syntax, words: &[Word]) -> Self {
         let mut reader =
-            OptionReader { syntax, read: Self::default(), at: 0, next: Next::Plain, end: EndOfOptions::Open };
+            OptionReader { syntax, read: Self::default(), at: 0, next: NextWord::Plain, end: EndOfOptions::Open };
         for (at, word) in words.iter().enumerate() {
             reader.at = at;
             reader.word(word);
@@ -218,7 +218,7 @@ impl Arguments {
     }
 }
 
-enum Next {
+enum NextWord {
     Plain,
     Value(usize),
     /// Possibly the value of one of these options.
@@ -240,21 +240,21 @@ struct OptionReader {
     syntax: Syntax,
     read: Arguments,
     at: usize,
-    next: Next,
+    next: NextWord,
     end: EndOfOptions,
 }
 
 impl OptionReader {
     fn word(&mut self, word: &Word) {
-        match std::mem::replace(&mut self.next, Next::Plain) {
-            Next::Plain => self.plain(word, None),
-            Next::Perhaps(options, doubt) => {
+        match std::mem::replace(&mut self.next, NextWord::Plain) {
+            NextWord::Plain => self.plain(word, None),
+            NextWord::Perhaps(options, doubt) => {
                 for option in options {
                     self.give(option, word.clone());
                 }
                 self.plain(word, Some(doubt));
             }
-            Next::Value(option) => {
+            NextWord::Value(option) => {
                 // Programs that do not accept options after operands, as on BSD, read this word as another operand.
                 if !self.read.operands.is_empty() {
                     self.operand(word, Some(Doubt::AfterOption));
@@ -287,7 +287,7 @@ impl OptionReader {
         let sure = doubt.is_none() && is_one;
         self.read.operands.push(Operand { at: self.at, word: word.clone(), doubt, sure });
         if !is_one && !ended {
-            self.next = Next::Perhaps(Vec::new(), Doubt::AfterExpansion);
+            self.next = NextWord::Perhaps(Vec::new(), Doubt::AfterExpansion);
         }
         if sure && self.syntax.short.starts_with('+') {
             self.end = EndOfOptions::Ended;
@@ -311,9 +311,9 @@ impl OptionReader {
             self.give(option, word.tail("--=".len() + name.len()));
             self.after_value(word);
         } else if takes == OptionValue::Value && sure {
-            self.next = Next::Value(option);
+            self.next = NextWord::Value(option);
         } else if matches!(takes, OptionValue::Value | OptionValue::Unknown) {
-            self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
+            self.next = NextWord::Perhaps(vec![option], Doubt::AfterOption);
         }
     }
 
@@ -324,7 +324,7 @@ impl OptionReader {
             // Any of the letters may take the rest of the word as its value.
             let option = self.add(Name::Letters, false);
             self.give(option, word.tail(1));
-            self.next = Next::Perhaps(vec![option], Doubt::AfterOption);
+            self.next = NextWord::Perhaps(vec![option], Doubt::AfterOption);
             return;
         }
         for (at, letter) in text.char_indices().skip(1) {
@@ -343,7 +343,7 @@ impl OptionReader {
                 waiting.push(option);
                 sure = false;
             } else if takes == OptionValue::Value && !is_attached {
-                self.next = Next::Value(option);
+                self.next = NextWord::Value(option);
                 return;
             } else if waiting.is_empty() {
                 return self.after_value(word);
@@ -357,14 +357,14 @@ impl OptionReader {
             waiting.push(option);
         }
         if !waiting.is_empty() {
-            self.next = Next::Perhaps(waiting, Doubt::AfterOption);
+            self.next = NextWord::Perhaps(waiting, Doubt::AfterOption);
         }
     }
 
     /// Handles an unknown value, which may expand to several words or none.
     fn after_value(&mut self, value: &Word) {
         if value.splits() {
-            self.next = Next::Perhaps(Vec::new(), Doubt::AfterOption);
+            self.next = NextWord::Perhaps(Vec::new(), Doubt::AfterOption);
         }
     }
 

@@ -80,7 +80,7 @@ const DYNAMIC: &[&str] = &[
 
 /// Returns the program without strings and comments, if no string can become code; `None` if that is uncertain.
 pub(super) fn without_strings(text: &str) -> Option<String> {
-    let bare = bare(&without_imports(text)?)?;
+    let bare = without_text(&without_imports(text)?)?;
     let called = bare.replace("re.compile", "");
     let words = called.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_dynamic = words.into_iter().any(|word| DYNAMIC.contains(&word));
@@ -129,7 +129,7 @@ fn without_imports(text: &str) -> Option<String> {
 }
 
 /// Removes strings and comments; keeps the code in formatted strings.
-fn bare(text: &str) -> Option<String> {
+fn without_text(text: &str) -> Option<String> {
     let mut bare = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

@@ -360,7 +360,7 @@ pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     Some(match (name, operands.as_slice()) {
         (_, ["cp", from, to]) | (_, ["s3" | "storage", "cp", from, to]) => from.contains("://") && !to.contains("://"),
         ("gh" | "glab", ["api", ..]) => is_get(&words),
-        (_, operands) => service.reads.iter().any(|reads| fits(reads, operands)),
+        (_, operands) => service.reads.iter().any(|reads| matches(reads, operands)),
     })
 }
 
@@ -383,7 +383,7 @@ fn operands<'a>(service: &Service, words: &[&'a str]) -> Vec<&'a str> {
     operands
 }
 
-fn fits(pattern: &str, operands: &[&str]) -> bool {
+fn matches(pattern: &str, operands: &[&str]) -> bool {
     if matches!(pattern, "**" | "***") {
         let operands = if pattern == "***" { without_groups(operands) } else { operands.to_vec() };
         let mut verbs = operands.into_iter().filter(|word| is_verb(word)).peekable();

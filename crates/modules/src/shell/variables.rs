@@ -77,7 +77,7 @@ impl Variables {
     /// Returns the value of the expansion after a `$`, and the rest.
     fn value<'a>(&self, rest: &'a str, folders: &Folders) -> Option<(String, &'a str)> {
         if let Some(after) = rest.strip_prefix("(pwd)") {
-            return Some((here(folders)?, after));
+            return Some((current_folder(folders)?, after));
         }
         if let Some(after) = rest.strip_prefix("{TMPDIR:-/tmp}") {
             return Some((self.named("TMPDIR", folders).unwrap_or_else(|| "/tmp".to_owned()), after));
@@ -95,7 +95,7 @@ impl Variables {
         }
         match (self.values.get(name), name) {
             (Some(value), _) => value.clone(),
-            (None, "PWD") => here(folders),
+            (None, "PWD") => current_folder(folders),
             // Commands inherit the environment of this process.
             (None, "TMPDIR") => std::env::var(name).ok().filter(|folder| folder.len() > 1),
             _ => None,
@@ -103,7 +103,7 @@ impl Variables {
     }
 }
 
-fn here(folders: &Folders) -> Option<String> {
+fn current_folder(folders: &Folders) -> Option<String> {
     folders.only().map(|folder| if folder.is_empty() { ".".to_owned() } else { folder.to_owned() })
 }
 

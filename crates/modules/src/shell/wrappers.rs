@@ -231,7 +231,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     }
     // An option may change the folder of the command.
     let folders = walker.folders.clone();
-    let Some(begin) = begin(command, wrapper, walker) else {
+    let Some(begin) = command_index(command, wrapper, walker) else {
         return walker.refuse(format!("`{name}` is not analysed with these options; run the command itself"));
     };
     let mut words = command.words.get(begin..).unwrap_or_default().to_vec();
@@ -258,7 +258,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
 }
 
 /// Returns the index of the command in the words of its wrapper; `None` if unknown.
-fn begin(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<usize> {
+fn command_index(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<usize> {
     let assigns = matches!(wrapper.name, "env" | "sudo" | "doas" | "cross-env");
     let mut at = 1;
     let mut operands = wrapper.operands;
@@ -339,7 +339,7 @@ fn find(command: &Command, walker: &mut Walker) {
     if !command.is_certain() {
         walker.taint();
     }
-    let files = walker.file_references(exemption::starts(command).iter());
+    let files = walker.file_references(exemption::find_starts(command).iter());
     let paths: Option<Vec<Vec<String>>> = files.into_iter().map(|file| file.paths).collect();
     let found = std::mem::replace(&mut walker.found, paths.map(|paths| paths.concat()));
     let litter = std::mem::replace(&mut walker.finds_litter, exemption::is_litter(command));
@@ -385,7 +385,7 @@ fn find(command: &Command, walker: &mut Walker) {
 /// Follows `watch`, which passes its arguments to `sh -c`.
 fn watch(command: &Command, walker: &mut Walker) {
     let wrapper = wrapper("watch", "bcd::egn:pq:rtwx", "differences:: errexit interval: no-title precise");
-    let begin = begin(command, &wrapper, walker).unwrap_or(command.words.len());
+    let begin = command_index(command, &wrapper, walker).unwrap_or(command.words.len());
     match joined(command.words.get(begin..).unwrap_or_default()) {
         Some(text) if !text.is_empty() => walker.script(&text, Dialect::Sh),
         _ => walker.refuse("the command of `watch` is unknown until run time; write the command itself"),
@@ -411,7 +411,7 @@ fn ssh(command: &Command, walker: &mut Walker) {
     }
     let syntax = "46aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY";
     let wrapper = Wrapper { operands: 1, ..wrapper("ssh", syntax, "") };
-    let Some(begin) = begin(command, &wrapper, walker) else {
+    let Some(begin) = command_index(command, &wrapper, walker) else {
         walker.sends("sends data or changes something elsewhere", &command.source_text());
         return walker.refuse("the command of `ssh` is unknown until run time; write the command itself");
     };

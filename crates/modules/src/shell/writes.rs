@@ -108,7 +108,7 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
     if let Some((_, target)) = OPERANDS.iter().find(|(program, _)| *program == name)
         && !has_folder(name, arguments)
     {
-        note_operands(special(name, *target, arguments), arguments, walker);
+        note_operands(adjusted(name, *target, arguments), arguments, walker);
     }
     if let Some((_, short, long)) = VALUED.iter().find(|(program, ..)| *program == name) {
         arguments.values(short, long).for_each(|word| walker.write(word));
@@ -139,7 +139,7 @@ fn has_folder(name: &str, arguments: &Arguments) -> bool {
 }
 
 /// Applies the options that change the written operands.
-fn special(name: &str, target: WrittenOperands, arguments: &Arguments) -> WrittenOperands {
+fn adjusted(name: &str, target: WrittenOperands, arguments: &Arguments) -> WrittenOperands {
     match name {
         "install" if arguments.may_have("d", &["directory"]) => WrittenOperands::Every,
         // A mode that removes permissions is among the options, and needs no operand.

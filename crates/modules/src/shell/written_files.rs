@@ -40,7 +40,7 @@ impl Walker {
     /// Records the output that a command writes to a file.
     pub(super) fn record_write(&mut self, file: &Word, text: Option<String>, is_download: bool) {
         if let Some(path) = file.literal() {
-            let path = normal(path);
+            let path = normalize(path);
             let before = self.written.iter().position(|written| written.path == path);
             // After a second write, the content is unknown.
             let text = text.filter(|_| before.is_none());
@@ -52,7 +52,7 @@ impl Walker {
 
     /// Records a new name for a file written by the command.
     pub(super) fn record_rename(&mut self, from: &Word, to: &str) {
-        let Some(from) = self.expand_known(from).map(|path| normal(&path)) else { return };
+        let Some(from) = self.expand_known(from).map(|path| normalize(&path)) else { return };
         let mut written = self.written.iter().filter(|written| written.path == from);
         if let (Some(WrittenFile { text, is_download, .. }), None) = (written.next().cloned(), written.next()) {
             self.record_write(&Word::known(to), text, is_download);
@@ -62,7 +62,7 @@ impl Walker {
     /// Records that a file is run, with an interpreter if named. A file written by the same command is analysed.
     pub(super) fn runs_file(&mut self, file: &Word, interpreter: Option<&str>) {
         let Some(path) = file.literal() else { return };
-        let path = normal(path);
+        let path = normalize(path);
         let written: Vec<WrittenFile> = self.written.iter().filter(|written| written.path == path).cloned().collect();
         if written.iter().any(|written| written.is_download) {
             return self.runs_download();
@@ -183,7 +183,7 @@ fn is_foreign(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
 }
 
-pub(super) fn normal(path: &str) -> String {
+pub(super) fn normalize(path: &str) -> String {
     path.trim_start_matches("./").replace("/./", "/")
 }
 
@@ -217,7 +217,7 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
     let starts: Vec<Word> = match command.words.first()?.literal()? {
         "find" => {
             walker.finds_litter = exemption::is_litter(&command);
-            exemption::starts(&command)
+            exemption::find_starts(&command)
         }
         "grep" | "egrep" | "rg" => operands().skip(1).collect(),
         "fd" => Vec::new(),

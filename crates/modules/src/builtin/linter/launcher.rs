@@ -45,7 +45,7 @@ impl LinterLauncher {
     }
 
     /// Returns the reason for a weaker sandbox than intended.
-    pub(super) fn why_not(&self) -> Option<&str> {
+    pub(super) fn limitation(&self) -> Option<&str> {
         match self {
             Self::Limited { why, .. } => Some(why),
             Self::Confined(_) | Self::Unconfined => None,

@@ -155,7 +155,7 @@ impl Hook for LinterHook {
         };
         let linters: Vec<&Linter> = self.linters.iter().filter(|linter| linter.files.is_match(file)).collect();
         let results = join_all(linters.iter().map(|linter| linter.lint(file, workspace))).await;
-        let unconfined = linters.iter().find_map(|linter| linter.launcher.why_not());
+        let unconfined = linters.iter().find_map(|linter| linter.launcher.limitation());
         let unconfined = unconfined.filter(|_| !self.has_warned.swap(true, Ordering::Relaxed));
         Ok(self.conclude(&file.display().to_string(), results, unconfined))
     }

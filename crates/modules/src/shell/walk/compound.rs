@@ -11,9 +11,9 @@ use crate::shell::{parameter, readonly, written_files};
 impl Walker {
     pub(in crate::shell) fn list(&mut self, list: &ast::CompoundList) {
         for ast::CompoundListItem(and_or, separator) in &list.0 {
-            let (beside, folders) = (self.beside, self.folders.clone());
+            let (beside, folders) = (self.is_concurrent, self.folders.clone());
             let is_async = matches!(separator, ast::SeparatorOperator::Async);
-            self.beside |= is_async;
+            self.is_concurrent |= is_async;
             let mut is_sure = true;
             for (operator, pipeline) in and_or {
                 if matches!(operator, ast::PipelineOperator::Or) {
@@ -34,17 +34,17 @@ impl Walker {
                 // `cd` may have failed.
                 self.folders = std::mem::take(&mut self.folders).or(folders);
             }
-            self.beside = beside;
+            self.is_concurrent = beside;
         }
     }
 
     pub(super) fn pipeline(&mut self, pipeline: &ast::Pipeline) {
-        let (beside, fed, fed_by_download) = (self.beside, self.fed, self.fed_by_download);
+        let (beside, fed, fed_by_download) = (self.is_concurrent, self.fed, self.fed_by_download);
         let fed_content = self.fed_content;
         let fed_words = std::mem::take(&mut self.fed_words);
         let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
         let is_piped = pipeline.seq.len() > 1;
-        self.beside |= is_piped;
+        self.is_concurrent |= is_piped;
         for (position, command) in pipeline.seq.iter().enumerate() {
             let timed = position == 0 && pipeline.timed.is_some();
             if position > 0 {
@@ -67,12 +67,12 @@ impl Walker {
                 };
             }
             if is_piped {
-                self.apart(|walker| walker.command(command, timed));
+                self.in_subshell(|walker| walker.command(command, timed));
             } else {
                 self.command(command, timed);
             }
         }
-        (self.beside, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
+        (self.is_concurrent, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
         (self.found, self.finds_litter) = (found, litter);
         (self.fed_content, self.fed_words) = (fed_content, fed_words);
     }
@@ -121,7 +121,7 @@ impl Walker {
                 self.repeated(|walker| walker.list(&clause.body.list));
             }
             Compound::BraceGroup(group) => self.list(&group.list),
-            Compound::Subshell(subshell) => self.apart(|walker| walker.list(&subshell.list)),
+            Compound::Subshell(subshell) => self.in_subshell(|walker| walker.list(&subshell.list)),
             Compound::ForClause(clause) => {
                 self.assigned(&clause.variable_name);
                 let words: Vec<Word> = clause.values.iter().flatten().map(|value| self.word(&value.value)).collect();
@@ -179,7 +179,7 @@ impl Walker {
         }
         self.functions.push(name.clone());
         self.defined.insert(name.clone());
-        let (beside, has_moved) = (std::mem::take(&mut self.beside), std::mem::take(&mut self.has_moved));
+        let (beside, has_moved) = (std::mem::take(&mut self.is_concurrent), std::mem::take(&mut self.has_moved));
         // The function runs later, in an unknown folder.
         let folders = std::mem::replace(
             &mut self.folders,
@@ -187,7 +187,7 @@ impl Walker {
         );
         self.compound(&function.body.0);
         self.functions_move |= self.has_moved;
-        (self.beside, self.folders, self.has_moved) = (beside, folders, has_moved);
+        (self.is_concurrent, self.folders, self.has_moved) = (beside, folders, has_moved);
         self.functions.pop();
         self.redirects(function.body.1.as_ref());
     }
@@ -236,7 +236,7 @@ impl Walker {
     }
 
     /// Walks commands that run in a subshell and do not change the folder of the next command.
-    pub(super) fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
+    pub(super) fn in_subshell(&mut self, walk: impl FnOnce(&mut Self)) {
         let (folders, variables, has_moved) = (self.folders.clone(), self.variables.clone(), self.has_moved);
         walk(self);
         (self.folders, self.variables, self.has_moved) = (folders, variables, has_moved);

@@ -35,7 +35,7 @@ pub(crate) struct CommandText {
 
 /// A list in the analysis without duplicates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum List {
+enum AnalysisList {
     Hosts,
     Programs,
     Writes,
@@ -97,7 +97,7 @@ pub(super) struct Walker {
     budget: parse::ParseBudget,
     words: usize,
     /// The items of the lists, for fast lookup.
-    noted: HashSet<(List, String)>,
+    noted: HashSet<(AnalysisList, String)>,
     commands: usize,
     sources: usize,
     depth: usize,
@@ -106,7 +106,7 @@ pub(super) struct Walker {
     hides: bool,
     evaluates: bool,
     /// `true` if the current commands run concurrently.
-    beside: bool,
+    is_concurrent: bool,
 }
 
 impl Walker {
@@ -153,7 +153,7 @@ impl Walker {
     fn substitution(&mut self, text: &str) {
         let outer = std::mem::take(&mut self.names);
         self.listed = None;
-        self.apart(|walker| walker.source(text));
+        self.in_subshell(|walker| walker.source(text));
         let listed = self.listed.take();
         self.lists(text, listed);
         self.names.extend(outer);

@@ -2,7 +2,7 @@
 
 use amplifier_core::text::truncate_chars;
 
-use super::{CommandText, List, Walker};
+use super::{AnalysisList, CommandText, Walker};
 use crate::shell::effects::{Exemption, Loss};
 use crate::shell::folders::Folders;
 use crate::shell::word::Word;
@@ -38,7 +38,7 @@ impl Walker {
         self.taint();
         self.analysis.network = true;
         for host in hosts {
-            self.note(List::Hosts, &host);
+            self.note(AnalysisList::Hosts, &host);
         }
     }
 
@@ -53,16 +53,16 @@ impl Walker {
     }
 
     /// Adds an item to a list of the analysis, unless present.
-    pub(super) fn note(&mut self, list: List, item: &str) {
+    pub(super) fn note(&mut self, list: AnalysisList, item: &str) {
         if !self.noted.insert((list, item.to_owned())) {
             return;
         }
         let Analysis { hosts, programs, writes, deletes, .. } = &mut self.analysis;
         let list = match list {
-            List::Hosts => hosts,
-            List::Programs => programs,
-            List::Writes => writes,
-            List::Deletes => deletes,
+            AnalysisList::Hosts => hosts,
+            AnalysisList::Programs => programs,
+            AnalysisList::Writes => writes,
+            AnalysisList::Deletes => deletes,
         };
         list.push(item.to_owned());
     }
@@ -77,12 +77,12 @@ impl Walker {
     }
 
     pub(in crate::shell) fn program(&mut self, name: &str) {
-        self.note(List::Programs, name);
+        self.note(AnalysisList::Programs, name);
     }
 
     pub(in crate::shell) fn write(&mut self, file: &Word) {
         self.taint();
-        self.note(List::Writes, file.plain());
+        self.note(AnalysisList::Writes, file.plain());
         let reference = self.file_reference(file);
         if file.lead().split('/').any(|part| part == ".git") {
             self.destroys("changes git's own files", file.plain());
@@ -92,7 +92,7 @@ impl Walker {
 
     pub(in crate::shell) fn deletes(&mut self, file: &Word) {
         self.taint();
-        self.note(List::Deletes, file.plain());
+        self.note(AnalysisList::Deletes, file.plain());
     }
 
     /// Records a destructive effect without an exemption.

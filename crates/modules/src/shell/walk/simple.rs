@@ -37,7 +37,7 @@ impl Walker {
                     words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
                 }
                 ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
-                    self.apart(|walker| walker.list(&inner.list));
+                    self.in_subshell(|walker| walker.list(&inner.list));
                     words.push(Word::new("/dev/fd/*"));
                 }
             }
@@ -47,7 +47,7 @@ impl Walker {
             return self.refuse(limits::too_many());
         }
         let called = words.first().and_then(Word::literal);
-        if self.beside && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
+        if self.is_concurrent && called.is_some_and(|name| self.functions.iter().any(|function| function == name)) {
             self.destroys("starts itself again without end", called.unwrap_or_default().to_owned().as_str());
         }
         // A function may call another one that is defined later.
