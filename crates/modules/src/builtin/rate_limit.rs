@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Options {
-    /// The limits; every limit that applies to a call counts the call.
+    /// The limits; all that match a call apply.
     limits: Vec<LimitOptions>,
     /// Time limit for an approval, in seconds.
     timeout: f64,

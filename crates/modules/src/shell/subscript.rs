@@ -40,7 +40,7 @@ mod tests {
     use super::{has_command, opens};
 
     #[test]
-    fn a_command_in_a_subscript_is_told_from_patterns_and_sums() {
+    fn a_command_in_a_subscript_is_distinguished_from_patterns_and_sums() {
         for hidden in ["a[$(id)]", "a[`id`]", "a[b[1]+$(id)]", "a[\"]\"$(id)]", "[$(id)]", "a[$((id) )]", "[ $(id)]"] {
             assert!(opens(hidden) && has_command(hidden), "{hidden}");
         }

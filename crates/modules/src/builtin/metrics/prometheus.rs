@@ -38,7 +38,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn what_was_measured_is_told_in_the_words_of_prometheus() {
+    fn metrics_are_rendered_in_the_text_format_of_prometheus() {
         let mut store = Store::default();
         store.add(Metric::ToolCalls, &[("tool", "a\"b\\c\nd"), ("success", "true")], 2);
         store.observe(Metric::ToolDuration, &[("tool", "Bash")], 0.03);

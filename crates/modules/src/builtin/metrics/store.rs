@@ -100,7 +100,7 @@ mod tests {
     use super::{Metric, Store};
 
     #[test]
-    fn names_without_end_become_one_series() {
+    fn label_values_beyond_the_limit_become_one_series() {
         let mut store = Store::default();
         for number in 0..1_000 {
             store.add(Metric::Events, &[("event", &format!("made:up{number}"))], 1);
