@@ -187,7 +187,7 @@ pub(super) fn keeps_work(command: &Command) -> bool {
         .all(|call| call.name == "worktree" && !call.may_have("f", &["force"]) || loses(call).is_none())
 }
 
-/// Records the programs and reads of a `git` command.
+/// Analyses a `git` command: the programs that it runs, and its options.
 pub(super) fn inspect(command: &Command, walker: &mut Walker) {
     if matches!(command.arguments(), [word] if matches!(word.literal(), Some("--help" | "-h"))) {
         return walker.taint();

@@ -165,7 +165,7 @@ impl Walker {
     }
 }
 
-/// Returns `true` if the output of a command differs from its words, or is unreadable.
+/// Returns `true` if the output of a command may differ from its words, or may be unreadable.
 pub(super) fn hides_text(words: &[Word]) -> bool {
     const HIDES: [&str; 9] = ["echo", "printf", "base64", "base32", "xxd", "rev", "openssl", "gunzip", "uudecode"];
     words.first().and_then(Word::literal).is_some_and(|name| HIDES.contains(&name))
