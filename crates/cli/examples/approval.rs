@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
         std::io::stdin().read_line(&mut String::new())?;
     }
     let verdict = async {
-        let _working = screen.working("running the call");
+        let _working = screen.spinner("running the call");
         session.emit(TOOL_PRE, call.clone()).await
     };
     match how.as_str() {

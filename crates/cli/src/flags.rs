@@ -54,8 +54,8 @@ pub struct Flags {
 
 impl Flags {
     /// For commands without an agent: help leaves out what decides nothing about bundles. It is understood all the same.
-    pub fn about_bundles(arg: Arg) -> Arg {
-        const ABOUT_AGENTS: [&str; 9] = [
+    pub fn hide_agent_flags(arg: Arg) -> Arg {
+        const AGENT_FLAGS: [&str; 9] = [
             "provider",
             "model",
             "base_url",
@@ -66,7 +66,7 @@ impl Flags {
             "orchestrator",
             "audit",
         ];
-        let is_hidden = ABOUT_AGENTS.contains(&arg.get_id().as_str());
+        let is_hidden = AGENT_FLAGS.contains(&arg.get_id().as_str());
         arg.hide(is_hidden)
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use amplifier::commands::approvals::Approvals;
 use amplifier::commands::audit::Audit;
-use amplifier::commands::chat::{Begin, Chat, converse};
+use amplifier::commands::chat::{Chat, SessionStart, converse};
 use amplifier::commands::completions::Completions;
 use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
@@ -17,9 +17,9 @@ use amplifier::commands::man::Man;
 use amplifier::commands::output::{fail, is_closed_pipe};
 use amplifier::commands::run::Run;
 use amplifier::commands::serve::Serve;
-use amplifier::commands::sessions::Sessions;
-use amplifier::confine::environment;
+use amplifier::commands::sessions::SessionsCommand;
 use amplifier::flags::Flags;
+use amplifier::launcher::environment;
 use amplifier_host::{Bundles, Home, ModelChoice, NO_MODEL};
 use anyhow::{Context, Result};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -38,7 +38,7 @@ enum Command {
     Demo(Demo),
     Run(Run),
     Chat(Chat),
-    Sessions(Sessions),
+    Sessions(SessionsCommand),
     Serve(Serve),
     Hooks(Hooks),
     Init(Init),
@@ -51,7 +51,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = amplifier::confine::launch(std::env::args_os()) {
+    if let Some(code) = amplifier::launcher::launch(std::env::args_os()) {
         return code;
     }
     // Before a key is read. Without it the program is as useful, and only its memory less safe.
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
     let matches = without_empty_variables(Amplifier::command()).get_matches();
     let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match command.map_or_else(begin, run) {
+    match command.map_or_else(run_default, run) {
         Ok(code) => code,
         // Whoever reads has enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
@@ -88,7 +88,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
 }
 
 /// Without a command: a conversation if there is a model, else what this is about.
-fn begin() -> Result<ExitCode> {
+fn run_default() -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         Amplifier::command().print_help()?;
         return Ok(ExitCode::from(2));
@@ -98,20 +98,20 @@ fn begin() -> Result<ExitCode> {
     let config = flags.load(&home)?;
     if config.model(&Bundles::find(&config, &home)?.levels(), home.environment())? == ModelChoice::Unconfigured {
         writeln!(anstream::stderr(), "Welcome: {NO_MODEL}.\n\nHere is the demonstration.")?;
-        return awaited(Demo::default().run());
+        return block_on(Demo::default().run());
     }
-    awaited(converse(&flags, &home, Begin::New))
+    block_on(converse(&flags, &home, SessionStart::New))
 }
 
 fn run(command: Command) -> Result<ExitCode> {
     let home = || -> Result<Home> { Ok(Home::find(environment())?) };
     match command {
-        Command::Demo(demo) => awaited(demo.run()),
-        Command::Run(run) => awaited(run.run(&home()?)),
-        Command::Chat(chat) => awaited(chat.run(&home()?)),
-        Command::Serve(serve) => awaited(serve.run(&home()?)),
-        Command::Sessions(sessions) => awaited(sessions.run(&home()?)),
-        Command::Hooks(hooks) => awaited(hooks.run(home())),
+        Command::Demo(demo) => block_on(demo.run()),
+        Command::Run(run) => block_on(run.run(&home()?)),
+        Command::Chat(chat) => block_on(chat.run(&home()?)),
+        Command::Serve(serve) => block_on(serve.run(&home()?)),
+        Command::Sessions(sessions) => block_on(sessions.run(&home()?)),
+        Command::Hooks(hooks) => block_on(hooks.run(home())),
         Command::Init(init) => init.run(&home()?),
         Command::Events(events) => events.run(),
         Command::Audit(audit) => audit.run(home()),
@@ -123,8 +123,8 @@ fn run(command: Command) -> Result<ExitCode> {
 }
 
 /// Most commands are done before a runtime would have started, so only those have one that wait for something.
-fn awaited(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
-    logs()?;
+fn block_on(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    init_logs()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command);
     // A person may never press another key: what reads the terminal is not waited for.
@@ -133,11 +133,11 @@ fn awaited(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> 
 }
 
 /// Logs go to standard error, as far as `AMPLIFIER_LOG` wants any: `info`, `amplifier_agent=debug`.
-fn logs() -> Result<()> {
-    let wanted = std::env::var("AMPLIFIER_LOG").unwrap_or_else(|_| "off".to_owned());
-    let wanted = EnvFilter::builder().parse(wanted).context("AMPLIFIER_LOG is no log filter")?;
+fn init_logs() -> Result<()> {
+    let filter = std::env::var("AMPLIFIER_LOG").unwrap_or_else(|_| "off".to_owned());
+    let filter = EnvFilter::builder().parse(filter).context("AMPLIFIER_LOG is no log filter")?;
     // It logs what providers send, and that may hold a key.
-    let wanted = wanted.add_directive("genai=off".parse()?);
-    tracing_subscriber::fmt().with_env_filter(wanted).with_writer(std::io::stderr).init();
+    let filter = filter.add_directive("genai=off".parse()?);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     Ok(())
 }

@@ -15,7 +15,7 @@ pub const INTERRUPTED: u8 = 130;
 /// How long hooks may take to look at what has happened already, once the program is told to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the rest may take then.
-const LAST: Duration = Duration::from_secs(3);
+const LAST_GRACE: Duration = Duration::from_secs(3);
 
 /// From now on, Ctrl-C stops the turn, and not the program.
 pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
@@ -40,30 +40,32 @@ pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
 ///
 /// # Errors
 /// If the system does not let it listen.
-pub fn stop_when_told(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
+pub fn stop_on_termination(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
     let (cancel, hooks) = (cancel.clone(), hooks.clone());
-    on_own_thread(move |mut told| async move {
-        told.recv().await;
+    spawn_listener(move |mut termination| async move {
+        termination.recv().await;
         // The second time is at once.
         cancel.request();
         cancel.request();
         // Told again, it waits no longer.
-        let _ = tokio::time::timeout(GRACE, told.recv()).await;
+        let _ = tokio::time::timeout(GRACE, termination.recv()).await;
         hooks.give_up();
-        tokio::time::sleep(LAST).await;
+        tokio::time::sleep(LAST_GRACE).await;
         // Something does not let go, such as a keyboard that is no longer there. The record then says that the session has no end.
         std::process::exit(INTERRUPTED.into());
     })
 }
 
 /// Listens on a thread of its own: whatever keeps all other threads busy or waiting, the program can be told to end.
-fn on_own_thread<F: Future<Output = ()>>(told: impl FnOnce(Termination) -> F + Send + 'static) -> Result<()> {
+fn spawn_listener<F: Future<Output = ()>>(termination: impl FnOnce(Termination) -> F + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listening = {
+    let termination_signal = {
         let _within = runtime.enter();
         Termination::listen()?
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(told(listening)))?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(termination(termination_signal)))?;
     Ok(())
 }
 
@@ -71,18 +73,18 @@ fn on_own_thread<F: Future<Output = ()>>(told: impl FnOnce(Termination) -> F + S
 ///
 /// # Errors
 /// As what it does, and if the system does not let it listen.
-pub async fn until_stopped(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+pub async fn run_until_stopped(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let mut interrupts = Interrupts::listen()?;
-    let mut told = Termination::listen()?;
-    on_own_thread(|mut told| async move {
-        told.recv().await;
-        told.recv().await;
+    let mut termination = Termination::listen()?;
+    spawn_listener(|mut termination| async move {
+        termination.recv().await;
+        termination.recv().await;
         std::process::exit(INTERRUPTED.into());
     })?;
     tokio::select! {
         biased;
         done = work => done,
         _ = interrupts.recv() => Ok(ExitCode::from(INTERRUPTED)),
-        () = told.recv() => Ok(ExitCode::from(INTERRUPTED)),
+        () = termination.recv() => Ok(ExitCode::from(INTERRUPTED)),
     }
 }

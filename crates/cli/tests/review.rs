@@ -387,7 +387,7 @@ fn no_row_is_wider_than_the_terminal() {
         }
     }
     let paper = Paper::default();
-    let look = amplifier::terminal::Look { terminal: true, colour: false };
+    let look = amplifier::terminal::OutputMode { terminal: true, colour: false };
     let screen = amplifier::terminal::Screen::to(paper.clone(), paper.clone(), look);
     // Two columns each on most terminals; the last words would come to stand at the left edge, in front of every bar.
     screen.message(amplifier_core::Level::Info, "hook:x", &format!("{}╰─ allowed once", "⚠\u{fe0f}".repeat(60)));

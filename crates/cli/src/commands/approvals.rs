@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::rules::person;
 use crate::terminal::{Reading, visible};
+use crate::user::terminal_actor;
 
 /// See and take back standing answers.
 ///
@@ -50,23 +50,23 @@ impl Approvals {
     /// # Errors
     /// If the answers cannot be read or written, or there is no such rule.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
-        let (standing, unreadable) = standing(home);
+        let (rules, unreadable) = read_rules(home);
         let mut out = std::io::stdout().lock();
         match self.command {
             Command::List { json: true } => {
-                for Standing { project, rule, decision } in &standing {
+                for StoredRule { project, rule, decision } in &rules {
                     let project = project.as_ref().map(|project| project.to_string_lossy());
                     let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
                     let line = json!({ "rule": rule, "decision": decision, "scope": scope, "project": project });
                     writeln!(out, "{line}")?;
                 }
             }
-            Command::List { json: false } if standing.is_empty() && unreadable.is_empty() => {
+            Command::List { json: false } if rules.is_empty() && unreadable.is_empty() => {
                 let file = home.approval_rules();
                 writeln!(out, "There are no standing answers. They would stand in `{}`.", file.display())?;
             }
             Command::List { json: false } => {
-                for (number, Standing { project, rule, decision }) in standing.iter().enumerate() {
+                for (number, StoredRule { project, rule, decision }) in rules.iter().enumerate() {
                     let rule = visible(rule, Reading::Exact);
                     let place = project.as_ref().map(|project| {
                         let project = project.display().to_string();
@@ -76,8 +76,8 @@ impl Approvals {
                 }
             }
             Command::Revoke { rule, config } => {
-                let by_number = rule.parse::<usize>().ok().and_then(|number| standing.get(number.checked_sub(1)?));
-                let by_text: Vec<&Standing> = standing.iter().filter(|known| known.rule == rule).collect();
+                let by_number = rule.parse::<usize>().ok().and_then(|number| rules.get(number.checked_sub(1)?));
+                let by_text: Vec<&StoredRule> = rules.iter().filter(|known| known.rule == rule).collect();
                 let meant = match &by_text[..] {
                     [] => by_number,
                     [first, others @ ..] if others.iter().all(|other| other.project == first.project) => Some(*first),
@@ -85,19 +85,19 @@ impl Approvals {
                         bail!("`{rule}` stands in several places; please give its number in `amplifier approvals list`")
                     }
                 };
-                let Some(Standing { project, rule: name, .. }) = meant else {
+                let Some(StoredRule { project, rule: name, .. }) = meant else {
                     let unread: String = unreadable.iter().map(|why| format!("; {why}")).collect();
                     bail!(
                         "there is no standing answer `{rule}`; `amplifier approvals list` shows those there are{unread}"
                     );
                 };
                 // One that stands twice in a file, with each answer, is one rule: what was a no does not become a yes.
-                let meant = standing.iter().filter(|known| (&known.project, &known.rule) == (project, name));
+                let meant = rules.iter().filter(|known| (&known.project, &known.rule) == (project, name));
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
-                let rules = ApprovalRuleStore::new(home.clone(), log.clone());
-                for Standing { project, rule, decision } in meant {
+                let store = ApprovalRuleStore::new(home.clone(), log.clone());
+                for StoredRule { project, rule, decision } in meant {
                     let rule = rule_from_entry(project.as_deref(), rule, decision).context("a rule names a hook")?;
-                    rules.revoke(&rule, &person())?;
+                    store.revoke(&rule, &terminal_actor())?;
                 }
                 log.close().context("the audit log")?;
                 writeln!(out, "`{name}` is taken back.")?;
@@ -113,19 +113,19 @@ impl Approvals {
 }
 
 /// One standing answer.
-struct Standing {
+struct StoredRule {
     project: Option<PathBuf>,
     rule: String,
     decision: String,
 }
 
 /// All of them, the person's first; and what cannot be read, and why.
-fn standing(home: &Home) -> (Vec<Standing>, Vec<String>) {
-    let (mut standing, mut unreadable) = (Vec::new(), Vec::new());
+fn read_rules(home: &Home) -> (Vec<StoredRule>, Vec<String>) {
+    let (mut rules, mut unreadable) = (Vec::new(), Vec::new());
     for (file, read) in RuleFile::read_all(home) {
         match read.with_context(|| quoted_path(&file)) {
-            Ok(RuleFile { project, rules, .. }) => {
-                standing.extend(rules.into_iter().map(|(rule, decision)| Standing {
+            Ok(RuleFile { project, rules: entries, .. }) => {
+                rules.extend(entries.into_iter().map(|(rule, decision)| StoredRule {
                     project: project.clone(),
                     rule,
                     decision,
@@ -134,5 +134,5 @@ fn standing(home: &Home) -> (Vec<Standing>, Vec<String>) {
             Err(error) => unreadable.push(reasons(&error)),
         }
     }
-    (standing, unreadable)
+    (rules, unreadable)
 }

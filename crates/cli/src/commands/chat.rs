@@ -23,9 +23,9 @@ use reedline::{
 };
 
 use super::run::report;
-use crate::agent::{self, Prepared, Watcher};
 use crate::flags::Flags;
-use crate::signals::{stop_on_ctrl_c, stop_when_told};
+use crate::session::{self, TerminalObserver, TerminalSession};
+use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::Screen;
 
 /// Talk with the agent.
@@ -39,7 +39,7 @@ pub struct Chat {
 }
 
 /// How a conversation begins.
-pub enum Begin {
+pub enum SessionStart {
     /// Anew.
     New,
     /// With a stored session.
@@ -54,7 +54,7 @@ impl Chat {
     /// # Errors
     /// If there is no terminal, or no session.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
-        converse(&self.flags, home, Begin::New).await
+        converse(&self.flags, home, SessionStart::New).await
     }
 }
 
@@ -62,7 +62,7 @@ impl Chat {
 ///
 /// # Errors
 /// If there is no terminal, or no session.
-pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCode> {
+pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() {
         bail!("a conversation needs a terminal; `amplifier run` does one task without");
     }
@@ -70,28 +70,28 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
     let screen = Screen::new();
     let cancel = Cancel::default();
     let hooks = HookRegistry::new();
-    let reach = LinkTarget::Socket { takes_prompts: true };
-    let prepared = agent::prepare(&config, home, hooks.clone(), &screen, &cancel, &reach).await?;
-    let Prepared { parts, watcher, server } = prepared;
+    let target = LinkTarget::Socket { takes_prompts: true };
+    let terminal_session = session::build(&config, home, hooks.clone(), &screen, &cancel, &target).await?;
+    let TerminalSession { parts, observer, server } = terminal_session;
     let SessionParts { builder, policy, servers, .. } = parts;
     stop_on_ctrl_c(&cancel, &screen);
-    stop_when_told(&cancel, &hooks)?;
-    let told = Termination::listen()?;
+    stop_on_termination(&cancel, &hooks)?;
+    let termination = Termination::listen()?;
     let session = match begin {
-        Begin::New => builder.start().await?,
-        Begin::Resume(id) => builder.resume(&id).await?,
-        Begin::Fork(id, turn) => builder.fork(&id, turn).await?,
+        SessionStart::New => builder.start().await?,
+        SessionStart::Resume(id) => builder.resume(&id).await?,
+        SessionStart::Fork(id, turn) => builder.fork(&id, turn).await?,
     };
     if let Some(server) = &server {
         server.started(&session);
     }
-    let remote = Remote::listen(server, &cancel);
+    let remote = RemoteInput::listen(server, &cancel);
     let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
     screen.note(&format!("session {id}; sandbox: {sandbox}"));
     screen.note("/help shows what you can do, Ctrl-D ends it");
-    let result = talk(&session, &screen, &watcher, &remote, home, told).await;
+    let result = read_prompts(&session, &screen, &observer, &remote, home, termination).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
-    remote.bye(reason).await;
+    remote.close(reason).await;
     session.end(reason).await?;
     drop(servers);
     policy.close()?;
@@ -99,13 +99,13 @@ pub async fn converse(flags: &Flags, home: &Home, begin: Begin) -> Result<ExitCo
 }
 
 /// Takes lines from the person until there are no more, or the program is told to end.
-async fn talk(
+async fn read_prompts(
     session: &Session,
     screen: &Screen,
-    watcher: &Watcher,
-    remote: &Remote,
+    observer: &TerminalObserver,
+    remote: &RemoteInput,
     home: &Home,
-    mut told: Termination,
+    mut termination: Termination,
 ) -> Result<()> {
     let history = line_history(home).context("the line history")?;
     let is_colourful = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
@@ -116,23 +116,23 @@ async fn talk(
     };
     loop {
         match remote.next() {
-            Some(Wanted::End) => return Ok(()),
-            Some(Wanted::Prompt(prompt)) => {
+            Some(RemoteInputEvent::End) => return Ok(()),
+            Some(RemoteInputEvent::Prompt(prompt)) => {
                 screen.note(&format!("> {prompt}"));
                 screen.note("(from the server)");
-                turn(session, screen, watcher, remote, &prompt).await?;
+                run_turn(session, screen, observer, remote, &prompt).await?;
                 continue;
             }
             None => {}
         }
         remote.set_idle(true);
         let reading = tokio::task::spawn_blocking(move || {
-            let signal = editor.read_line(&Line);
+            let signal = editor.read_line(&LinePrompt);
             (editor, signal)
         });
         let (returned, signal) = tokio::select! {
             biased;
-            () = told.recv() => {
+            () = termination.recv() => {
                 // The editor still reads, and would have given the terminal back afterwards. If it is gone, so is the need.
                 let _ = crossterm::terminal::disable_raw_mode();
                 return Ok(());
@@ -150,16 +150,22 @@ async fn talk(
         match line.trim() {
             "" => {}
             "/exit" | "/quit" => return Ok(()),
-            command if command.starts_with('/') => slash(session, screen, command).await,
-            prompt => turn(session, screen, watcher, remote, prompt).await?,
+            command if command.starts_with('/') => run_slash_command(session, screen, command).await,
+            prompt => run_turn(session, screen, observer, remote, prompt).await?,
         }
     }
 }
 
 /// Has the agent work on a prompt.
-async fn turn(session: &Session, screen: &Screen, watcher: &Watcher, remote: &Remote, prompt: &str) -> Result<()> {
+async fn run_turn(
+    session: &Session,
+    screen: &Screen,
+    observer: &TerminalObserver,
+    remote: &RemoteInput,
+    prompt: &str,
+) -> Result<()> {
     let end = session.prompt(prompt).await;
-    watcher.end_turn().context("the answer cannot be written to standard output")?;
+    observer.end_turn().context("the answer cannot be written to standard output")?;
     report(screen, &end);
     if matches!(end, TurnEnd::Answered(_)) && !remote.is_over() {
         session.notify("awaiting_input", "the agent has answered").await;
@@ -168,14 +174,14 @@ async fn turn(session: &Session, screen: &Screen, watcher: &Watcher, remote: &Re
 }
 
 /// What the server wants of the conversation, if one sees it.
-struct Remote {
-    shared: Arc<Wants>,
+struct RemoteInput {
+    shared: Arc<InputQueue>,
     client: Option<LinkClient>,
     link: Option<RemoteControl>,
 }
 
 #[derive(Default)]
-struct Wants {
+struct InputQueue {
     /// Makes the editor stop reading. What is typed so far stays in it.
     interrupts: Arc<AtomicBool>,
     // A std lock: nothing awaits while it is held.
@@ -183,17 +189,17 @@ struct Wants {
     is_over: AtomicBool,
 }
 
-enum Wanted {
+enum RemoteInputEvent {
     Prompt(String),
     End,
 }
 
-impl Remote {
+impl RemoteInput {
     fn listen(server: Option<ServerLink>, cancel: &Cancel) -> Self {
-        let shared = Arc::new(Wants::default());
+        let shared = Arc::new(InputQueue::default());
         let client = server.as_ref().map(|server| server.client.clone());
-        let wants = shared.clone();
-        let link = server.map(|server| server.control(cancel, move |command| wants.take(command)));
+        let queue = shared.clone();
+        let link = server.map(|server| server.control(cancel, move |command| queue.push(command)));
         Self { shared, client, link }
     }
 
@@ -205,11 +211,11 @@ impl Remote {
         self.shared.is_over.load(Ordering::SeqCst)
     }
 
-    fn next(&self) -> Option<Wanted> {
+    fn next(&self) -> Option<RemoteInputEvent> {
         if self.is_over() {
-            return Some(Wanted::End);
+            return Some(RemoteInputEvent::End);
         }
-        self.shared.prompts.lock().unwrap_or_else(PoisonError::into_inner).pop_front().map(Wanted::Prompt)
+        self.shared.prompts.lock().unwrap_or_else(PoisonError::into_inner).pop_front().map(RemoteInputEvent::Prompt)
     }
 
     fn set_idle(&self, idle: bool) {
@@ -218,15 +224,15 @@ impl Remote {
         }
     }
 
-    async fn bye(self, reason: &str) {
+    async fn close(self, reason: &str) {
         if let Some(link) = self.link {
             link.close(reason).await;
         }
     }
 }
 
-impl Wants {
-    fn take(&self, command: Command) {
+impl InputQueue {
+    fn push(&self, command: Command) {
         match command {
             Command::Prompt(text) => self.prompts.lock().unwrap_or_else(PoisonError::into_inner).push_back(text),
             Command::End => self.is_over.store(true, Ordering::SeqCst),
@@ -252,7 +258,7 @@ const HELP: &str = "\
 /compact   shorten the conversation to a summary
 /exit      end the session (so does Ctrl-D)";
 
-async fn slash(session: &Session, screen: &Screen, command: &str) {
+async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
     match command {
         "/help" => screen.note(HELP),
         "/hooks" => screen.note(&super::hooks::table(&session.coordinator().hooks().list_handlers())),
@@ -274,9 +280,9 @@ async fn slash(session: &Session, screen: &Screen, command: &str) {
 }
 
 /// What stands before the line.
-struct Line;
+struct LinePrompt;
 
-impl Prompt for Line {
+impl Prompt for LinePrompt {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         "".into()
     }

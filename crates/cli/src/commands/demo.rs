@@ -21,8 +21,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::run::{exit_code, report};
-use crate::agent::Watcher;
-use crate::signals::{stop_on_ctrl_c, stop_when_told};
+use crate::session::TerminalObserver;
+use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 
 /// Show what hooks can do, in a minute, without a key or a network.
@@ -58,15 +58,15 @@ impl Demo {
 
         let within = Workspace::new(&workspace)?;
         let cancel = Cancel::default();
-        let watcher = Watcher::new(screen.clone());
+        let observer = TerminalObserver::new(screen.clone());
         let hooks = hooks(&screen, &seen)?;
         stop_on_ctrl_c(&cancel, &screen);
-        stop_when_told(&cancel, &hooks)?;
+        stop_on_termination(&cancel, &hooks)?;
         let builder = Session::builder(Arc::new(ScriptedProvider::new(script(pace))))
             .hooks(hooks)
             .tools(standard(&within))
             .display(TerminalDisplay::new(screen.clone()))
-            .observer(watcher.clone())
+            .observer(observer.clone())
             .audit(log.clone())
             .config(SessionConfig { audit_required: true, ..SessionConfig::default() })
             .cancel(cancel.clone());
@@ -77,7 +77,7 @@ impl Demo {
         screen.heading("TASK", TASK);
         let session = builder.start().await?;
         let end = session.prompt(TASK).await;
-        watcher.end_turn()?;
+        observer.end_turn()?;
         session.end("complete").await?;
         log.close()?;
         report(&screen, &end);

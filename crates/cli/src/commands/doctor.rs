@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use super::output::unread_stdout;
+use super::output::pipe_stdout;
 use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
@@ -37,7 +37,7 @@ pub struct Doctor {
 }
 
 /// Something that was looked at.
-struct Finding {
+struct Check {
     what: &'static str,
     is_well: bool,
     about: String,
@@ -53,19 +53,19 @@ impl Doctor {
         // A bundle with a mistake in it is told among the findings.
         let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
         let config = config.with_bundles(&levels);
-        let sandbox = sandbox(&config, home, &levels);
-        let findings = findings(&config, home, &config.model(&levels, home.environment())?, &sandbox);
-        let is_well = findings.iter().all(|finding| finding.is_well);
-        let mut out = unread_stdout();
+        let sandbox = find_sandbox(&config, home, &levels);
+        let checks = run_checks(&config, home, &config.model(&levels, home.environment())?, &sandbox);
+        let is_well = checks.iter().all(|check| check.is_well);
+        let mut out = pipe_stdout();
         if self.json {
             let settings = config.settings.iter().map(
                 |Setting { name, value, source }| json!({ "name": name, "value": value, "source": source.to_string() }),
             );
             let settings: Vec<_> = settings.collect();
-            let findings = findings
+            let checks = checks
                 .iter()
-                .map(|Finding { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
-            let findings: Vec<_> = findings.collect();
+                .map(|Check { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
+            let checks: Vec<_> = checks.collect();
             let sandbox = sandbox.as_ref().ok().map(|(ActiveSandbox { level, .. }, protection)| {
                 json!({
                     "level": level.as_str(),
@@ -80,7 +80,7 @@ impl Doctor {
             writeln!(
                 out,
                 "{}",
-                json!({ "ok": is_well, "file": file, "settings": settings, "findings": findings, "sandbox": sandbox })
+                json!({ "ok": is_well, "file": file, "settings": settings, "findings": checks, "sandbox": sandbox })
             )?;
         } else {
             writeln!(out, "Configuration ({})\n", config.file.display())?;
@@ -89,7 +89,7 @@ impl Doctor {
                 writeln!(out, "  {name:<16} {value:<40} {source}")?;
             }
             writeln!(out, "\nWhat was looked at\n")?;
-            for Finding { what, is_well, about } in &findings {
+            for Check { what, is_well, about } in &checks {
                 writeln!(out, "  {} {what:<14} {about}", if *is_well { "✓" } else { "✗" })?;
             }
         }
@@ -99,7 +99,7 @@ impl Doctor {
 }
 
 /// Which bundles there are, and whether that of the project is used.
-fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, ProtectionPlan)>) -> Result<String> {
+fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, ProtectionPlan)>) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
     // The reason why it is not known is a finding of its own.
@@ -130,7 +130,7 @@ fn bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, Protec
 }
 
 /// Whether something can be written there: a file without content may be made on a disk that is full.
-fn data(folder: &Path) -> Result<String, String> {
+fn check_data_folder(folder: &Path) -> Result<String, String> {
     let written = create_private_folder(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&[0; 4096])?;
@@ -143,7 +143,7 @@ fn data(folder: &Path) -> Result<String, String> {
 }
 
 /// Whether sessions can keep their record: the log is opened as they open it. One that is not there yet is not made.
-fn audit_log(config: &Config, home: &Home) -> Result<String> {
+fn check_audit_log(config: &Config, home: &Home) -> Result<String> {
     let (folder, key) = (home.audit_folder(), home.audit_key());
     if [&folder, &key].into_iter().all(|place| place.symlink_metadata().is_err()) {
         return Ok("there is none yet; the first session begins it".to_owned());
@@ -158,7 +158,7 @@ fn audit_log(config: &Config, home: &Home) -> Result<String> {
 }
 
 /// Whether checkpoints of the audit log could be kept where they are to be kept as well.
-fn anchors(config: &Config, environment: &Environment) -> Result<String> {
+fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
     for anchor in &config.anchors {
         anchor.check(environment).with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
     }
@@ -169,8 +169,8 @@ fn anchors(config: &Config, environment: &Environment) -> Result<String> {
 }
 
 /// What is known about the model.
-fn model(who: &ModelChoice) -> Result<String, String> {
-    match who {
+fn check_model(choice: &ModelChoice) -> Result<String, String> {
+    match choice {
         ModelChoice::Unconfigured => Err("none is configured; `amplifier demo` needs none".to_owned()),
         ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
@@ -185,7 +185,7 @@ fn model(who: &ModelChoice) -> Result<String, String> {
 }
 
 /// The sandbox that a session would have, and what it protects.
-fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, ProtectionPlan)> {
+fn find_sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, ProtectionPlan)> {
     let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
     let bundles = levels.bundles().map(|(_, bundle)| bundle);
     let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
@@ -193,7 +193,7 @@ fn sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandb
 }
 
 /// What the sandbox does, and what it does not.
-fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionPlan) -> Result<String, String> {
+fn describe_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionPlan) -> Result<String, String> {
     let (read_only, hidden) = (protection.read_only().len(), protection.hidden().iter().filter(|path| path.exists()));
     let places = format!("{} read-only, {} hidden", counted(read_only, "place"), hidden.count());
     let missing: Vec<String> =
@@ -212,23 +212,23 @@ fn about_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionP
     }
 }
 
-fn findings(
+fn run_checks(
     config: &Config,
     home: &Home,
-    who: &ModelChoice,
+    choice: &ModelChoice,
     sandbox: &Result<(ActiveSandbox, ProtectionPlan)>,
-) -> Vec<Finding> {
-    let finding = |what, result: Result<String, String>| match result {
-        Ok(about) => Finding { what, is_well: true, about },
-        Err(about) => Finding { what, is_well: false, about },
+) -> Vec<Check> {
+    let check = |what, result: Result<String, String>| match result {
+        Ok(about) => Check { what, is_well: true, about },
+        Err(about) => Check { what, is_well: false, about },
     };
-    let model = model(who);
+    let model = check_model(choice);
     let workspace = Workspace::new(&config.workspace)
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
-    let standing = home.approval_rules();
+    let rule_file = home.approval_rules();
     let rules = match ApprovalRuleFiles::for_workspace(home, &config.workspace) {
-        Ok(_) if standing.exists() => Ok(standing.display().to_string()),
+        Ok(_) if rule_file.exists() => Ok(rule_file.display().to_string()),
         Ok(_) => Ok("no standing answers".to_owned()),
         Err(error) => Err(amplifier_host::reasons(&error)),
     };
@@ -237,10 +237,10 @@ fn findings(
         Ok(status) if status.success() => Ok("is there".to_owned()),
         _ => Err("is missing; the tool `Bash` needs it".to_owned()),
     };
-    let bundles = bundles(config, home, sandbox);
+    let bundles = check_bundles(config, home, sandbox);
     let sandbox = match sandbox {
         _ if !config.is_confined => Ok("analysis of commands only: `confinement` is `off`".to_owned()),
-        Ok((active, protection)) => about_sandbox(config, &active.level, protection),
+        Ok((active, protection)) => describe_sandbox(config, &active.level, protection),
         Err(error) => Err(reasons(error)),
     };
     let server = match Address::find(&home.server_folder()) {
@@ -249,15 +249,15 @@ fn findings(
         Err(error) => Err(error.to_string()),
     };
     vec![
-        finding("model", model),
-        finding("workspace", workspace),
-        finding("data", data(home.data())),
-        finding("audit log", audit_log(config, home).map_err(|error| reasons(&error))),
-        finding("anchors", anchors(config, home.environment()).map_err(|error| reasons(&error))),
-        finding("bundles", bundles.map_err(|error| reasons(&error))),
-        finding("approvals", rules),
-        finding("bash", bash),
-        finding("sandbox", sandbox),
-        finding("server", server),
+        check("model", model),
+        check("workspace", workspace),
+        check("data", check_data_folder(home.data())),
+        check("audit log", check_audit_log(config, home).map_err(|error| reasons(&error))),
+        check("anchors", check_anchors(config, home.environment()).map_err(|error| reasons(&error))),
+        check("bundles", bundles.map_err(|error| reasons(&error))),
+        check("approvals", rules),
+        check("bash", bash),
+        check("sandbox", sandbox),
+        check("server", server),
     ]
 }

@@ -14,7 +14,7 @@ use crate::flags::Flags;
 
 /// Write a bundle to begin with: guards for production, destructive commands and secrets.
 #[derive(Args, Debug)]
-#[command(mut_args(Flags::about_bundles))]
+#[command(mut_args(Flags::hide_agent_flags))]
 pub struct Init {
     /// For all your projects, and not for this one alone
     #[arg(long)]
@@ -30,12 +30,12 @@ impl Init {
     /// If there is a bundle already, or it cannot be written.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
-        let file = if self.user { home.user_bundle() } else { project(&config)? };
+        let file = if self.user { home.user_bundle() } else { find_project_bundle(&config)? };
         let path = file.display();
         let folder = file.parent().context("the bundle has no folder")?;
         // What is in a project is for all who work on it.
-        let made = if self.user { create_private_folder(folder) } else { std::fs::create_dir_all(folder) };
-        made.with_context(|| format!("`{}`", folder.display()))?;
+        let created = if self.user { create_private_folder(folder) } else { std::fs::create_dir_all(folder) };
+        created.with_context(|| format!("`{}`", folder.display()))?;
         let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
         // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
         let mut new = AtomicFile::create_with_mode(&file, if self.user { 0o600 } else { 0o644 })?;
@@ -60,7 +60,7 @@ impl Init {
 }
 
 /// The bundle of the project. A link in its place would write elsewhere.
-fn project(config: &Config) -> Result<PathBuf> {
+fn find_project_bundle(config: &Config) -> Result<PathBuf> {
     let workspace = &config.workspace;
     let file = workspace.canonicalize().with_context(|| format!("`{}`", workspace.display()))?.join(PROJECT_BUNDLE);
     if let Some(folder) = file.parent().filter(|folder| folder.is_symlink()) {

@@ -19,17 +19,17 @@ pub(crate) fn stdout() -> Out {
 }
 
 /// The same for a command whose exit code is a verdict, or that has more to do than to print: whether or not anybody reads it to its end.
-pub(crate) fn unread_stdout() -> WhileRead<Out> {
-    WhileRead { out: stdout(), is_closed: false }
+pub(crate) fn pipe_stdout() -> PipeWriter<Out> {
+    PipeWriter { out: stdout(), is_closed: false }
 }
 
 /// Writes as long as somebody reads. What comes later is thrown away, and that is no error.
-pub(crate) struct WhileRead<W> {
+pub(crate) struct PipeWriter<W> {
     out: W,
     is_closed: bool,
 }
 
-impl<W: Write> WhileRead<W> {
+impl<W: Write> PipeWriter<W> {
     fn attempt<T>(&mut self, unread: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
         if self.is_closed {
             return Ok(unread);
@@ -44,7 +44,7 @@ impl<W: Write> WhileRead<W> {
     }
 }
 
-impl<W: Write> Write for WhileRead<W> {
+impl<W: Write> Write for PipeWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.attempt(bytes.len(), |out| out.write(bytes))
     }
@@ -64,7 +64,7 @@ pub(crate) fn columns() -> Option<usize> {
 pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
-    unless_closed(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+    ignore_closed_pipe(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
 /// Prints a value as JSON.
@@ -73,7 +73,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCo
 }
 
 /// Whoever reads may have seen enough, as `head` does: that is no error.
-pub(crate) fn unless_closed(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+pub(crate) fn ignore_closed_pipe(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match done {
         Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
         done => done,
@@ -87,13 +87,13 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Says on the standard error what went wrong.
-pub(crate) fn complain(error: &anyhow::Error) -> io::Result<()> {
+pub(crate) fn print_error(error: &anyhow::Error) -> io::Result<()> {
     writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), Reading::Exact))
 }
 
 /// Ends a command that has failed: says what went wrong on the standard error and, to a program that wants JSON, on the standard output.
 pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
-    let coded = error.downcast_ref::<Coded>();
+    let coded = error.downcast_ref::<ExitCodeError>();
     if as_json {
         let line = json!({ "result": "error", "text": reasons(error) });
         // Whether anybody reads it or not, the exit code tells.
@@ -111,21 +111,21 @@ pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
 
 /// A failure with an exit code of its own, of a command whose other codes are verdicts.
 #[derive(Debug)]
-pub(crate) struct Coded {
+pub(crate) struct ExitCodeError {
     code: u8,
     error: anyhow::Error,
 }
 
-impl Coded {
+impl ExitCodeError {
     pub(crate) fn new(code: u8, error: anyhow::Error) -> Self {
         Self { code, error }
     }
 }
 
-impl fmt::Display for Coded {
+impl fmt::Display for ExitCodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&reasons(&self.error))
     }
 }
 
-impl std::error::Error for Coded {}
+impl std::error::Error for ExitCodeError {}

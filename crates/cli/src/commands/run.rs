@@ -11,12 +11,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output::complain;
-use crate::agent::{self, Prepared};
+use super::output::print_error;
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_when_told};
-use crate::terminal::{Look, Screen, TerminalDisplay};
+use crate::session::{self, TerminalSession};
+use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
+use crate::terminal::{OutputMode, Screen, TerminalDisplay};
 
 /// Do one task, and end.
 #[derive(Args, Debug)]
@@ -41,11 +41,11 @@ impl Run {
     /// If there is no task, or no session.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
-        let task = task(self.task)?;
+        let task = read_task(self.task)?;
         let hooks = HookRegistry::new();
         let screen =
-            if self.json { Screen::to(std::io::sink(), std::io::stderr(), Look::plain()) } else { Screen::new() };
-        let lines = Lines::default();
+            if self.json { Screen::to(std::io::sink(), std::io::stderr(), OutputMode::plain()) } else { Screen::new() };
+        let lines = JsonLines::default();
         if self.json {
             let lines = lines.clone();
             hooks.hook("*").named("json").observer().priority(i64::MAX).run(move |event| {
@@ -54,33 +54,33 @@ impl Run {
         }
         let cancel = Cancel::default();
         stop_on_ctrl_c(&cancel, &screen);
-        stop_when_told(&cancel, &hooks)?;
-        let reach = LinkTarget::Socket { takes_prompts: false };
+        stop_on_termination(&cancel, &hooks)?;
+        let target = LinkTarget::Socket { takes_prompts: false };
         let done = async {
-            let prepared = tokio::select! {
-                prepared = agent::prepare(&config, home, hooks, &screen, &cancel, &reach) => prepared?,
+            let terminal_session = tokio::select! {
+                terminal_session = session::build(&config, home, hooks, &screen, &cancel, &target) => terminal_session?,
                 // What was begun so far ends with the future.
-                () = cancel.reached(CancelLevel::Graceful) => return Ok(Done::without_session(TurnEnd::Interrupted)),
+                () = cancel.reached(CancelLevel::Graceful) => return Ok(TaskResult::without_session(TurnEnd::Interrupted)),
             };
-            let level = &prepared.parts.policy.sandbox().level;
+            let level = &terminal_session.parts.policy.sandbox().level;
             if !self.json && io::stderr().is_terminal() && level.warning().is_none() {
                 screen.note(&format!("sandbox: {}", level.as_str()));
             }
-            let prepared = match self.json {
-                true => prepared.shown_on(MessageLines { lines: lines.clone(), screen: screen.clone() }),
-                false => prepared,
+            let terminal_session = match self.json {
+                true => terminal_session.with_display(MessageLines { lines: lines.clone(), screen: screen.clone() }),
+                false => terminal_session,
             };
-            one_turn(prepared, &screen, &cancel, &task).await
+            run_task(terminal_session, &screen, &cancel, &task).await
         };
-        let Done { end, session_id, left } = done.await?;
+        let TaskResult { end, session_id, left } = done.await?;
         if self.json {
-            lines.print(&json!({ "result": result(&end), "text": end.text(), "session_id": session_id }));
+            lines.print(&json!({ "result": result_name(&end), "text": end.text(), "session_id": session_id }));
         }
-        match left.and(lines.all_written()) {
+        match left.and(lines.finish()) {
             Ok(()) => Ok(exit_code(&end)),
             // How it ended is told already, and this comes on top of it.
             Err(error) => {
-                complain(&error)?;
+                print_error(&error)?;
                 Ok(ExitCode::from(1))
             }
         }
@@ -89,21 +89,21 @@ impl Run {
 
 /// Lines of JSON on the standard output. A handle: clones share what became of them.
 #[derive(Clone, Default)]
-struct Lines {
+struct JsonLines {
     // A std lock: nothing awaits while it is held.
     failure: Arc<Mutex<Option<io::Error>>>,
 }
 
-impl Lines {
+impl JsonLines {
     /// Prints a line. Nothing stops the agent: what it does is recorded all the same.
     fn print(&self, line: &Value) {
-        if let Err(error) = unless_unread(writeln!(io::stdout().lock(), "{line}")) {
+        if let Err(error) = ignore_closed_pipe(writeln!(io::stdout().lock(), "{line}")) {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 
     /// Whether whoever reads them has got all of them.
-    fn all_written(&self) -> Result<()> {
+    fn finish(&self) -> Result<()> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err).context("the events cannot be written to standard output")
     }
@@ -111,7 +111,7 @@ impl Lines {
 
 /// Shows messages on standard error and as lines of JSON.
 struct MessageLines {
-    lines: Lines,
+    lines: JsonLines,
     screen: Screen,
 }
 
@@ -125,12 +125,12 @@ impl Display for MessageLines {
 }
 
 /// A reader that has gone away has seen enough; the exit code tells how it ended.
-fn unless_unread(written: io::Result<()>) -> io::Result<()> {
+fn ignore_closed_pipe(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 /// What came of a task.
-struct Done {
+struct TaskResult {
     end: TurnEnd,
     /// None if the session did not start.
     session_id: Option<String>,
@@ -138,15 +138,20 @@ struct Done {
     left: Result<()>,
 }
 
-impl Done {
+impl TaskResult {
     fn without_session(end: TurnEnd) -> Self {
         Self { end, session_id: None, left: Ok(()) }
     }
 }
 
 /// Starts a session, does the task, and ends the session.
-async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &str) -> Result<Done> {
-    let Prepared { parts, watcher, server } = prepared;
+async fn run_task(
+    terminal_session: TerminalSession,
+    screen: &Screen,
+    cancel: &Cancel,
+    task: &str,
+) -> Result<TaskResult> {
+    let TerminalSession { parts, observer, server } = terminal_session;
     let SessionParts { builder, policy, servers, .. } = parts;
     let served = server.map(|server| server.control(cancel, |_| ()));
     let session = match builder.start().await {
@@ -161,7 +166,7 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
                 error => return Err(error.into()),
             };
             report(screen, &end);
-            return Ok(Done::without_session(end));
+            return Ok(TaskResult::without_session(end));
         }
     };
     let id = session.id().to_owned();
@@ -169,19 +174,19 @@ async fn one_turn(prepared: Prepared, screen: &Screen, cancel: &Cancel, task: &s
         served.started(&session);
     }
     let end = session.prompt(task).await;
-    let shown = unless_unread(watcher.end_turn());
+    let shown = ignore_closed_pipe(observer.end_turn());
     report(screen, &end);
     if let Some(served) = served {
         served.close(end.status()).await;
     }
-    let left = finish(session, &end, policy).await;
+    let left = end_session(session, &end, policy).await;
     drop(servers);
     let left = left.and(shown.context("the answer cannot be written to standard output"));
-    Ok(Done { end, session_id: Some(id), left })
+    Ok(TaskResult { end, session_id: Some(id), left })
 }
 
 /// Ends the session, and its record.
-async fn finish(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
+async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     let reason = match end {
         TurnEnd::Answered(_) => "complete",
         TurnEnd::Interrupted => "user_exit",
@@ -192,7 +197,7 @@ async fn finish(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     Ok(())
 }
 
-fn task(given: Option<String>) -> Result<String> {
+fn read_task(given: Option<String>) -> Result<String> {
     let text = match given.as_deref() {
         Some("-") | None => {
             if given.is_none() && std::io::stdin().is_terminal() {
@@ -228,7 +233,7 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
 }
 
 /// The word for the end of a turn. Unlike the one in events, it tells a refusal from a failure, as the exit code does.
-fn result(end: &TurnEnd) -> &'static str {
+fn result_name(end: &TurnEnd) -> &'static str {
     if matches!(end, TurnEnd::Denied(_)) { "refused" } else { end.status() }
 }
 
@@ -242,7 +247,7 @@ mod tests {
     fn each_end_has_its_word_and_its_exit_code() {
         let refused = TurnEnd::Denied(Denial { by: "guard".into(), reason: "no".to_owned() });
         let check =
-            |end: TurnEnd, word, code| assert_eq!((result(&end), exit_code(&end)), (word, ExitCode::from(code)));
+            |end: TurnEnd, word, code| assert_eq!((result_name(&end), exit_code(&end)), (word, ExitCode::from(code)));
         check(TurnEnd::Answered("42".to_owned()), "success", 0);
         check(TurnEnd::Failed("no network".to_owned()), "error", 1);
         check(refused, "refused", 3);

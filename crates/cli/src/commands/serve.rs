@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::output::print_json;
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::hosting;
+use crate::machine;
 use crate::terminal::{Reading, visible};
 
 /// Answer questions and watch sessions in a browser, or over an API.
@@ -42,11 +42,11 @@ pub struct Serve {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    begin: Begin,
+    start: StartOptions,
 }
 
 #[derive(Args, Debug)]
-struct Begin {
+struct StartOptions {
     /// Where to listen; another address than one of this machine alone needs TLS
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
@@ -146,24 +146,24 @@ impl Serve {
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         let folder = home.server_folder();
         match self.command {
-            None => self.begin.run(home).await,
-            Some(Command::Link { name, role, json }) => link(&folder, name, role, json).await,
-            Some(Command::Browsers { command: None, json }) => browsers(&folder, json).await,
+            None => self.start.run(home).await,
+            Some(Command::Link { name, role, json }) => create_link(&folder, name, role, json).await,
+            Some(Command::Browsers { command: None, json }) => list_browsers(&folder, json).await,
             Some(Command::Browsers { command: Some(BrowserCommand::Revoke { name }), .. }) => {
-                end_browsers(&folder, &name).await
+                sign_out(&folder, &name).await
             }
-            Some(Command::Token { command }) => token(&folder, command).await,
+            Some(Command::Token { command }) => run_token_command(&folder, command).await,
         }
     }
 }
 
-impl Begin {
+impl StartOptions {
     async fn run(self, home: &Home) -> Result<ExitCode> {
         // Listened for before anything is begun that has to end in order.
         let mut interrupts = Interrupts::listen()?;
-        let mut told = Termination::listen()?;
+        let mut termination = Termination::listen()?;
         let (as_json, open) = (self.json, self.open);
-        let owner = owner();
+        let owner = owner_name();
         let (running, door, machine) = self.start(home, &owner).await?;
         let link = running.link(&owner, Role::Admin)?;
         {
@@ -182,12 +182,12 @@ impl Begin {
             out.flush()?;
         }
         let page = home.server_folder().join("open.html");
-        if open && let Err(error) = browse(&page, &link) {
+        if open && let Err(error) = open_browser(&page, &link) {
             writeln!(anstream::stderr(), "no browser could be opened: {}", reasons(&error))?;
         }
         tokio::select! {
             _ = interrupts.recv() => {}
-            () = told.recv() => {}
+            () = termination.recv() => {}
         }
         let _ = fs::remove_file(page);
         // What is being answered needs the sessions. After that, those in the server end, and all others wait for another one.
@@ -210,7 +210,7 @@ impl Begin {
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
         let config = self.flags.load(home)?;
         let log = open_log(&config, home)?;
-        let machine = hosting::machine(&self.flags, home, &log);
+        let machine = machine::from_flags(&self.flags, home, &log);
         let hub = Hub::new();
         let app = App {
             hub: hub.clone(),
@@ -225,7 +225,7 @@ impl Begin {
                 anyhow!(
                     "`{listen}` is taken by another program; choose another port: amplifier serve --listen {}:{}",
                     listen.ip(),
-                    other(listen.port())
+                    next_port(listen.port())
                 )
             }
             error => error.into(),
@@ -236,12 +236,12 @@ impl Begin {
 }
 
 /// A port to propose instead.
-fn other(port: u16) -> u16 {
+fn next_port(port: u16) -> u16 {
     port.checked_add(1).unwrap_or(7878)
 }
 
 /// The name that the person is known by here.
-fn owner() -> String {
+fn owner_name() -> String {
     // Names are shown and recorded, so an odd one is not used.
     let is_plain = |name: &String| {
         (1..=64).contains(&name.len())
@@ -252,26 +252,26 @@ fn owner() -> String {
 
 /// Opens a link in a browser. What a command is started with can be seen by everybody on the machine, so the browser is given a file that only the
 /// person can read, and that leads on.
-fn browse(page: &Path, link: &str) -> Result<()> {
+fn open_browser(page: &Path, link: &str) -> Result<()> {
     let html = format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Amplifier</title>\n<meta http-equiv=\"refresh\" content=\"0; url={link}\">\n"
     );
     write_atomic(page, html.as_bytes(), Durability::Cached)?;
     let program = file_opener();
-    let begun = std::process::Command::new(program)
+    let spawned = std::process::Command::new(program)
         .arg(page)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let mut child = begun.with_context(|| format!("`{program}`"))?;
+    let mut child = spawned.with_context(|| format!("`{program}`"))?;
     // Waited for, so that nothing is left of it.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
 /// Asks the running server for a link.
-async fn link(folder: &Path, name: Option<String>, role: Role, as_json: bool) -> Result<ExitCode> {
+async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: bool) -> Result<ExitCode> {
     let client = Client::find(folder)?;
     let Address { owner, .. } = client.address();
     let link = client.link(name.as_deref().unwrap_or(owner), role).await?;
@@ -286,7 +286,7 @@ async fn link(folder: &Path, name: Option<String>, role: Role, as_json: bool) ->
 }
 
 /// Lists the browsers that are in.
-async fn browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
+async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     let browsers = client::browsers(folder).await?;
     if as_json {
         return print_json(&browsers);
@@ -302,7 +302,7 @@ async fn browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn end_browsers(folder: &Path, name: &str) -> Result<ExitCode> {
+async fn sign_out(folder: &Path, name: &str) -> Result<ExitCode> {
     let shown = visible(name, Reading::Exact);
     match client::end_browsers(folder, name).await? {
         0 => bail!("no browser of `{shown}` is in; `amplifier serve browsers` shows who is"),
@@ -312,7 +312,7 @@ async fn end_browsers(folder: &Path, name: &str) -> Result<ExitCode> {
 }
 
 /// Takes a token back, and ends the browsers of the same name: it is the person who is to be out.
-async fn revoke(folder: &Path, name: &str) -> Result<ExitCode> {
+async fn revoke_token(folder: &Path, name: &str) -> Result<ExitCode> {
     let revoked = match TokenFiles::at(folder)?.revoke(name) {
         Err(AccessError::NoToken(_)) => None,
         done => Some(done?),
@@ -330,11 +330,11 @@ async fn revoke(folder: &Path, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn token(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
+async fn run_token_command(folder: &Path, command: TokenCommand) -> Result<ExitCode> {
     let files = TokenFiles::at(folder)?;
     let mut out = std::io::stdout();
     match command {
-        TokenCommand::Revoke { name } => return revoke(folder, &name).await,
+        TokenCommand::Revoke { name } => return revoke_token(folder, &name).await,
         TokenCommand::Add { name, role } => {
             let token = files.add(&name, role)?;
             writeln!(out, "{token}")?;

@@ -11,13 +11,13 @@ use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::chat::{Begin, converse};
+use super::chat::{SessionStart, converse};
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Look at stored sessions, and go on with them.
 #[derive(Args, Debug)]
-pub struct Sessions {
+pub struct SessionsCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -76,7 +76,7 @@ enum Format {
     Jsonl,
 }
 
-impl Sessions {
+impl SessionsCommand {
     /// Runs the command.
     ///
     /// # Errors
@@ -98,11 +98,11 @@ impl Sessions {
             }
             Command::Resume { id, flags } => {
                 drop(out);
-                return converse(&flags, home, Begin::Resume(id)).await;
+                return converse(&flags, home, SessionStart::Resume(id)).await;
             }
             Command::Fork { id, turn, flags } => {
                 drop(out);
-                return converse(&flags, home, Begin::Fork(id, turn)).await;
+                return converse(&flags, home, SessionStart::Fork(id, turn)).await;
             }
             Command::Export { id, format, output } => {
                 let exported = store.export(&id)?;

@@ -10,11 +10,10 @@ use amplifier_modules::trust::{Pinned, Verdict};
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::output::unread_stdout;
+use super::output::pipe_stdout;
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::terminal::decision;
-use crate::terminal::{Answer, Reading, Screen, visible};
+use crate::terminal::{DialogAnswer, Reading, Screen, trust_dialog, visible};
 
 /// Shows what the bundle of a project would run, and trusts it if the person wants that.
 ///
@@ -22,15 +21,15 @@ use crate::terminal::{Answer, Reading, Screen, visible};
 /// If there is no such bundle, it cannot be trusted, or there is nobody to ask.
 pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
-    let file = chosen(given.as_deref(), &config.workspace)?;
+    let file = find_bundle(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
     let (bundle, pinned, verdict) = match Project::find(file, &store).state {
         ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
         ProjectTrust::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
         ProjectTrust::Unusable(why) => bail!("it cannot be trusted: {why}"),
     };
-    let shown = decision(&bundle, &pinned, &verdict);
-    let mut out = unread_stdout();
+    let shown = trust_dialog(&bundle, &pinned, &verdict);
+    let mut out = pipe_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), Reading::Exact);
     if verdict == Verdict::Trusted {
         writeln!(out, "{}\n\n{path} is trusted already, as it is.", shown.text())?;
@@ -49,10 +48,10 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
             ));
         }
         drop(out);
-        if shown.ask(&screen, config.approval_timeout).await? != Answer::Yes {
+        if shown.ask(&screen, config.approval_timeout).await? != DialogAnswer::Yes {
             return Ok(ExitCode::from(3));
         }
-        out = unread_stdout();
+        out = pipe_stdout();
     }
     // The record comes first: nothing is trusted that is not recorded.
     let log = open_log(config, home)?;
@@ -70,7 +69,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
 /// If it was not trusted, or the store cannot be changed.
 pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
-    let file = named(given.as_deref(), &config.workspace)?;
+    let file = resolve_bundle(given.as_deref(), &config.workspace)?;
     let path = visible(&file.to_string_lossy(), Reading::Exact);
     // Without a record, if need be: taking trust back must never fail for that.
     let Some(trusted) = home.trust_store().untrust(&file)? else {
@@ -87,7 +86,7 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(super) fn trusted(json: bool, home: &Home) -> Result<ExitCode> {
+pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
     let bundles = home.trust_store().list()?;
     let mut out = std::io::stdout().lock();
     if bundles.is_empty() && !json {
@@ -121,8 +120,8 @@ pub(super) fn trusted(json: bool, home: &Home) -> Result<ExitCode> {
 }
 
 /// The bundle that is meant, which has to be there.
-fn chosen(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
-    let file = named(given, workspace)?;
+fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+    let file = resolve_bundle(given, workspace)?;
     if file.symlink_metadata().is_err() {
         bail!("there is no `{}`; `amplifier init` writes one", file.display());
     }
@@ -130,7 +129,7 @@ fn chosen(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
 }
 
 /// The name of the bundle that is meant: that of the project in a folder, or the file itself. Projects that are gone have names, too.
-fn named(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+fn resolve_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let given = given.unwrap_or(workspace);
     if given.is_dir() {
         return Ok(

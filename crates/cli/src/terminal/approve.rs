@@ -11,12 +11,12 @@ use tokio::sync::oneshot;
 
 use super::key_filter::Key;
 use super::keys::Keys;
-use super::question;
+use super::prompt;
 use super::screen::Screen;
-use crate::rules::person;
+use crate::user::terminal_actor;
 
 /// How soon a withdrawn question is noticed.
-pub(super) const GLANCE: Duration = Duration::from_millis(25);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// How much earlier than the kernel the terminal stops waiting: an answer that is shown as given still arrives in time.
 const MARGIN: Duration = Duration::from_millis(50);
 
@@ -59,11 +59,11 @@ impl ApprovalSystem for TerminalApprovals {
     ) -> Result<ApprovalAnswer, ApprovalError> {
         let mut elsewhere = pin!(elsewhere);
         let deadline = Instant::now().checked_add(request.timeout.saturating_sub(MARGIN));
-        let asking = self.screen.asking();
+        let asking = self.screen.prompt_lock();
         let _turn = tokio::select! {
             turn = asking.lock() => turn,
             answer = &mut elsewhere => {
-                let text = format!("a question of hook {}: {}", request.hook, question::who_answered(answer.by.as_ref()));
+                let text = format!("a question of hook {}: {}", request.hook, prompt::describe_answer(answer.by.as_ref()));
                 self.screen.note(&text);
                 return Ok(answer);
             }
@@ -75,7 +75,7 @@ impl ApprovalSystem for TerminalApprovals {
         };
         let (answer, answered) = oneshot::channel();
         let ended = Arc::new(OnceLock::new());
-        let asking = Asking {
+        let asking = PromptTask {
             screen: self.screen.clone(),
             stop: self.stop.clone(),
             request: request.clone(),
@@ -87,16 +87,16 @@ impl ApprovalSystem for TerminalApprovals {
             // Nobody waits for the answer to a question that was withdrawn.
             let _ = answer.send(asking.run());
         })?;
-        let shown = Shown { ended, thread: Some(thread) };
+        let shown = PromptGuard { ended, thread: Some(thread) };
         tokio::select! {
             answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
             answer = &mut elsewhere => {
-                let _ = shown.ended.set(Ended::Elsewhere(answer.by.clone()));
+                let _ = shown.ended.set(EndReason::Elsewhere(answer.by.clone()));
                 Ok(answer)
             }
             _ = request.closed() => {
                 // Whoever cancels drops this future, so it is time that has closed the question.
-                let _ = shown.ended.set(Ended::OutOfTime);
+                let _ = shown.ended.set(EndReason::OutOfTime);
                 Err(ApprovalError::TimedOut)
             }
         }
@@ -104,7 +104,7 @@ impl ApprovalSystem for TerminalApprovals {
 }
 
 /// Why a question is taken away unanswered.
-pub(super) enum Ended {
+pub(super) enum EndReason {
     OutOfTime,
     /// Somebody was faster.
     Elsewhere(Option<Actor>),
@@ -112,15 +112,15 @@ pub(super) enum Ended {
 }
 
 /// A question on the screen. Dropping it takes it away, and waits until the keyboard is given back.
-pub(super) struct Shown {
-    pub(super) ended: Arc<OnceLock<Ended>>,
+pub(super) struct PromptGuard {
+    pub(super) ended: Arc<OnceLock<EndReason>>,
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Shown {
+impl Drop for PromptGuard {
     fn drop(&mut self) {
         // The first reason stays.
-        let _ = self.ended.set(Ended::Withdrawn);
+        let _ = self.ended.set(EndReason::Withdrawn);
         if let Some(thread) = self.thread.take() {
             // A panic in there has already been told by the missing answer.
             let _ = thread.join();
@@ -129,58 +129,61 @@ impl Drop for Shown {
 }
 
 /// The thread that shows a question and reads keys.
-struct Asking {
+struct PromptTask {
     screen: Screen,
     request: Arc<OpenRequest>,
     /// None if that is further away than clocks go.
     stop: Arc<dyn Fn() + Send + Sync>,
     deadline: Option<Instant>,
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<EndReason>>,
 }
 
-impl Asking {
+impl PromptTask {
     fn run(self) -> Result<ApprovalAnswer, ApprovalError> {
         let request = &*self.request;
-        let draw = |all| question::rows(request, self.screen.size(), all);
+        let draw = |all| prompt::rows(request, self.screen.size(), all);
 
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.
-        let floor = self.screen.take_floor()?;
+        let lock = self.screen.lock_for_prompt()?;
         let mut keys = Keys::take(self.screen.key_filter())?;
-        floor.rows(&draw(false))?;
-        floor.last_row(&question::settling())?;
-        keys.forget()?;
+        lock.rows(&draw(false))?;
+        lock.last_row(&prompt::settling_row())?;
+        keys.discard_pending()?;
 
         // What nobody has seen cannot be allowed.
         let mut is_all_shown = draw(false).len() == draw(true).len();
         let mut hint = "";
-        let mut last_row = question::settling();
+        let mut last_row = prompt::settling_row();
         let (ending, answer) = loop {
             let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let out_of_time = (left == Some(Duration::ZERO)).then_some(&Ended::OutOfTime);
+            let out_of_time = (left == Some(Duration::ZERO)).then_some(&EndReason::OutOfTime);
             match self.ended.get().or(out_of_time) {
-                Some(Ended::OutOfTime) => {
-                    break (question::timed_out(request.default), Err(ApprovalError::TimedOut));
+                Some(EndReason::OutOfTime) => {
+                    break (prompt::timed_out_row(request.default), Err(ApprovalError::TimedOut));
                 }
-                Some(Ended::Elsewhere(by)) => break (question::elsewhere(by.as_ref()), Err(ApprovalError::Closed)),
-                Some(Ended::Withdrawn) => break (question::withdrawn(), Err(ApprovalError::Closed)),
+                Some(EndReason::Elsewhere(by)) => {
+                    break (prompt::elsewhere_row(by.as_ref()), Err(ApprovalError::Closed));
+                }
+                Some(EndReason::Withdrawn) => break (prompt::withdrawn_row(), Err(ApprovalError::Closed)),
                 None => {}
             }
-            let hint_now = if keys.have_ignored() { question::IGNORED } else { hint };
-            let row = if keys.are_ready() { question::waiting(request, left, hint_now) } else { question::settling() };
+            let hint_now = if keys.have_ignored() { prompt::IGNORED_HINT } else { hint };
+            let row =
+                if keys.are_ready() { prompt::waiting_row(request, left, hint_now) } else { prompt::settling_row() };
             if row != last_row {
-                floor.last_row(&row)?;
+                lock.last_row(&row)?;
                 last_row = row;
             }
             let mut unfolds = None;
-            let option = match keys.next(GLANCE)? {
+            let option = match keys.next(POLL_INTERVAL)? {
                 Some(Key::Character('+')) => {
                     unfolds = Some("");
                     None
                 }
                 Some(Key::Character(key)) => {
-                    let option = question::chosen(&request.options, key);
+                    let option = prompt::find_option(&request.options, key);
                     if !is_all_shown && option.is_some_and(|option| option.effect.allows()) {
-                        unfolds = Some(question::UNFOLDED);
+                        unfolds = Some(prompt::UNFOLDED_HINT);
                     }
                     option.filter(|_| unfolds.is_none())
                 }
@@ -188,10 +191,10 @@ impl Asking {
                     if key == Key::Interrupt {
                         (self.stop)();
                     }
-                    match question::refusal(&request.options) {
+                    match prompt::find_denial(&request.options) {
                         None => {
                             let refused = ApprovalError::Failed("the person refused, and no option says so".into());
-                            break (question::refused(), Err(refused));
+                            break (prompt::denied_row(), Err(refused));
                         }
                         option => option,
                     }
@@ -199,18 +202,18 @@ impl Asking {
                 None => None,
             };
             if let Some(why) = unfolds {
-                (is_all_shown, hint, last_row) = (true, why, question::settling());
-                floor.rows(&draw(true))?;
-                floor.last_row(&last_row)?;
+                (is_all_shown, hint, last_row) = (true, why, prompt::settling_row());
+                lock.rows(&draw(true))?;
+                lock.last_row(&last_row)?;
             }
             if let Some(option) = option {
                 break (
-                    question::answered(option.effect),
-                    Ok(ApprovalAnswer { label: option.label.clone(), by: Some(person()) }),
+                    prompt::answered_row(option.effect),
+                    Ok(ApprovalAnswer { label: option.label.clone(), by: Some(terminal_actor()) }),
                 );
             }
         };
-        floor.rows(&[ending])?;
+        lock.rows(&[ending])?;
         answer
     }
 }

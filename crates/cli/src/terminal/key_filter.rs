@@ -33,7 +33,7 @@ pub(super) enum Key {
 /// silence, whatever the clock says.
 #[derive(Debug)]
 pub(super) struct KeyFilter {
-    state: State,
+    state: ParserState,
     is_pasting: bool,
     /// When the last byte arrived.
     last_byte: Instant,
@@ -46,7 +46,7 @@ pub(super) struct KeyFilter {
 
 /// What the bytes so far have begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParserState {
     Ground,
     /// A character of several bytes, of which some are missing. `alone` if there was silence before the first one.
     Character {
@@ -66,7 +66,7 @@ enum State {
 impl KeyFilter {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            state: State::Ground,
+            state: ParserState::Ground,
             is_pasting: false,
             last_byte: now,
             is_silent: false,
@@ -105,36 +105,38 @@ impl KeyFilter {
             (_, ESC) => {
                 // Also in the middle of something else: it allows nothing, and the person must have a way out.
                 self.candidate = is_after_silence.then_some(Key::Refuse);
-                State::Escape
+                ParserState::Escape
             }
-            (State::Skip(1), _) => State::Ground,
-            (State::Skip(left), _) => State::Skip(left - 1),
+            (ParserState::Skip(1), _) => ParserState::Ground,
+            (ParserState::Skip(left), _) => ParserState::Skip(left - 1),
             // CAN and SUB end whatever was begun.
-            (State::Control(_) | State::Text, 0x18 | 0x1a) | (State::Text, 0x07) => State::Ground,
-            (State::Text, _) => State::Text,
-            (State::Escape, _) => escape(byte),
-            (State::Control(number), b'0'..=b'9') => {
-                State::Control(number.saturating_mul(10).saturating_add(u32::from(byte - b'0')))
+            (ParserState::Control(_) | ParserState::Text, 0x18 | 0x1a) | (ParserState::Text, 0x07) => {
+                ParserState::Ground
             }
-            (State::Control(_), 0x20..=0x3f) => State::Control(0),
-            (State::Control(number), _) => self.control(number, byte),
-            (State::Character { missing, code, alone }, 0x80..=0xbf) => {
+            (ParserState::Text, _) => ParserState::Text,
+            (ParserState::Escape, _) => escape(byte),
+            (ParserState::Control(number), b'0'..=b'9') => {
+                ParserState::Control(number.saturating_mul(10).saturating_add(u32::from(byte - b'0')))
+            }
+            (ParserState::Control(_), 0x20..=0x3f) => ParserState::Control(0),
+            (ParserState::Control(number), _) => self.control(number, byte),
+            (ParserState::Character { missing, code, alone }, 0x80..=0xbf) => {
                 let code = code << 6 | u32::from(byte & 0x3f);
                 match missing {
                     1 => self.character(char::from_u32(code), alone),
-                    _ => State::Character { missing: missing - 1, code, alone },
+                    _ => ParserState::Character { missing: missing - 1, code, alone },
                 }
             }
-            (State::Ground | State::Character { .. }, 0xc2..=0xdf) => {
-                State::Character { missing: 1, code: u32::from(byte & 0x1f), alone }
+            (ParserState::Ground | ParserState::Character { .. }, 0xc2..=0xdf) => {
+                ParserState::Character { missing: 1, code: u32::from(byte & 0x1f), alone }
             }
-            (State::Ground | State::Character { .. }, 0xe0..=0xef) => {
-                State::Character { missing: 2, code: u32::from(byte & 0x0f), alone }
+            (ParserState::Ground | ParserState::Character { .. }, 0xe0..=0xef) => {
+                ParserState::Character { missing: 2, code: u32::from(byte & 0x0f), alone }
             }
-            (State::Ground | State::Character { .. }, 0xf0..=0xf4) => {
-                State::Character { missing: 3, code: u32::from(byte & 0x07), alone }
+            (ParserState::Ground | ParserState::Character { .. }, 0xf0..=0xf4) => {
+                ParserState::Character { missing: 3, code: u32::from(byte & 0x07), alone }
             }
-            (State::Ground | State::Character { .. }, _) => {
+            (ParserState::Ground | ParserState::Character { .. }, _) => {
                 self.character(Some(char::from(byte)).filter(|_| byte < 0xa0), alone)
             }
         };
@@ -150,21 +152,21 @@ impl KeyFilter {
             self.has_ignored = false;
         }
         if silence >= ABANDONED {
-            (self.state, self.is_pasting) = (State::Ground, false);
+            (self.state, self.is_pasting) = (ParserState::Ground, false);
         }
         self.is_silent = silence >= SILENCE_BEFORE;
         key
     }
 
     fn is_at_ground(&self) -> bool {
-        self.state == State::Ground && !self.is_pasting
+        self.state == ParserState::Ground && !self.is_pasting
     }
 
-    fn character(&mut self, character: Option<char>, alone: bool) -> State {
+    fn character(&mut self, character: Option<char>, alone: bool) -> ParserState {
         match character {
             // The same as Esc and another character.
             Some(character @ '\u{80}'..='\u{9f}') => {
-                return u8::try_from(character).map_or(State::Ground, |byte| escape(byte - 0x40));
+                return u8::try_from(character).map_or(ParserState::Ground, |byte| escape(byte - 0x40));
             }
             Some(character) if !character.is_control() && !self.is_pasting => match alone {
                 true => self.candidate = Some(Key::Character(character)),
@@ -172,30 +174,30 @@ impl KeyFilter {
             },
             _ => {}
         }
-        State::Ground
+        ParserState::Ground
     }
 
     /// The end of a control sequence.
-    fn control(&mut self, number: u32, last: u8) -> State {
+    fn control(&mut self, number: u32, last: u8) -> ParserState {
         match (number, last) {
             (200, b'~') => self.is_pasting = true,
             (201, b'~') => self.is_pasting = false,
             // Where the mouse is, in the oldest way: three bytes of any kind follow.
-            (0, b'M') => return State::Skip(3),
+            (0, b'M') => return ParserState::Skip(3),
             _ => {}
         }
-        State::Ground
+        ParserState::Ground
     }
 }
 
 /// What a byte after Esc begins.
-fn escape(byte: u8) -> State {
+fn escape(byte: u8) -> ParserState {
     match byte {
-        b'[' => State::Control(0),
-        b']' | b'P' | b'X' | b'^' | b'_' => State::Text,
-        b'N' | b'O' => State::Skip(1),
-        0x20..=0x2f => State::Escape,
-        _ => State::Ground,
+        b'[' => ParserState::Control(0),
+        b']' | b'P' | b'X' | b'^' | b'_' => ParserState::Text,
+        b'N' | b'O' => ParserState::Skip(1),
+        0x20..=0x2f => ParserState::Escape,
+        _ => ParserState::Ground,
     }
 }
 

@@ -28,7 +28,7 @@ impl Keys {
     }
 
     /// Throws away what was typed so far, and waits for silence again.
-    pub(super) fn forget(&mut self) -> io::Result<()> {
+    pub(super) fn discard_pending(&mut self) -> io::Result<()> {
         while self.next(Duration::ZERO)?.is_some() || wait_for_input(Duration::ZERO)? {}
         self.filter().restart(Instant::now());
         Ok(())

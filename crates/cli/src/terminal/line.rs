@@ -29,7 +29,7 @@ const STAND_IN: Style = AnsiColor::Black.on_default().bg_color(Some(Color::Ansi(
 /// INVARIANT: it holds no line break, control character or hidden character. [`exact`](Self::exact) and
 /// [`prose`](Self::prose) are the only ways in, and both make them visible.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Line {
+pub struct StyledLine {
     spans: Vec<(Style, String)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Break {
     Words,
 }
 
-impl Line {
+impl StyledLine {
     /// A line without text.
     pub fn new() -> Self {
         Self::default()
@@ -83,25 +83,25 @@ impl Line {
     }
 
     /// The line in rows of at most that many columns; an empty line is one row.
-    pub(super) fn wrapped(&self, width: usize, at: Break) -> Vec<Self> {
+    pub(super) fn wrap(&self, width: usize, at: Break) -> Vec<Self> {
         let characters: Vec<_> =
             self.spans.iter().flat_map(|(style, text)| text.chars().map(|character| (*style, character))).collect();
         let (mut rows, mut rest) = (Vec::new(), characters.as_slice());
         loop {
-            let fitting = fitting(rest, width);
+            let fitting = count_fitting(rest, width);
             if fitting == rest.len() {
-                rows.push(Self::of(rest));
+                rows.push(Self::from_characters(rest));
                 return rows;
             }
             let space =
                 rest[..=fitting].iter().rposition(|(_, character)| *character == ' ').filter(|&space| space > 0);
             match space.filter(|_| at == Break::Words) {
                 Some(space) => {
-                    rows.push(Self::of(&rest[..space]));
+                    rows.push(Self::from_characters(&rest[..space]));
                     rest = &rest[space + 1..];
                 }
                 None => {
-                    rows.push(Self::of(&rest[..fitting]));
+                    rows.push(Self::from_characters(&rest[..fitting]));
                     rest = &rest[fitting..];
                 }
             }
@@ -109,15 +109,15 @@ impl Line {
     }
 
     /// The line in one row of at most that many columns; `…` says that there is more.
-    pub(super) fn cut(&self, width: usize) -> Self {
+    pub(super) fn truncate(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
         }
-        let rows = self.wrapped(width.saturating_sub(1).max(1), Break::Anywhere);
+        let rows = self.wrap(width.saturating_sub(1).max(1), Break::Anywhere);
         rows.first().cloned().unwrap_or_default().exact(DIM, "…")
     }
 
-    fn of(characters: &[(Style, char)]) -> Self {
+    fn from_characters(characters: &[(Style, char)]) -> Self {
         let mut spans: Vec<(Style, String)> = Vec::new();
         for &(style, character) in characters {
             match spans.last_mut() {
@@ -140,7 +140,7 @@ impl Line {
 }
 
 /// How many characters fit, but at least one, or nothing would ever end.
-fn fitting(characters: &[(Style, char)], width: usize) -> usize {
+fn count_fitting(characters: &[(Style, char)], width: usize) -> usize {
     let mut used = 0;
     let fits = |&&(_, character): &&(Style, char)| {
         used += columns(character);
@@ -155,7 +155,7 @@ fn columns(character: char) -> usize {
 }
 
 /// The beginning and the end of what is longer than that many rows, and between them, how much is not shown.
-pub(super) fn folded(mut rows: Vec<Line>, limit: usize, hint: &str) -> Vec<Line> {
+pub(super) fn fold(mut rows: Vec<StyledLine>, limit: usize, hint: &str) -> Vec<StyledLine> {
     if rows.len() <= limit {
         return rows;
     }
@@ -163,7 +163,7 @@ pub(super) fn folded(mut rows: Vec<Line>, limit: usize, hint: &str) -> Vec<Line>
     let (head, hidden) = (limit - 1 - tail, rows.len() - (limit - 1));
     let end = rows.split_off(rows.len() - tail);
     rows.truncate(head);
-    rows.push(Line::new().exact(YELLOW.bold(), format!("… {} here{hint} …", counted(hidden, "more line"))));
+    rows.push(StyledLine::new().exact(YELLOW.bold(), format!("… {} here{hint} …", counted(hidden, "more line"))));
     rows.extend(end);
     rows
 }
@@ -172,14 +172,14 @@ pub(super) fn folded(mut rows: Vec<Line>, limit: usize, hint: &str) -> Vec<Line>
 mod tests {
     use super::*;
 
-    fn texts(lines: &[Line]) -> Vec<String> {
+    fn texts(lines: &[StyledLine]) -> Vec<String> {
         lines.iter().map(|line| line.render(false)).collect()
     }
 
     #[test]
     fn a_line_wraps_by_columns_and_loses_nothing() {
         let check = |text, width, at, rows: &[&str]| {
-            assert_eq!(texts(&Line::new().exact(PLAIN, text).wrapped(width, at)), rows, "{text}");
+            assert_eq!(texts(&StyledLine::new().exact(PLAIN, text).wrap(width, at)), rows, "{text}");
         };
         check("", 5, Break::Anywhere, &[""]);
         check("abcdef", 3, Break::Anywhere, &["abc", "def"]);
@@ -192,22 +192,22 @@ mod tests {
 
     #[test]
     fn a_row_that_is_cut_says_so() {
-        assert_eq!(Line::new().exact(PLAIN, "abcdef").cut(4).render(false), "abc…");
-        assert_eq!(Line::new().exact(PLAIN, "abcd").cut(4).render(false), "abcd");
+        assert_eq!(StyledLine::new().exact(PLAIN, "abcdef").truncate(4).render(false), "abc…");
+        assert_eq!(StyledLine::new().exact(PLAIN, "abcd").truncate(4).render(false), "abcd");
     }
 
     #[test]
     fn a_stand_in_stands_out_from_the_same_text_written_out() {
-        let real = Line::new().exact(RED, "a\u{202e}b").render(true);
+        let real = StyledLine::new().exact(RED, "a\u{202e}b").render(true);
         assert_eq!(real, "\u{1b}[31ma\u{1b}[0m\u{1b}[30m\u{1b}[43m\\u{202e}\u{1b}[0m\u{1b}[31mb\u{1b}[0m");
-        assert_ne!(real, Line::new().exact(RED, "a\\u{202e}b").render(true));
+        assert_ne!(real, StyledLine::new().exact(RED, "a\\u{202e}b").render(true));
     }
 
     #[test]
     fn long_content_shows_both_ends_and_how_much_lies_between() {
-        let rows: Vec<Line> = (1..=10).map(|number| Line::new().exact(PLAIN, number.to_string())).collect();
-        assert_eq!(texts(&folded(rows.clone(), 10, "")).len(), 10);
-        let shown = texts(&folded(rows, 7, ", + shows all"));
+        let rows: Vec<StyledLine> = (1..=10).map(|number| StyledLine::new().exact(PLAIN, number.to_string())).collect();
+        assert_eq!(texts(&fold(rows.clone(), 10, "")).len(), 10);
+        let shown = texts(&fold(rows, 7, ", + shows all"));
         assert_eq!(shown, ["1", "2", "3", "4", "… 4 more lines here, + shows all …", "9", "10"]);
     }
 }

@@ -2,24 +2,24 @@
 //!
 //! One [`Screen`] owns the terminal. Everything that is shown goes through it, so that the text of the model, messages
 //! of hooks, the progress line and questions never garble each other. What a model, a tool or a hook says is shown
-//! through [`Line`] and [`visible`], which make visible what a terminal would hide or obey.
+//! through [`StyledLine`] and [`visible`], which make visible what a terminal would hide or obey.
 
 mod approve;
-mod decision;
+mod dialog;
 mod display;
 mod key_filter;
 mod keys;
 mod line;
-mod question;
+mod prompt;
 mod screen;
+mod spinner;
 mod trust;
-mod working;
 
 pub use amplifier_core::text::{Reading, visible};
 pub use approve::{HeadlessApprovals, TerminalApprovals};
-pub use decision::{Answer, Decision};
+pub use dialog::{Dialog, DialogAnswer};
 pub use display::TerminalDisplay;
-pub use line::Line;
-pub use screen::{Look, Screen};
-pub use trust::{TrustDialog, decision};
-pub use working::Working;
+pub use line::StyledLine;
+pub use screen::{OutputMode, Screen};
+pub use spinner::Spinner;
+pub use trust::{TerminalTrustPrompt, trust_dialog};

@@ -12,14 +12,14 @@ use anstyle::Style;
 use terminal_size::terminal_size_of;
 
 use super::key_filter::KeyFilter;
-use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
-use super::question::Size;
-use super::working::Works;
+use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW};
+use super::prompt::Size;
+use super::spinner::ProgressTasks;
 
 /// Takes the cursor to the beginning of its line and empties the line.
 const CLEAR: &str = "\r\x1b[K";
 /// The room that is counted on where nobody can tell.
-const USUAL: Size = Size { columns: 80, rows: 24 };
+const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 /// The terminal, shared by all who show something. A handle: clones share the same terminal.
 ///
@@ -30,35 +30,35 @@ const USUAL: Size = Size { columns: 80, rows: 24 };
 /// use amplifier::terminal::Screen;
 ///
 /// let screen = Screen::new();
-/// let working = screen.working("thinking");
+/// let spinner = screen.spinner("thinking");
 /// screen.text("The answer is 42.");
-/// drop(working);
+/// drop(spinner);
 /// screen.end_text()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Screen {
-    shared: Arc<Shared>,
+    inner: Arc<ScreenInner>,
 }
 
-struct Shared {
+struct ScreenInner {
     // A std lock: nothing awaits while it is held.
-    state: Mutex<State>,
+    state: Mutex<ScreenState>,
     /// Held by whoever asks: one question at a time. A tokio lock, because the others wait for a person.
-    asking: Arc<tokio::sync::Mutex<()>>,
+    prompt_lock: Arc<tokio::sync::Mutex<()>>,
     key_filter: Arc<Mutex<KeyFilter>>,
 }
 
 /// What a stream can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct OutputMode {
     /// Whether a person sees it at once, so that lines can be drawn over.
     pub terminal: bool,
     /// Whether colours are shown.
     pub colour: bool,
 }
 
-impl Look {
+impl OutputMode {
     /// A stream that takes text and nothing else: a file, a pipe.
     pub const fn plain() -> Self {
         Self { terminal: false, colour: false }
@@ -67,29 +67,29 @@ impl Look {
 
 struct Stream {
     to: Box<dyn Write + Send>,
-    look: Look,
+    mode: OutputMode,
 }
 
-struct State {
+struct ScreenState {
     answer: Stream,
     side: Stream,
     /// The room, where it does not come from the terminal itself.
     size: Option<Size>,
     /// Whether the answer stopped in the middle of a line.
-    answer_open: bool,
+    is_answer_open: bool,
     answer_failed: Option<io::Error>,
-    works: Works,
+    tasks: ProgressTasks,
     /// Whether the last line of the terminal is the progress line.
-    progress_shown: bool,
+    is_progress_shown: bool,
     /// While a question is open nothing else is drawn: what the person decides about stays as it is.
-    question_open: bool,
-    held: Vec<Held>,
+    is_prompt_open: bool,
+    deferred: Vec<DeferredOutput>,
 }
 
 /// What has to wait until the question is answered.
-enum Held {
+enum DeferredOutput {
     Text(String),
-    Lines(Vec<Line>),
+    Lines(Vec<StyledLine>),
 }
 
 impl Default for Screen {
@@ -101,39 +101,39 @@ impl Default for Screen {
 impl Screen {
     /// The terminal of this process. Colours are shown on a terminal, unless `NO_COLOR` is set.
     pub fn new() -> Self {
-        let answer = look(&io::stdout(), io::stdout().is_terminal());
-        let side = look(&io::stderr(), io::stderr().is_terminal());
+        let answer = detect_mode(&io::stdout(), io::stdout().is_terminal());
+        let side = detect_mode(&io::stderr(), io::stderr().is_terminal());
         Self::on(
-            Stream { to: Box::new(io::stdout()), look: answer },
-            Stream { to: Box::new(io::stderr()), look: side },
+            Stream { to: Box::new(io::stdout()), mode: answer },
+            Stream { to: Box::new(io::stderr()), mode: side },
             None,
         )
     }
 
     /// A screen of 80 columns that writes the answer and everything else to where it is told.
-    pub fn to(answer: impl Write + Send + 'static, side: impl Write + Send + 'static, look: Look) -> Self {
-        Self::on(Stream { to: Box::new(answer), look }, Stream { to: Box::new(side), look }, Some(USUAL))
+    pub fn to(answer: impl Write + Send + 'static, side: impl Write + Send + 'static, mode: OutputMode) -> Self {
+        Self::on(Stream { to: Box::new(answer), mode }, Stream { to: Box::new(side), mode }, Some(DEFAULT_SIZE))
     }
 
     fn on(answer: Stream, side: Stream, size: Option<Size>) -> Self {
-        let state = State {
+        let state = ScreenState {
             answer,
             side,
             size,
-            answer_open: false,
+            is_answer_open: false,
             answer_failed: None,
-            works: Works::default(),
-            progress_shown: false,
-            question_open: false,
-            held: Vec::new(),
+            tasks: ProgressTasks::default(),
+            is_progress_shown: false,
+            is_prompt_open: false,
+            deferred: Vec::new(),
         };
         let key_filter = Arc::new(Mutex::new(KeyFilter::new(Instant::now())));
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), asking: Arc::default(), key_filter }) }
+        Self { inner: Arc::new(ScreenInner { state: Mutex::new(state), prompt_lock: Arc::default(), key_filter }) }
     }
 
     /// Whether somebody can be asked: a person sees stderr and types into stdin.
     pub fn can_ask(&self) -> bool {
-        self.lock().side.look.terminal && io::stdin().is_terminal()
+        self.lock().side.mode.terminal && io::stdin().is_terminal()
     }
 
     /// Shows the next piece of the model's answer, as it comes.
@@ -147,7 +147,7 @@ impl Screen {
     /// If a part of the answer could not be written: stdout is closed, or a disk is full.
     pub fn end_text(&self) -> io::Result<()> {
         let mut state = self.lock();
-        if state.answer_open {
+        if state.is_answer_open {
             state.text("\n");
         }
         state.answer_failed.take().map_or(Ok(()), Err)
@@ -155,14 +155,15 @@ impl Screen {
 
     /// Shows that a tool runs: its name, and what it is about.
     pub fn tool(&self, name: &str, summary: &str) {
-        let line = Line::new().exact(CYAN, "● ").exact(BOLD, name).exact(PLAIN, "  ").exact(PLAIN, first_line(summary));
+        let line =
+            StyledLine::new().exact(CYAN, "● ").exact(BOLD, name).exact(PLAIN, "  ").exact(PLAIN, first_line(summary));
         self.print_cut(line);
     }
 
     /// Shows how a tool ended.
     pub fn tool_done(&self, ok: bool, summary: &str) {
         let style = if ok { GREEN } else { RED };
-        self.print_cut(Line::new().exact(DIM, "  └ ").exact(style, first_line(summary)));
+        self.print_cut(StyledLine::new().exact(DIM, "  └ ").exact(style, first_line(summary)));
     }
 
     /// Shows a message with its level and who says it: `hook:<name>`, or `kernel`.
@@ -179,22 +180,22 @@ impl Screen {
         };
         // The kind stays in front of the name: a hook that calls itself `kernel` remains a hook.
         let source = source.split_once(':').map_or_else(|| source.to_owned(), |(kind, name)| format!("{kind} {name}"));
-        let head = Line::new().exact(style.bold(), format!("{sign} {}", level.as_str())).exact(PLAIN, "  ");
+        let head = StyledLine::new().exact(style.bold(), format!("{sign} {}", level.as_str())).exact(PLAIN, "  ");
         self.print_paragraph(head.exact(BOLD, source).exact(PLAIN, ": "), "  ", PLAIN, text)
     }
 
     /// Shows what comes next, with room above it.
     pub fn heading(&self, label: &str, text: &str) {
-        let head = Line::new().exact(CYAN.bold(), format!("{label:<8}"));
+        let head = StyledLine::new().exact(CYAN.bold(), format!("{label:<8}"));
         let mut state = self.lock();
-        let _ = state.print(vec![Line::new()]);
+        let _ = state.print(vec![StyledLine::new()]);
         drop(state);
         let _ = self.print_paragraph(head, "        ", BOLD, text);
     }
 
     /// Shows a remark of the program itself.
     pub fn note(&self, text: &str) {
-        let _ = self.print_paragraph(Line::new(), "", DIM, text);
+        let _ = self.print_paragraph(StyledLine::new(), "", DIM, text);
     }
 
     /// Shows the notices of sessions that are built from configuration.
@@ -206,30 +207,30 @@ impl Screen {
         })
     }
 
-    fn print_cut(&self, line: Line) {
+    fn print_cut(&self, line: StyledLine) {
         let mut state = self.lock();
-        let line = if state.side.look.terminal { line.cut(state.size().columns) } else { line };
+        let line = if state.side.mode.terminal { line.truncate(state.size().columns) } else { line };
         let _ = state.print(vec![line]);
     }
 
-    fn print_paragraph(&self, head: Line, indent: &str, style: Style, text: &str) -> io::Result<()> {
+    fn print_paragraph(&self, head: StyledLine, indent: &str, style: Style, text: &str) -> io::Result<()> {
         let mut state = self.lock();
         let mut lines = text.lines();
         let first = head.prose(style, lines.next().unwrap_or_default());
-        let lines = std::iter::once(first).chain(lines.map(|line| Line::new().prose(style, line)));
-        let width = if state.side.look.terminal { state.size().columns.saturating_sub(2).max(20) } else { usize::MAX };
-        let rows = lines.flat_map(|line| line.wrapped(width, Break::Words)).enumerate();
-        let indented = |(row, line)| if row == 0 { line } else { Line::new().exact(PLAIN, indent).then(&line) };
+        let lines = std::iter::once(first).chain(lines.map(|line| StyledLine::new().prose(style, line)));
+        let width = if state.side.mode.terminal { state.size().columns.saturating_sub(2).max(20) } else { usize::MAX };
+        let rows = lines.flat_map(|line| line.wrap(width, Break::Words)).enumerate();
+        let indented = |(row, line)| if row == 0 { line } else { StyledLine::new().exact(PLAIN, indent).then(&line) };
         let rows = rows.map(indented).collect();
         state.print(rows)
     }
 
-    pub(super) fn asking(&self) -> Arc<tokio::sync::Mutex<()>> {
-        self.shared.asking.clone()
+    pub(super) fn prompt_lock(&self) -> Arc<tokio::sync::Mutex<()>> {
+        self.inner.prompt_lock.clone()
     }
 
     pub(super) fn key_filter(&self) -> Arc<Mutex<KeyFilter>> {
-        self.shared.key_filter.clone()
+        self.inner.key_filter.clone()
     }
 
     pub(super) fn size(&self) -> Size {
@@ -237,37 +238,37 @@ impl Screen {
     }
 
     /// Takes the terminal for a question. Until the floor is given back, everything else waits.
-    pub(super) fn take_floor(&self) -> io::Result<Floor> {
+    pub(super) fn lock_for_prompt(&self) -> io::Result<ScreenLock> {
         let mut state = self.lock();
         state.clear_progress()?;
         state.close_line()?;
-        state.question_open = true;
-        Ok(Floor { screen: self.clone() })
+        state.is_prompt_open = true;
+        Ok(ScreenLock { screen: self.clone() })
     }
 
     /// Changes what is being worked on, and shows it.
-    pub(super) fn change_works<T>(&self, change: impl FnOnce(&mut Works) -> T) -> T {
+    pub(super) fn change_tasks<T>(&self, change: impl FnOnce(&mut ProgressTasks) -> T) -> T {
         let mut state = self.lock();
-        let changed = change(&mut state.works);
+        let changed = change(&mut state.tasks);
         let _ = state.clear_progress().and_then(|()| state.draw_progress());
         changed
     }
 
     pub(super) fn draws_progress(&self) -> bool {
-        self.lock().side.look.terminal
+        self.lock().side.mode.terminal
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScreenState> {
         // What is shown is still worth showing after a panic elsewhere.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ScreenState {
     fn size(&self) -> Size {
         self.size.unwrap_or_else(|| {
             let size = terminal_size_of(io::stderr()).map(|(columns, rows)| (columns.0.into(), rows.0.into()));
-            size.filter(|&(columns, _)| columns > 0).map_or(USUAL, |(columns, rows)| Size { columns, rows })
+            size.filter(|&(columns, _)| columns > 0).map_or(DEFAULT_SIZE, |(columns, rows)| Size { columns, rows })
         })
     }
 
@@ -275,8 +276,8 @@ impl State {
         if piece.is_empty() {
             return;
         }
-        if self.question_open {
-            self.held.push(Held::Text(piece.to_owned()));
+        if self.is_prompt_open {
+            self.deferred.push(DeferredOutput::Text(piece.to_owned()));
             return;
         }
         let _ = self.clear_progress();
@@ -284,53 +285,55 @@ impl State {
         for piece in pieces(piece, Reading::Stream) {
             match piece {
                 Piece::Shown(text) => out.push_str(text),
-                Piece::StandIn(text) => out.push_str(&Line::new().exact(YELLOW, text).render(self.answer.look.colour)),
+                Piece::StandIn(text) => {
+                    out.push_str(&StyledLine::new().exact(YELLOW, text).render(self.answer.mode.colour))
+                }
             }
         }
         if let Err(error) = self.answer.write(&out) {
             self.answer_failed.get_or_insert(error);
         }
-        self.answer_open = !piece.ends_with('\n');
+        self.is_answer_open = !piece.ends_with('\n');
         let _ = self.draw_progress();
     }
 
-    fn print(&mut self, lines: Vec<Line>) -> io::Result<()> {
-        if self.question_open {
-            self.held.push(Held::Lines(lines));
+    fn print(&mut self, lines: Vec<StyledLine>) -> io::Result<()> {
+        if self.is_prompt_open {
+            self.deferred.push(DeferredOutput::Lines(lines));
             return Ok(());
         }
         self.clear_progress()?;
         self.close_line()?;
-        let out: String = lines.iter().map(|line| line.render(self.side.look.colour) + "\n").collect();
+        let out: String = lines.iter().map(|line| line.render(self.side.mode.colour) + "\n").collect();
         self.side.write(&out)?;
         self.draw_progress()
     }
 
-    fn line_open(&self) -> bool {
-        self.answer_open && self.answer.look.terminal && self.side.look.terminal
+    fn is_line_open(&self) -> bool {
+        self.is_answer_open && self.answer.mode.terminal && self.side.mode.terminal
     }
 
     /// Nothing is printed into the middle of the answer's line.
     fn close_line(&mut self) -> io::Result<()> {
-        if self.line_open() {
-            self.answer_open = false;
+        if self.is_line_open() {
+            self.is_answer_open = false;
             self.answer.write("\n")?;
         }
         Ok(())
     }
 
     fn clear_progress(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.progress_shown) { self.side.write(CLEAR) } else { Ok(()) }
+        if std::mem::take(&mut self.is_progress_shown) { self.side.write(CLEAR) } else { Ok(()) }
     }
 
     fn draw_progress(&mut self) -> io::Result<()> {
-        if !self.side.look.terminal || self.question_open || self.line_open() {
+        if !self.side.mode.terminal || self.is_prompt_open || self.is_line_open() {
             return Ok(());
         }
-        let Some(line) = self.works.line() else { return Ok(()) };
+        let Some(line) = self.tasks.line() else { return Ok(()) };
         // The last column stays free: some terminals go to the next line as soon as it is filled.
-        let line = line.cut(self.size().columns.saturating_sub(1)).render(self.side.look.colour);
-        self.progress_shown = true;
+        let line = line.truncate(self.size().columns.saturating_sub(1)).render(self.side.mode.colour);
+        self.is_progress_shown = true;
         self.side.write(&line)
     }
 }
@@ -343,45 +346,45 @@ impl Stream {
 }
 
 /// The terminal in the hands of a question. Dropping it lets the others speak again.
-pub(super) struct Floor {
+pub(super) struct ScreenLock {
     screen: Screen,
 }
 
-impl Floor {
+impl ScreenLock {
     /// Draws the rows of a question. In raw mode a line break alone would not return to the first column.
-    pub(super) fn rows(&self, rows: &[Line]) -> io::Result<()> {
+    pub(super) fn rows(&self, rows: &[StyledLine]) -> io::Result<()> {
         let mut state = self.screen.lock();
-        let colour = state.side.look.colour;
+        let colour = state.side.mode.colour;
         let out: String = rows.iter().map(|row| CLEAR.to_owned() + &row.render(colour) + "\r\n").collect();
         state.side.write(&out)
     }
 
     /// Draws the last row, over the last row that was drawn.
-    pub(super) fn last_row(&self, row: &Line) -> io::Result<()> {
+    pub(super) fn last_row(&self, row: &StyledLine) -> io::Result<()> {
         let mut state = self.screen.lock();
-        let row = row.cut(state.size().columns.saturating_sub(1)).render(state.side.look.colour);
+        let row = row.truncate(state.size().columns.saturating_sub(1)).render(state.side.mode.colour);
         state.side.write(&(CLEAR.to_owned() + &row))
     }
 }
 
-impl Drop for Floor {
+impl Drop for ScreenLock {
     fn drop(&mut self) {
         let mut state = self.screen.lock();
-        state.question_open = false;
-        for held in std::mem::take(&mut state.held) {
-            match held {
-                Held::Text(text) => state.text(&text),
-                Held::Lines(lines) => drop(state.print(lines)),
+        state.is_prompt_open = false;
+        for deferred in std::mem::take(&mut state.deferred) {
+            match deferred {
+                DeferredOutput::Text(text) => state.text(&text),
+                DeferredOutput::Lines(lines) => drop(state.print(lines)),
             }
         }
         let _ = state.clear_progress().and_then(|()| state.draw_progress());
     }
 }
 
-fn look(stream: &impl anstream::stream::RawStream, terminal: bool) -> Look {
+fn detect_mode(stream: &impl anstream::stream::RawStream, terminal: bool) -> OutputMode {
     // A dumb terminal cannot draw a line over.
     let terminal = terminal && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
-    Look { terminal, colour: AutoStream::choice(stream) != ColorChoice::Never }
+    OutputMode { terminal, colour: AutoStream::choice(stream) != ColorChoice::Never }
 }
 
 fn first_line(text: &str) -> &str {
@@ -394,9 +397,9 @@ mod tests {
 
     /// What was written, readable while it is being written.
     #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Paper {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -406,78 +409,78 @@ mod tests {
         }
     }
 
-    impl Paper {
+    impl SharedBuffer {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    const PIPE: Look = Look::plain();
-    const TERMINAL: Look = Look { terminal: true, colour: false };
+    const PIPE: OutputMode = OutputMode::plain();
+    const TERMINAL: OutputMode = OutputMode { terminal: true, colour: false };
 
     /// A screen whose two streams end on the same paper.
-    fn screen(look: Look) -> (Screen, Paper) {
-        let paper = Paper::default();
-        (Screen::to(paper.clone(), paper.clone(), look), paper)
+    fn screen(mode: OutputMode) -> (Screen, SharedBuffer) {
+        let buffer = SharedBuffer::default();
+        (Screen::to(buffer.clone(), buffer.clone(), mode), buffer)
     }
 
     #[test]
     fn a_message_shows_its_level_and_who_says_it() {
-        let (screen, paper) = screen(PIPE);
+        let (screen, buffer) = screen(PIPE);
         screen.message(Level::Info, "kernel", "ready");
         screen.message(Level::Warning, "hook:guard", "two\nlines\x1b[2J");
         screen.message(Level::Error, "hook:kernel", "");
         let expected = "◇ info  kernel: ready\n▲ warning  hook guard: two\n  lines␛[2J\n✗ error  hook kernel: \n";
-        assert_eq!(paper.text(), expected);
+        assert_eq!(buffer.text(), expected);
     }
 
     #[test]
     fn a_remark_keeps_its_columns() {
-        let (screen, paper) = screen(TERMINAL);
+        let (screen, buffer) = screen(TERMINAL);
         screen.note("name   priority\nguard  10");
-        assert_eq!(paper.text(), "name   priority\nguard  10\n");
+        assert_eq!(buffer.text(), "name   priority\nguard  10\n");
     }
 
     #[test]
     fn a_long_message_is_wrapped_for_a_terminal_only() {
         let text = "word ".repeat(20);
-        let wrapped = |look| {
-            let (screen, paper) = screen(look);
+        let wrapped = |mode| {
+            let (screen, buffer) = screen(mode);
             screen.message(Level::Info, "kernel", text.trim_end());
-            paper.text().lines().count()
+            buffer.text().lines().count()
         };
         assert_eq!((wrapped(TERMINAL), wrapped(PIPE)), (2, 1));
     }
 
     #[test]
     fn a_tool_is_one_line_and_its_end_another() {
-        let (screen, paper) = screen(TERMINAL);
+        let (screen, buffer) = screen(TERMINAL);
         screen.tool("Bash", "cargo test\nand more");
         screen.tool_done(true, "12 lines, 0.4 s");
         screen.tool("Write", &"x".repeat(100));
         screen.tool_done(false, "denied");
         let cut = "x".repeat(70);
         let expected = format!("● Bash  cargo test\n  └ 12 lines, 0.4 s\n● Write  {cut}…\n  └ denied\n");
-        assert_eq!(paper.text(), expected);
+        assert_eq!(buffer.text(), expected);
     }
 
     #[test]
     fn colours_are_shown_where_they_can_be() {
-        let (screen, paper) = screen(Look { terminal: true, colour: true });
+        let (screen, buffer) = screen(OutputMode { terminal: true, colour: true });
         screen.tool_done(false, "no");
-        assert_eq!(paper.text(), "\u{1b}[2m  └ \u{1b}[0m\u{1b}[31mno\u{1b}[0m\n");
+        assert_eq!(buffer.text(), "\u{1b}[2m  └ \u{1b}[0m\u{1b}[31mno\u{1b}[0m\n");
     }
 
     #[test]
     fn text_flows_until_something_else_is_shown() {
-        let flow = |look| {
-            let (screen, paper) = screen(look);
+        let flow = |mode| {
+            let (screen, buffer) = screen(mode);
             screen.text("Hello \u{202e}");
             screen.text("you\n\tand");
             screen.note("aside");
             screen.text("me");
             screen.end_text().unwrap();
-            paper.text()
+            buffer.text()
         };
         assert_eq!(flow(TERMINAL), "Hello \\u{202e}you\n\tand\naside\nme\n");
         // In a pipe the answer stays as it is: the remark goes elsewhere.
@@ -486,14 +489,14 @@ mod tests {
 
     #[test]
     fn the_progress_line_is_taken_away_before_anything_is_shown_and_drawn_again_after() {
-        let (screen, paper) = screen(TERMINAL);
+        let (screen, buffer) = screen(TERMINAL);
         let still = |text: String| text.replace(|character| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(character), "*").replace('1', "0");
-        let working = screen.working("thinking");
+        let working = screen.spinner("thinking");
         screen.note("aside");
         screen.text("open line");
         screen.note("closed");
         drop(working);
-        let shown = still(paper.text());
+        let shown = still(buffer.text());
         let progress = "* thinking…  0 s";
         // However often it moved on in between.
         let moved = format!("{progress}{CLEAR}{progress}");
@@ -505,21 +508,21 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_over_a_pipe() {
-        let (screen, paper) = screen(PIPE);
-        drop(screen.working("thinking"));
-        assert_eq!(paper.text(), "");
+        let (screen, buffer) = screen(PIPE);
+        drop(screen.spinner("thinking"));
+        assert_eq!(buffer.text(), "");
     }
 
     #[test]
     fn while_a_question_is_open_everything_else_waits() {
-        let (screen, paper) = screen(TERMINAL);
-        let floor = screen.take_floor().unwrap();
+        let (screen, buffer) = screen(TERMINAL);
+        let lock = screen.lock_for_prompt().unwrap();
         screen.text("answer");
         screen.note("aside");
-        floor.rows(&[Line::new().exact(PLAIN, "question")]).unwrap();
-        assert_eq!(paper.text(), format!("{CLEAR}question\r\n"));
-        drop(floor);
-        assert_eq!(paper.text(), format!("{CLEAR}question\r\nanswer\naside\n"));
+        lock.rows(&[StyledLine::new().exact(PLAIN, "question")]).unwrap();
+        assert_eq!(buffer.text(), format!("{CLEAR}question\r\n"));
+        drop(lock);
+        assert_eq!(buffer.text(), format!("{CLEAR}question\r\nanswer\naside\n"));
     }
 
     #[test]

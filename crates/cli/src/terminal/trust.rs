@@ -7,24 +7,24 @@ use amplifier_modules::bundle::Loaded;
 use amplifier_modules::trust::{Pin, Pinned, Verdict, opaque_reason};
 use serde_json::Value;
 
-use super::{Answer, Decision, Screen};
+use super::{Dialog, DialogAnswer, Screen};
 
 /// Asks the user at a terminal about the bundle of a project.
-pub struct TrustDialog {
+pub struct TerminalTrustPrompt {
     /// The terminal.
     pub screen: Screen,
     /// Stopped with Ctrl-C.
     pub cancel: Cancel,
 }
 
-impl TrustPrompt for TrustDialog {
+impl TrustPrompt for TerminalTrustPrompt {
     fn ask<'a>(&'a self, request: TrustRequest<'a>) -> BoxFuture<'a, Result<TrustAnswer, PortError>> {
         let TrustRequest { bundle, pinned, verdict, timeout } = request;
         Box::pin(async move {
-            Ok(match decision(bundle, pinned, verdict).ask(&self.screen, timeout).await? {
-                Answer::Yes => TrustAnswer::Trust,
-                Answer::No => TrustAnswer::Refuse,
-                Answer::Stop => {
+            Ok(match trust_dialog(bundle, pinned, verdict).ask(&self.screen, timeout).await? {
+                DialogAnswer::Yes => TrustAnswer::Trust,
+                DialogAnswer::No => TrustAnswer::Refuse,
+                DialogAnswer::Stop => {
                     self.cancel.request();
                     TrustAnswer::Stop
                 }
@@ -34,34 +34,34 @@ impl TrustPrompt for TrustDialog {
 }
 
 /// What a person decides about: every hook, and every file.
-pub fn decision(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Decision {
-    let mut decision = Decision::new("trust needed", "this project brings hooks of its own");
-    decision.about(pinned.bundle.display().to_string());
-    decision.note("whoever wrote the project wrote them; what they run, runs with your rights");
+pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dialog {
+    let mut dialog = Dialog::new("trust needed", "this project brings hooks of its own");
+    dialog.about(pinned.bundle.display().to_string());
+    dialog.note("whoever wrote the project wrote them; what they run, runs with your rights");
     if let Verdict::Changed(changes) = verdict {
-        changes.iter().for_each(|change| decision.note(format!("changed since you trusted it: {change}")));
+        changes.iter().for_each(|change| dialog.note(format!("changed since you trusted it: {change}")));
     }
     for entry in bundle.hooks.iter().map(|placed| &placed.entry).filter(|entry| entry.enabled != Some(false)) {
-        decision.item("hook", entry.shown_name());
-        entry.settings().iter().for_each(|(key, value)| decision.detail(key, value));
+        dialog.item("hook", entry.shown_name());
+        entry.settings().iter().for_each(|(key, value)| dialog.detail(key, value));
         let own = [&entry.command, &entry.worker].into_iter().flatten().map(|line| line.all().to_vec());
         let config = serde_json::to_value(&entry.config).unwrap_or_default();
         let mut commands: Vec<Vec<String>> = own.collect();
         find_commands(&config, &mut commands);
         for why in commands.iter().filter_map(|command| opaque_reason(command)) {
-            decision.detail("!", format!("what this runs cannot be told from looking at it: {why}"));
+            dialog.detail("!", format!("what this runs cannot be told from looking at it: {why}"));
         }
     }
     for (file, Pin { sha256, mode, leads_to }) in &pinned.files {
-        decision.item("file", file.display().to_string());
-        decision.detail("sha256", sha256.to_string());
-        decision.detail("mode", format!("{mode:o}"));
+        dialog.item("file", file.display().to_string());
+        dialog.detail("sha256", sha256.to_string());
+        dialog.detail("mode", format!("{mode:o}"));
         if let Some(leads_to) = leads_to {
-            decision.detail("leads to", leads_to.display().to_string());
+            dialog.detail("leads to", leads_to.display().to_string());
         }
     }
-    decision.options("Trust", "its hooks run, until one of these files changes", "Not now", "nothing of it runs");
-    decision
+    dialog.options("Trust", "its hooks run, until one of these files changes", "Not now", "nothing of it runs");
+    dialog
 }
 
 /// The commands in the settings of a module, such as the linters of `hooks-linter`.

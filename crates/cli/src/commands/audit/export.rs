@@ -10,10 +10,10 @@ use amplifier_process::files::{AtomicFile, Durability};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
-use super::Place;
+use super::LogLocation;
 use super::filter::Filter;
-use super::reader::Reader;
-use super::text::harmless;
+use super::reader::LogReader;
+use super::text::sanitize;
 use crate::commands::output::stdout;
 
 /// Writes records for other programs, as JSON lines or CSV.
@@ -24,7 +24,7 @@ use crate::commands::output::stdout;
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     #[command(flatten)]
     filter: Filter,
     /// The form of the records.
@@ -49,16 +49,16 @@ enum Format {
 impl Export {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let Self { place, filter, format, output, force } = self;
-        let reader = Reader::open(place.or_home(home)?)?;
+        let reader = LogReader::open(place.or_home(home)?)?;
         match output {
             None => write(&mut stdout(), reader, filter, format)?,
-            Some(file) => to_file(&file, force, |out| write(out, reader, filter, format))?,
+            Some(file) => write_file(&file, force, |out| write(out, reader, filter, format))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn write(out: &mut dyn Write, reader: Reader, filter: Filter, format: Format) -> anyhow::Result<()> {
+fn write(out: &mut dyn Write, reader: LogReader, filter: Filter, format: Format) -> anyhow::Result<()> {
     if let Format::Csv = format {
         out.write_all(b"seq,time,writer,session,turn,event,kind,digest,body,h\r\n")?;
     }
@@ -82,7 +82,11 @@ fn write(out: &mut dyn Write, reader: Reader, filter: Filter, format: Format) ->
 }
 
 /// Writes a file that nobody sees before it is complete.
-fn to_file(file: &Path, force: bool, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn write_file(
+    file: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let name = file.display();
     // Told before the work is done; whether it is still so is seen at the end.
     if !force && file.symlink_metadata().is_ok() {
@@ -106,26 +110,26 @@ fn csv(record: &Record<'_>, whole: &Body<'_>) -> String {
     let turn = record.turn.map(|turn| turn.to_string()).unwrap_or_default();
     let cells = [
         record.seq.to_string(),
-        text(&record.time),
-        text(&record.writer),
-        record.session.as_deref().map(text).unwrap_or_default(),
+        csv_text(&record.time),
+        csv_text(&record.writer),
+        record.session.as_deref().map(csv_text).unwrap_or_default(),
         turn,
-        record.event.as_deref().map(text).unwrap_or_default(),
+        record.event.as_deref().map(csv_text).unwrap_or_default(),
         record.kind.as_str().to_owned(),
-        record.digest.as_deref().map(text).unwrap_or_default(),
+        record.digest.as_deref().map(csv_text).unwrap_or_default(),
         body,
         record.h.to_string(),
     ];
-    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    let cells: Vec<String> = cells.iter().map(|cell| quote(cell)).collect();
     cells.join(",")
 }
 
 /// Names come from hooks and tools, and spreadsheets run what looks like a formula.
-fn text(text: &str) -> String {
-    let text = harmless(text);
+fn csv_text(text: &str) -> String {
+    let text = sanitize(text);
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
 }
 
-fn quoted(cell: &str) -> String {
+fn quote(cell: &str) -> String {
     if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::output::{Coded, unless_closed};
+use super::output::{ExitCodeError, ignore_closed_pipe};
 
 /// Show, verify and prove what the audit log says; rotate its key.
 ///
@@ -44,12 +44,12 @@ enum Command {
 
 /// Which log is meant.
 #[derive(Args, Debug)]
-struct Place {
+struct LogLocation {
     /// The folder of the log; that of this installation if none is given.
     folder: Option<PathBuf>,
 }
 
-impl Place {
+impl LogLocation {
     /// The folder. There has to be a home only if none is given.
     fn or_home(self, home: anyhow::Result<Home>) -> anyhow::Result<PathBuf> {
         self.folder.map_or_else(|| Ok(home?.audit_folder()), Ok)
@@ -72,6 +72,6 @@ impl Audit {
             Command::Export(export) => export.run(home),
             Command::RotateKey(rotate) => rotate.run(home),
         };
-        unless_closed(done).map_err(|error| Coded::new(3, error).into())
+        ignore_closed_pipe(done).map_err(|error| ExitCodeError::new(3, error).into())
     }
 }

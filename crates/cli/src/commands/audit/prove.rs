@@ -11,8 +11,8 @@ use clap::{ArgGroup, Args};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Place;
-use super::reader::Reader;
+use super::LogLocation;
+use super::reader::LogReader;
 use crate::commands::output::{print, print_json};
 
 /// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
@@ -22,7 +22,7 @@ use crate::commands::output::{print, print_json};
 #[command(group = ArgGroup::new("what").required(true).args(["record", "from", "check"]))]
 pub(crate) struct Prove {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     /// Proves that the record with this number is in the log, as of the newest checkpoint.
     #[arg(long, value_name = "SEQ")]
     record: Option<u64>,
@@ -46,17 +46,17 @@ pub(crate) struct Prove {
 impl Prove {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         if let Some(file) = &self.check {
-            return self.checked(file);
+            return self.check_file(file);
         }
         let folder = self.place.or_home(home)?;
-        let reader = Reader::open(folder.clone())?;
+        let reader = LogReader::open(folder.clone())?;
         match (self.record, self.from) {
             (Some(seq), _) => print_json(&Proof::of(&Folder::new(folder), seq)?),
             (None, from) => print_json(&Continuation::of(reader, &Folder::new(folder), from.unwrap_or(0), self.to)?),
         }
     }
 
-    fn checked(&self, file: &Path) -> anyhow::Result<ExitCode> {
+    fn check_file(&self, file: &Path) -> anyhow::Result<ExitCode> {
         let text = std::fs::read(file).with_context(|| format!("`{}`", file.display()))?;
         let proof: AnyProof = serde_json::from_slice(&text)
             .map_err(|_| anyhow!("`{}` is no proof as `amplifier audit prove` prints it", file.display()))?;
@@ -112,7 +112,7 @@ struct Continuation {
 }
 
 impl Continuation {
-    fn of(reader: Reader, folder: &Folder, from: u64, to: Option<u64>) -> anyhow::Result<Self> {
+    fn of(reader: LogReader, folder: &Folder, from: u64, to: Option<u64>) -> anyhow::Result<Self> {
         let mut notes: Vec<(u64, String)> = Vec::new();
         reader.read(|record| {
             if matches!(record.kind, Kind::Checkpoint | Kind::Segment) {
@@ -138,7 +138,7 @@ impl Continuation {
     }
 
     fn check(&self, keys: &[PublicKey]) -> Result<String, String> {
-        let (earlier, later) = (signed(&self.earlier, keys)?, signed(&self.later, keys)?);
+        let (earlier, later) = (parse_signed(&self.earlier, keys)?, parse_signed(&self.later, keys)?);
         if earlier.log != later.log {
             return Err("the checkpoints are of two logs".to_owned());
         }
@@ -157,7 +157,7 @@ impl Continuation {
 }
 
 /// The checkpoint in a note that is signed with one of the keys.
-fn signed(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, String> {
+fn parse_signed(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, String> {
     let note = Note::parse(text).map_err(|error| error.to_string())?;
     let checkpoint = Checkpoint::read(&note).map_err(|error| error.to_string())?;
     let origin = Checkpoint::origin(&checkpoint.log);

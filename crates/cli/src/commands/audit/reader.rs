@@ -6,19 +6,19 @@ use amplifier_audit::{AuditError, Folder, Record};
 use anyhow::{Context, anyhow, bail};
 
 /// Reads the records of the log in a folder, in order, each once.
-pub(crate) struct Reader {
+pub(crate) struct LogReader {
     folder: Folder,
     reader: amplifier_audit::Reader,
 }
 
-impl Reader {
+impl LogReader {
     /// A reader of the log in that folder.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         Self::with(folder, amplifier_audit::Reader::new())
     }
 
     /// A reader of the log in that folder, or of one segment of it.
-    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open_path(path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() || !path.exists() {
             return Self::open(path.to_owned());
         }
@@ -50,12 +50,12 @@ impl Reader {
 
     /// Shows every record to `visit`. Nothing is skipped: half a record at the end is an error, too.
     pub(crate) fn read(self, visit: impl FnMut(&Record<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        self.reader.read(&self.folder, visit).map_err(explained)
+        self.reader.read(&self.folder, visit).map_err(add_verify_hint)
     }
 
     /// Shows every whole record to `visit` that was added since the last call.
     pub(crate) fn advance(&mut self, visit: impl FnMut(&Record<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        self.reader.advance(&self.folder, visit).map(|_| ()).map_err(explained)
+        self.reader.advance(&self.folder, visit).map(|_| ()).map_err(add_verify_hint)
     }
 
     /// Goes to the end, and gives the last so many values that `take` makes of records, in order. Reads no more segments than needed.
@@ -64,12 +64,12 @@ impl Reader {
         count: usize,
         take: impl FnMut(&Record<'_>) -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<Vec<T>> {
-        self.reader.last(&self.folder, count, take).map_err(explained)
+        self.reader.last(&self.folder, count, take).map_err(add_verify_hint)
     }
 }
 
 /// Names the command that says more about a log that is not as it was recorded.
-fn explained(error: anyhow::Error) -> anyhow::Error {
+fn add_verify_hint(error: anyhow::Error) -> anyhow::Error {
     const VERIFY: &str = "`amplifier audit verify` says what that means";
     match error.downcast::<AuditError>() {
         Ok(AuditError::Line { file, line, error }) => {

@@ -9,8 +9,8 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use super::reader::Reader;
-use crate::commands::output::{complain, print, print_json};
+use super::reader::LogReader;
+use crate::commands::output::{print, print_error, print_json};
 use crate::flags::Flags;
 
 /// Puts a new key in force, which signs from now on, and removes the old one: for when somebody may have read it.
@@ -37,7 +37,7 @@ pub(crate) struct RotateKey {
 
 /// What came of it.
 #[derive(Serialize)]
-struct Rotated {
+struct KeyRotation {
     log: String,
     old_public_key: String,
     public_key: String,
@@ -48,13 +48,13 @@ impl RotateKey {
         // Opening would make a log where there is none, so that it is read first.
         let log = match self.folder.zip(self.key_file) {
             Some((folder, key_file)) => {
-                Reader::open(folder.clone())?;
+                LogReader::open(folder.clone())?;
                 let context = format!("the audit log `{}`", folder.display());
                 Log::at(folder, key_file).open().context(context)?
             }
             None => {
                 let home = home?;
-                Reader::open(home.audit_folder())?;
+                LogReader::open(home.audit_folder())?;
                 open_log(&Flags { config: self.config, ..Flags::default() }.load(&home)?, &home)?
             }
         };
@@ -66,16 +66,16 @@ impl RotateKey {
         // The new key has signed; closing also waits for the anchors.
         log.close()?;
         let old_public_key = old.public_key.map(|key| key.to_string()).unwrap_or_default();
-        let rotated = Rotated { log: old.log, old_public_key, public_key };
-        let done = if self.json { print_json(&rotated) } else { print(rotated.to_string()) }?;
+        let rotation = KeyRotation { log: old.log, old_public_key, public_key };
+        let done = if self.json { print_json(&rotation) } else { print(rotation.to_string()) }?;
         let Some(what) = breach else { return Ok(done) };
         let hint = "`amplifier audit verify` says what can still be believed";
-        complain(&anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}"))?;
+        print_error(&anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}"))?;
         Ok(ExitCode::from(1))
     }
 }
 
-impl std::fmt::Display for Rotated {
+impl std::fmt::Display for KeyRotation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { log, old_public_key, public_key } = self;
         writeln!(f, "rotated: a new key signs the log {log} from now on, and the old one is removed")?;

@@ -4,7 +4,7 @@ use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
 use anstyle::{AnsiColor, Style};
 
 use super::summary::{Weight, summary};
-use super::text::{cut, harmless, padded};
+use super::text::{pad, sanitize, truncate};
 use crate::commands::output::columns;
 
 /// Where there is no terminal to say how wide a line may be.
@@ -52,17 +52,17 @@ impl Form {
 }
 
 fn row(record: &Record<'_>, body: &str, columns: usize) -> String {
-    let name = |text: Option<&str>, width| padded(&cut(&harmless(text.unwrap_or("-")), WIDEST_NAME), width);
+    let name = |text: Option<&str>, width| pad(&truncate(&sanitize(text.unwrap_or("-")), WIDEST_NAME), width);
     let turn = record.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string());
     let place =
-        format!("{:>6}  {}  {} {turn:>4}", record.seq, harmless(&record.time), name(record.session.as_deref(), 10),);
+        format!("{:>6}  {}  {} {turn:>4}", record.seq, sanitize(&record.time), name(record.session.as_deref(), 10),);
     let event = name(record.event.as_deref(), 18);
-    let kind = padded(record.kind.as_str(), 17);
+    let kind = pad(record.kind.as_str(), 17);
     let (weight, text) = summary(record, body);
     let taken = unicode_width::UnicodeWidthStr::width(format!("{place}  {event} {kind} ").as_str());
     // On a narrow terminal the line wraps, so that something can be read at all.
-    let text = harmless(&text);
-    let text = cut(&text, columns.saturating_sub(taken).max(40));
+    let text = sanitize(&text);
+    let text = truncate(&text, columns.saturating_sub(taken).max(40));
     let (quiet, style) = (Style::new().dimmed(), style(record.kind, weight));
     format!("{quiet}{place}{quiet:#}  {event} {style}{kind}{style:#} {style}{text}{style:#}").trim_end().to_owned()
 }

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use amplifier_audit::{Bodies, Folder};
 use clap::Args;
 
-use super::Place;
+use super::LogLocation;
 use super::filter::Filter;
-use super::reader::Reader;
+use super::reader::LogReader;
 use super::row::Form;
 use crate::commands::output::stdout;
 
@@ -20,7 +20,7 @@ use crate::commands::output::stdout;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     #[command(flatten)]
     filter: Filter,
     /// Only the last so many of them.
@@ -38,7 +38,7 @@ impl Show {
         let form = Form::new(self.json);
         let mut lines: VecDeque<String> = VecDeque::new();
         let mut bodies = Bodies::new();
-        let reader = Reader::open(self.place.or_home(home)?)?;
+        let reader = LogReader::open(self.place.or_home(home)?)?;
         let folder = Folder::new(reader.folder().path());
         reader.read(|record| {
             if !matches(record, &folder)? {

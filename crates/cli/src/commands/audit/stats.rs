@@ -15,17 +15,17 @@ use clap::Args;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use super::Place;
+use super::LogLocation;
 use super::filter::Filter;
-use super::reader::Reader;
-use super::text::{harmless, padded};
+use super::reader::LogReader;
+use super::text::{pad, sanitize};
 use crate::commands::output::{print, print_json};
 
 /// Counts records by kind, event, session and hook, and what was decided.
 #[derive(Args, Debug)]
 pub(crate) struct Statistics {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     #[command(flatten)]
     filter: Filter,
     /// Prints the numbers as JSON.
@@ -37,7 +37,7 @@ impl Statistics {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let folder = self.place.or_home(home)?;
         let bytes = size_on_disk(&folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
-        let reader = Reader::open(folder)?;
+        let reader = LogReader::open(folder)?;
         let (folder, matches) = (Folder::new(reader.folder().path()), self.filter.compile());
         let mut statistics = amplifier_audit::Statistics::default();
         reader.read(|record| {
@@ -46,22 +46,22 @@ impl Statistics {
             }
             Ok(())
         })?;
-        let numbers = Numbers { statistics, bytes };
-        if self.json { print_json(&numbers) } else { print(numbers.to_string()) }
+        let report = StatisticsReport { statistics, bytes };
+        if self.json { print_json(&report) } else { print(report.to_string()) }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Numbers {
+struct StatisticsReport {
     #[serde(flatten)]
     statistics: amplifier_audit::Statistics,
     /// The size of the whole folder, whatever the filter.
     bytes: u64,
 }
 
-impl fmt::Display for Numbers {
+impl fmt::Display for StatisticsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: &Option<String>| harmless(time.as_deref().unwrap_or("-"));
+        let time = |time: &Option<String>| sanitize(time.as_deref().unwrap_or("-"));
         let Self { statistics, bytes } = self;
         let DecisionCounts { decisions, approvals, denials } = statistics.decided;
         let EventDecisionCounts { allow, deny, asked, cancelled } = decisions;
@@ -79,7 +79,7 @@ impl fmt::Display for Numbers {
             writeln!(f, "{title:<10} {text}")?;
         }
         for session in &statistics.unsealed {
-            writeln!(f, "           {}", harmless(session))?;
+            writeln!(f, "           {}", sanitize(session))?;
         }
         table(f, "kind", &statistics.kinds)?;
         table(f, "event", &statistics.events)?;
@@ -96,8 +96,8 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>
     let mut counts: Vec<(&String, &u64)> = counts.iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     f.write_char('\n')?;
-    writeln!(f, "{} {:>8}", padded(title, 40), "records")?;
-    counts.into_iter().try_for_each(|(name, count)| writeln!(f, "{} {count:>8}", padded(&harmless(name), 40)))
+    writeln!(f, "{} {:>8}", pad(title, 40), "records")?;
+    counts.into_iter().try_for_each(|(name, count)| writeln!(f, "{} {count:>8}", pad(&sanitize(name), 40)))
 }
 
 /// The size of all files of the log. Links are not followed.

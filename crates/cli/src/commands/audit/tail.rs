@@ -11,9 +11,9 @@ use amplifier_process::signals::Interrupts;
 use anyhow::Context;
 use clap::Args;
 
-use super::Place;
+use super::LogLocation;
 use super::filter::Filter;
-use super::reader::Reader;
+use super::reader::LogReader;
 use super::row::Form;
 use crate::commands::output::stdout;
 
@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_millis(200);
 #[derive(Args, Debug)]
 pub(crate) struct Tail {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     #[command(flatten)]
     filter: Filter,
     /// How many records to begin with.
@@ -41,10 +41,10 @@ pub(crate) struct Tail {
 impl Tail {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         // Before anything is shown: whoever has seen the first line can rely on Ctrl-C.
-        let interrupted = if self.follow { Some(interruption()?) } else { None };
+        let interrupted = if self.follow { Some(watch_interrupt()?) } else { None };
         let form = Form::new(self.json);
         let mut out = stdout();
-        let mut reader = Reader::open(self.place.or_home(home)?)?;
+        let mut reader = LogReader::open(self.place.or_home(home)?)?;
         let mut bodies = Bodies::new();
         let folder = Folder::new(reader.folder().path());
         let matches = self.filter.compile();
@@ -79,7 +79,7 @@ impl Tail {
 }
 
 /// Receives something when the person presses Ctrl-C.
-fn interruption() -> anyhow::Result<Receiver<()>> {
+fn watch_interrupt() -> anyhow::Result<Receiver<()>> {
     let problem = "Ctrl-C cannot be listened for";
     let (ready, is_ready) = mpsc::sync_channel(1);
     let (sender, receiver) = mpsc::sync_channel(1);

@@ -7,12 +7,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::terminal::{Reading, visible};
 
 /// The text in one line, with everything made visible that a terminal would obey, reorder or not show.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     visible(text, Reading::Exact)
 }
 
 /// The text, cut where it is wider than that, and ended by `…` then.
-pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return text.into();
     }
@@ -30,7 +30,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// The text, filled up with spaces to that width.
-pub(crate) fn padded(text: &str, columns: usize) -> String {
+pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(text.width()))
 }
 
@@ -40,7 +40,10 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_by_the_columns_that_it_takes() {
-        assert_eq!((cut("abcd", 4), cut("abcd", 3), cut("日本語", 5)), ("abcd".into(), "ab…".into(), "日本…".into()));
-        assert_eq!((padded("日本", 6), padded("long", 2)), ("日本  ".to_owned(), "long".to_owned()));
+        assert_eq!(
+            (truncate("abcd", 4), truncate("abcd", 3), truncate("日本語", 5)),
+            ("abcd".into(), "ab…".into(), "日本…".into())
+        );
+        assert_eq!((pad("日本", 6), pad("long", 2)), ("日本  ".to_owned(), "long".to_owned()));
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::Place;
+use super::LogLocation;
 use crate::commands::output::print;
 use crate::flags::Flags;
 
@@ -21,7 +21,7 @@ use crate::flags::Flags;
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    place: Place,
+    place: LogLocation,
     /// The public key that the log must be signed with; without one, the log is believed which it is.
     #[arg(long, value_name = "PUBLIC_KEY")]
     key: Option<PublicKey>,
@@ -58,7 +58,7 @@ impl Verify {
             ensure!(!text.is_empty(), "`{}`: it is empty", file.display());
             verifier = verifier.checkpoints(&text).with_context(context)?;
         }
-        let report = verified(verifier, &folder)?;
+        let report = verify_log(verifier, &folder)?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
         // Whether or not anyone reads it to the end, the exit code tells.
         Ok(ExitCode::from(report.verdict().exit_code()))
@@ -66,8 +66,8 @@ impl Verify {
 }
 
 /// Checks the log in a folder; on a terminal, a bar shows how far that has come.
-pub(crate) fn verified(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<Report> {
-    let bar = bar("verifying")?;
+pub(crate) fn verify_log(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<Report> {
+    let bar = progress_bar("verifying")?;
     let verifier = verifier.progress(|progress| {
         bar.set_length(progress.of);
         bar.set_position(progress.bytes);
@@ -79,7 +79,7 @@ pub(crate) fn verified(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<
 }
 
 /// A bar that counts bytes, if there is a terminal to show it.
-pub(crate) fn bar(doing: &str) -> anyhow::Result<ProgressBar> {
+pub(crate) fn progress_bar(doing: &str) -> anyhow::Result<ProgressBar> {
     let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let template = format!("{doing} {{bar:30}} {{percent:>3}}%  {{bytes_per_sec}}  {{msg}}");
     Ok(bar.with_style(ProgressStyle::with_template(&template)?))

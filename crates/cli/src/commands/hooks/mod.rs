@@ -27,13 +27,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
 
-pub(crate) use self::test::tested;
+pub(crate) use self::test::test_results;
 pub(crate) use self::try_out::dry_run;
-use super::audit::text::padded;
-use super::output::unread_stdout;
+use super::audit::text::pad;
+use super::output::pipe_stdout;
 use super::trust;
 use crate::flags::Flags;
-use crate::signals::until_stopped;
+use crate::signals::run_until_stopped;
 use crate::terminal::{Reading, visible};
 
 /// See which hooks stand around what, and try them before you trust them.
@@ -47,7 +47,7 @@ pub struct Hooks {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// The hooks that would run, in running order
-    #[command(mut_args(Flags::about_bundles))]
+    #[command(mut_args(Flags::hide_agent_flags))]
     List {
         /// Only those that hear this event
         event: Option<String>,
@@ -58,7 +58,7 @@ enum Command {
         flags: Flags,
     },
     /// Look for mistakes in a bundle
-    #[command(mut_args(Flags::about_bundles))]
+    #[command(mut_args(Flags::hide_agent_flags))]
     Validate {
         /// The bundle [default: the one that is configured]
         file: Option<PathBuf>,
@@ -68,7 +68,7 @@ enum Command {
     Test(test::Test),
     /// Look at what the bundle of a project would run, and let it
     #[command(after_help = "Exit codes: 0 it is trusted, 1 it cannot be, 2 wrong usage, 3 the person said no.")]
-    #[command(mut_args(Flags::about_bundles))]
+    #[command(mut_args(Flags::hide_agent_flags))]
     Trust {
         /// The project, or its bundle [default: that of the workspace]
         file: Option<PathBuf>,
@@ -79,7 +79,7 @@ enum Command {
         flags: Flags,
     },
     /// Take trust in the bundle of a project back
-    #[command(mut_args(Flags::about_bundles))]
+    #[command(mut_args(Flags::hide_agent_flags))]
     Untrust {
         /// The project, or its bundle [default: that of the workspace]
         file: Option<PathBuf>,
@@ -97,7 +97,7 @@ enum Command {
     /// Write hooks that work, to begin with
     New {
         /// What they are made of
-        kind: Kind,
+        kind: StarterKind,
         /// Where to; it is made if it is not there
         #[arg(default_value = ".")]
         folder: PathBuf,
@@ -108,7 +108,7 @@ enum Command {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
-enum Kind {
+enum StarterKind {
     /// Rules: no programming
     Rule,
     /// A program that is run for each event
@@ -132,14 +132,14 @@ impl Hooks {
                 writeln!(std::io::stdout(), "{:#}", schema())?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Test(test) => until_stopped(test.run(&home?)).await,
+            Command::Test(test) => run_until_stopped(test.run(&home?)).await,
             Command::Trust { file, yes, flags } => trust::trust(file, yes, &flags, &home?).await,
             Command::Untrust { file, flags } => trust::untrust(file, &flags, &home?),
-            Command::Trusted { json } => trust::trusted(json, &home?),
-            Command::New { kind, folder } => begin(kind, &folder),
-            Command::Try(try_out) => until_stopped(try_out.run(&home?)).await,
+            Command::Trusted { json } => trust::list_trusted(json, &home?),
+            Command::New { kind, folder } => create_starter(kind, &folder),
+            Command::Try(try_out) => run_until_stopped(try_out.run(&home?)).await,
             Command::Trace(trace) => trace.run(home),
-            Command::Replay(replay) => until_stopped(replay.run(home)).await,
+            Command::Replay(replay) => run_until_stopped(replay.run(home)).await,
         }
     }
 }
@@ -148,11 +148,11 @@ impl Hooks {
 fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
     let home = if file.is_some() { home.unwrap_or_else(|_| Home::nonexistent()) } else { home? };
     let config = flags.load(&home)?;
-    let bundle = chosen(file, &config, &home)?;
+    let bundle = choose_bundle(file, &config, &home)?;
     let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
     bundle.check_tools(&tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
-    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), idle_defaults(&bundle)].concat();
+    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), unused_defaults(&bundle)].concat();
     for doubt in &doubts {
         writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
     }
@@ -166,7 +166,7 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
 }
 
 /// Answers for want of another that sessions of this command do not give.
-fn idle_defaults(bundle: &Loaded) -> Vec<BundleError> {
+fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
     let allows = |placed: &&Placed| placed.entry.default == Some(DefaultDecision::Allow);
     let idle = bundle.hooks.iter().filter(allows).map(|placed| {
         let problem = "`amplifier` allows nothing for want of an answer: a question that is not answered in time is denied, \
@@ -177,7 +177,7 @@ fn idle_defaults(bundle: &Loaded) -> Vec<BundleError> {
 }
 
 /// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
-pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
+pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
     if let Some(file) = given.or_else(|| config.bundle.clone()) {
         return Ok(load(&file)?);
     }
@@ -193,7 +193,7 @@ pub(crate) fn chosen(given: Option<PathBuf>, config: &Config, home: &Home) -> Re
 }
 
 /// The hooks that a session would have.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredHooks {
     pub(crate) hooks: HookRegistry,
     pub(crate) host: Host,
     /// Why some may be missing.
@@ -201,13 +201,13 @@ pub(crate) struct Registered {
 }
 
 /// Registers the hooks that a session would have.
-pub(crate) fn registered(config: &Config, home: &Home) -> Result<Registered> {
+pub(crate) fn register_all(config: &Config, home: &Home) -> Result<RegisteredHooks> {
     let hooks = HookRegistry::new();
     let bundles = Bundles::find(config, home)?;
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
     let host = bundles::register(&bundles.levels(), config, home, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
-    Ok(Registered { hooks, host, warning })
+    Ok(RegisteredHooks { hooks, host, warning })
 }
 
 /// Says why hooks may be missing.
@@ -240,14 +240,14 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
             writeln!(out, "{line}")?;
         }
     } else if listed.is_empty() {
-        let hint = event.and_then(unknown).map(|hint| format!(" {hint}")).unwrap_or_default();
+        let hint = event.and_then(suggest_event).map(|hint| format!(" {hint}")).unwrap_or_default();
         writeln!(out, "No hook hears that.{hint}")?;
     } else {
         let levels = listed.iter().map(level);
         let lines = table(&listed);
         let widest = lines.lines().map(|line| line.width()).max().unwrap_or_default();
         for (line, level) in lines.lines().zip(std::iter::once("LEVEL").chain(levels)) {
-            writeln!(out, "{}  {level}", padded(line, widest))?;
+            writeln!(out, "{}  {level}", pad(line, widest))?;
         }
         if listed.iter().any(|hook| hook.on_error == OnError::DenyGating) {
             let is_gating = |name: &&str| name.parse::<EventName>().is_ok_and(|name| name.is_gating());
@@ -263,7 +263,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
 }
 
 /// What to say about an event that is none of those the agent emits, and looks like one of them.
-fn unknown(event: &str) -> Option<String> {
+fn suggest_event(event: &str) -> Option<String> {
     let nearest = super::events::misspelt(event)?;
     Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
 }
@@ -283,19 +283,19 @@ fn decided_by(report: &EmissionReport) -> (String, String) {
 }
 
 /// Writes hooks to begin with. Nothing that is there is written over.
-fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
+fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
     let files = match kind {
-        Kind::Rule => Starter::Rule,
-        Kind::Command => Starter::Command,
-        Kind::Worker => Starter::Worker,
-        Kind::Wasm => Starter::Wasm,
+        StarterKind::Rule => Starter::Rule,
+        StarterKind::Command => Starter::Command,
+        StarterKind::Worker => Starter::Worker,
+        StarterKind::Wasm => Starter::Wasm,
     };
     let files = files.files();
     let taken = files.iter().map(|file| folder.join(file.name)).find(|path| path.symlink_metadata().is_ok());
     if let Some(path) = taken {
         bail!("`{}` is there already; please choose another folder", path.display());
     }
-    let mut out = unread_stdout();
+    let mut out = pipe_stdout();
     for file in files {
         let path = folder.join(file.name);
         let within = path.parent().unwrap_or(folder);
@@ -310,7 +310,7 @@ fn begin(kind: Kind, folder: &Path) -> Result<ExitCode> {
     let bundle = folder.join("bundle.yaml");
     let bundle = bundle.display();
     writeln!(out)?;
-    if matches!(kind, Kind::Wasm) {
+    if matches!(kind, StarterKind::Wasm) {
         let manifest = folder.join("Cargo.toml");
         let manifest = manifest.display();
         writeln!(out, "Build it:  rustup target add wasm32-wasip2")?;
@@ -336,8 +336,8 @@ pub fn table(hooks: &[HookInfo]) -> String {
     let widest = names.iter().map(|name| name.width()).fold(20, usize::max);
     let mut text = format!(
         "{} {} {:>8}  {:<8}  {:<8}  TIME LIMIT",
-        padded("EVENT", events),
-        padded("HOOK", widest),
+        pad("EVENT", events),
+        pad("HOOK", widest),
         "PRIORITY",
         "ROLE",
         "ON ERROR"
@@ -352,7 +352,7 @@ pub fn table(hooks: &[HookInfo]) -> String {
             OnError::DenyGating => BY_EVENT,
             on_error => on_error.as_str(),
         };
-        let (event, name) = (padded(event, events), padded(name, widest));
+        let (event, name) = (pad(event, events), pad(name, widest));
         let priority = match *priority {
             i64::MIN => "first".to_owned(),
             i64::MAX => "last".to_owned(),

@@ -7,11 +7,11 @@ use amplifier_agent::{Store, StoreError};
 use amplifier_audit::Operations;
 use anyhow::{Result, bail};
 
-use crate::commands::audit::reader::Reader;
+use crate::commands::audit::reader::LogReader;
 
 /// The sessions of logs, and their unresolved operations.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct RecordedSessions {
     ids: BTreeSet<String>,
     /// The one with the newest record.
     last: Option<String>,
@@ -19,19 +19,19 @@ pub(super) struct Sessions {
     pub(super) unresolved: HashSet<u64>,
 }
 
-impl Sessions {
+impl RecordedSessions {
     /// Reads who is in a log.
-    pub(super) fn of(log: &Path) -> Result<Self> {
-        Self::of_all(&[log.to_owned()])
+    pub(super) fn read(log: &Path) -> Result<Self> {
+        Self::read_all(&[log.to_owned()])
     }
 
     /// The same of several.
-    pub(super) fn of_all(logs: &[PathBuf]) -> Result<Self> {
+    pub(super) fn read_all(logs: &[PathBuf]) -> Result<Self> {
         let mut sessions = Self::default();
         let mut newest = String::new();
         for log in logs {
             let mut operations = Operations::new();
-            Reader::of(log)?.read(|record| {
+            LogReader::open_path(log)?.read(|record| {
                 operations.see(record);
                 let Some(session) = record.session.as_deref() else { return Ok(()) };
                 if !sessions.ids.contains(session) {

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::agent::{about, excerpt};
+use crate::session::{describe_input, excerpt};
 
 /// What an event is about, in a few words: the tool and what it is used on, or what else says most. The text is as the data has it:
 /// it can contain anything.
-pub(super) fn subject(data: &Map<String, Value>) -> String {
+pub(super) fn summarize_event(data: &Map<String, Value>) -> String {
     let Some(tool) = data.get("tool_name").and_then(Value::as_str) else {
         let telling = ["selected_tool", "prompt", "message", "error", "reason", "model"];
         return telling.iter().find_map(|field| data.get(*field)?.as_str()).map(excerpt).unwrap_or_default();
     };
     let input = data.get("tool_input").unwrap_or(&Value::Null);
-    match about(input) {
+    match describe_input(input) {
         Some(about) => format!("{tool} {about}"),
         None if input.as_object().is_none_or(Map::is_empty) => tool.to_owned(),
         None => format!("{tool} {}", excerpt(&input.to_string())),

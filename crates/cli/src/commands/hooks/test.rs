@@ -14,14 +14,14 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{chosen, decided_by, diff};
-use crate::commands::output::unread_stdout;
+use super::{choose_bundle, decided_by, diff};
+use crate::commands::output::pipe_stdout;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
-#[command(mut_args(Flags::about_bundles))]
+#[command(mut_args(Flags::hide_agent_flags))]
 #[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
 pub(super) struct Test {
     /// The bundle [default: the one that is configured]
@@ -36,14 +36,14 @@ pub(super) struct Test {
 impl Test {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
-        test(&chosen(self.file, &config, home)?, &config, home, self.json).await
+        test(&choose_bundle(self.file, &config, home)?, &config, home, self.json).await
     }
 }
 
 /// Runs every test of a bundle, and prints what came of it.
 async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
-    let mut out = unread_stdout();
-    let failed = run(bundle, config, home, |Tested { file, case, took, expected, found }| {
+    let mut out = pipe_stdout();
+    let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
         let passed = expected == found;
         if json {
             writeln!(out, "{}", line(file, case, passed, took, &expected, &found))?;
@@ -72,9 +72,9 @@ async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Resu
 }
 
 /// Runs every test of a bundle: what `--json` prints, as one value.
-pub(crate) async fn tested(bundle: &Loaded, config: &Config, home: &Home) -> Result<Value> {
+pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) -> Result<Value> {
     let mut tests = Vec::new();
-    let failed = run(bundle, config, home, |Tested { file, case, took, expected, found }| {
+    let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
         tests.push(line(file, case, expected == found, took, &expected, &found));
         Ok(())
     })
@@ -84,7 +84,7 @@ pub(crate) async fn tested(bundle: &Loaded, config: &Config, home: &Home) -> Res
 }
 
 /// What came of a test.
-struct Tested<'a> {
+struct TestResult<'a> {
     file: &'a Path,
     case: &'a Case,
     took: Duration,
@@ -97,7 +97,7 @@ async fn run<'a>(
     bundle: &'a Loaded,
     config: &Config,
     home: &Home,
-    mut each: impl FnMut(Tested<'a>) -> Result<()>,
+    mut each: impl FnMut(TestResult<'a>) -> Result<()>,
 ) -> Result<usize> {
     let hooks = HookRegistry::new();
     bundles::register_alone(bundle, config, home, &hooks)?;
@@ -119,9 +119,9 @@ async fn run<'a>(
         let begun = Instant::now();
         let outcome = hooks.emit(event.as_str(), session(data)).await;
         let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
-        let (expected, found) = compared(expect, &outcome);
+        let (expected, found) = compare_outcome(expect, &outcome);
         failed += usize::from(expected != found);
-        each(Tested { file, case, took: begun.elapsed(), expected, found })?;
+        each(TestResult { file, case, took: begun.elapsed(), expected, found })?;
     }
     Ok(failed)
 }
@@ -142,7 +142,7 @@ fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value
 }
 
 /// What was expected, and what came instead of it: nothing that was not asked about.
-fn compared(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
+fn compare_outcome(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
     let (mut expected, mut found) = (Map::new(), Map::new());
     let mut compare = |what: &str, wanted: Value, came: Value| {
         expected.insert(what.to_owned(), wanted);

@@ -17,12 +17,12 @@ use anyhow::Result;
 use clap::Args;
 use unicode_width::UnicodeWidthStr;
 
-use super::session::Sessions;
-use super::subject::subject;
-use crate::agent::excerpt;
-use crate::commands::audit::reader::Reader;
-use crate::commands::audit::text::{cut, harmless, padded};
+use super::session::RecordedSessions;
+use super::subject::summarize_event;
+use crate::commands::audit::reader::LogReader;
+use crate::commands::audit::text::{pad, sanitize, truncate};
 use crate::commands::output::{columns, stdout};
+use crate::session::excerpt;
 
 const QUIET: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -64,17 +64,17 @@ impl Trace {
                 (home.audit_folder(), Some(home.sessions()))
             }
         };
-        let sessions = Sessions::of(&log)?;
+        let sessions = RecordedSessions::read(&log)?;
         let session = sessions.find(&self.session, store.as_ref())?;
         let folder = Folder::new(log.clone());
         let mut printer = Printer { out: stdout(), columns: columns(), trace: &self, sessions: &sessions };
         if !self.json {
-            writeln!(printer.out, "{QUIET}session {}{QUIET:#}", harmless(&session))?;
+            writeln!(printer.out, "{QUIET}session {}{QUIET:#}", sanitize(&session))?;
         }
         let mut assembler = EmissionAssembler::new();
-        Reader::open(log)?.read(|record| {
-            let is_meant = |event: &str| self.event.as_ref().is_none_or(|pattern| pattern.matches(event));
-            if record.session.as_deref() != Some(&*session) || !record.event.as_deref().is_none_or(is_meant) {
+        LogReader::open(log)?.read(|record| {
+            let is_selected = |event: &str| self.event.as_ref().is_none_or(|pattern| pattern.matches(event));
+            if record.session.as_deref() != Some(&*session) || !record.event.as_deref().is_none_or(is_selected) {
                 return Ok(());
             }
             assembler.push(record, &folder)?.into_iter().try_for_each(|entry| printer.print(entry))
@@ -96,7 +96,7 @@ struct Printer<'a, W> {
     out: W,
     columns: Option<usize>,
     trace: &'a Trace,
-    sessions: &'a Sessions,
+    sessions: &'a RecordedSessions,
 }
 
 impl<W: Write> Printer<'_, W> {
@@ -118,19 +118,19 @@ impl<W: Write> Printer<'_, W> {
             return Ok(writeln!(self.out, "{}", serde_json::to_string(&emission)?)?);
         }
         let report = &emission.report;
-        let (style, word) = decided(report);
-        let about = report.data.as_ref().map(subject).unwrap_or_default();
-        let event = padded(&harmless(&report.event), 20);
-        let about = harmless(&about);
+        let (style, word) = decision_label(report);
+        let about = report.data.as_ref().map(summarize_event).unwrap_or_default();
+        let event = pad(&sanitize(&report.event), 20);
+        let about = sanitize(&about);
         // Without spaces at the end of a line, also where no style ends after them.
         let about =
             if about.is_empty() { about } else { format!("{:1$} {about}", "", 15_usize.saturating_sub(word.len())) };
-        writeln!(self.out, "{QUIET}{}{QUIET:#}  {event} {style}{word}{style:#}{about}", time(&emission.time))?;
+        writeln!(self.out, "{QUIET}{}{QUIET:#}  {event} {style}{word}{style:#}{about}", format_time(&emission.time))?;
         self.details(report)
     }
 
     fn details(&mut self, emission: &EmissionReport) -> Result<()> {
-        let widest = emission.hooks.iter().map(|report| harmless(&report.hook).width()).fold(24, usize::max);
+        let widest = emission.hooks.iter().map(|report| sanitize(&report.hook).width()).fold(24, usize::max);
         for report in &emission.hooks {
             let style = match (report.answer, &report.error) {
                 (ActionKind::Deny, _) | (_, Some(_)) => BAD,
@@ -138,30 +138,30 @@ impl<W: Write> Printer<'_, W> {
                 _ => Style::new(),
             };
             let took = format!("{:.1?}", Duration::from_nanos(report.duration_ns));
-            let why = report.error.as_ref().or(report.reason.as_ref()).map(|why| harmless(why)).unwrap_or_default();
-            let hook = padded(&harmless(&report.hook), widest);
-            self.line(style, &format!("{hook} {} {took:>9}  {why}", padded(report.answer.as_str(), 15)))?;
+            let why = report.error.as_ref().or(report.reason.as_ref()).map(|why| sanitize(why)).unwrap_or_default();
+            let hook = pad(&sanitize(&report.hook), widest);
+            self.line(style, &format!("{hook} {} {took:>9}  {why}", pad(report.answer.as_str(), 15)))?;
         }
         for approval in &emission.approvals {
             let style = if approval.granted() == Some(true) { GOOD } else { BAD };
-            self.line(NOTABLE, &asked(approval))?;
-            self.line(style, &format!("  {}", answered(approval)))?;
+            self.line(NOTABLE, &describe_request(approval))?;
+            self.line(style, &format!("  {}", describe_answer(approval)))?;
         }
-        for told in &emission.injections {
-            let mut size = counted(told.bytes, "byte");
-            size.extend(told.tokens.map(|tokens| format!(", {}", counted(tokens, "token"))));
-            size.extend(told.status.map(|status| format!(", {status}")));
-            let text = harmless(&excerpt(&told.text));
-            self.line(Style::new(), &format!("{} tells the agent ({size}): {text}", harmless(&told.hook)))?;
+        for entry in &emission.injections {
+            let mut size = counted(entry.bytes, "byte");
+            size.extend(entry.tokens.map(|tokens| format!(", {}", counted(tokens, "token"))));
+            size.extend(entry.status.map(|status| format!(", {status}")));
+            let text = sanitize(&excerpt(&entry.text));
+            self.line(Style::new(), &format!("{} tells the agent ({size}): {text}", sanitize(&entry.hook)))?;
         }
-        for told in &emission.messages {
-            let style = if told.level == Level::Error { BAD } else { Style::new() };
-            let hidden = if told.shown == Some(false) { ", not shown" } else { "" };
-            let (source, level) = (harmless(&told.source), told.level.as_str());
-            self.line(style, &format!("{source} tells the person ({level}{hidden}): {}", harmless(&told.text)))?;
+        for entry in &emission.messages {
+            let style = if entry.level == Level::Error { BAD } else { Style::new() };
+            let hidden = if entry.shown == Some(false) { ", not shown" } else { "" };
+            let (source, level) = (sanitize(&entry.source), entry.level.as_str());
+            self.line(style, &format!("{source} tells the person ({level}{hidden}): {}", sanitize(&entry.text)))?;
         }
         for failure in &emission.failures {
-            self.line(BAD, &format!("{} failed: {}", harmless(&failure.part), harmless(&failure.error)))?;
+            self.line(BAD, &format!("{} failed: {}", sanitize(&failure.part), sanitize(&failure.error)))?;
         }
         if let Some(result) = &emission.result {
             match result.success {
@@ -182,8 +182,8 @@ impl<W: Write> Printer<'_, W> {
             self.line(NOTABLE, &format!("erased of it: {}", counted(emission.unreadable, "record")))?;
         }
         if let Some(by) = &emission.denied_by {
-            let reason = emission.reason.as_deref().map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
-            self.line(BAD, &format!("denied by {}{reason}", harmless(by)))?;
+            let reason = emission.reason.as_deref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
+            self.line(BAD, &format!("denied by {}{reason}", sanitize(by)))?;
         }
         Ok(())
     }
@@ -200,26 +200,27 @@ impl<W: Write> Printer<'_, W> {
             (Kind::Seal, Some(reason)) => reason.to_owned(),
             _ => record.body.to_string(),
         };
-        let event = padded(&harmless(record.event.as_deref().unwrap_or("session")), 20);
-        let row = format!("{}  {event} {} {}", time(&record.time), padded(record.kind.as_str(), 15), harmless(&body));
-        Ok(writeln!(self.out, "{QUIET}{}{QUIET:#}", self.fitting(&row))?)
+        let event = pad(&sanitize(record.event.as_deref().unwrap_or("session")), 20);
+        let row =
+            format!("{}  {event} {} {}", format_time(&record.time), pad(record.kind.as_str(), 15), sanitize(&body));
+        Ok(writeln!(self.out, "{QUIET}{}{QUIET:#}", self.fit(&row))?)
     }
 
     /// A line below an event. Its text has to be harmless.
     fn line(&mut self, style: Style, text: &str) -> Result<()> {
         let line = format!("    {}", text.trim_end());
-        let line = self.fitting(&line);
+        let line = self.fit(&line);
         Ok(writeln!(self.out, "{style}{line}{style:#}")?)
     }
 
     /// Cut on a terminal; whole where a program reads.
-    fn fitting(&self, line: &str) -> String {
-        self.columns.map_or_else(|| line.to_owned(), |columns| cut(line, columns.max(60)).into_owned())
+    fn fit(&self, line: &str) -> String {
+        self.columns.map_or_else(|| line.to_owned(), |columns| truncate(line, columns.max(60)).into_owned())
     }
 }
 
 /// The final decision, in a word.
-fn decided(report: &EmissionReport) -> (Style, &'static str) {
+fn decision_label(report: &EmissionReport) -> (Style, &'static str) {
     let Some(decision) = report.decision else { return (NOTABLE, "unknown") };
     let mut approvals = report.approvals.iter().map(ApprovalReport::granted);
     match decision {
@@ -236,19 +237,19 @@ fn decided(report: &EmissionReport) -> (Style, &'static str) {
     }
 }
 
-fn asked(approval: &ApprovalReport) -> String {
-    let hook = harmless(&approval.hook);
+fn describe_request(approval: &ApprovalReport) -> String {
+    let hook = sanitize(&approval.hook);
     match &approval.prompt {
-        Some(prompt) => format!("{hook} asks: {}", harmless(prompt)),
+        Some(prompt) => format!("{hook} asks: {}", sanitize(prompt)),
         // The reason of a decision ends with the prompt.
         None => {
             let prompt = approval.decision.as_ref().and_then(|decision| Some(decision.reason.split_once(": ")?.1));
-            format!("{hook} wants to ask: {}", harmless(prompt.unwrap_or_default()))
+            format!("{hook} wants to ask: {}", sanitize(prompt.unwrap_or_default()))
         }
     }
 }
 
-fn answered(approval: &ApprovalReport) -> String {
+fn describe_answer(approval: &ApprovalReport) -> String {
     let Some(decision) = &approval.decision else { return "no answer is recorded".to_owned() };
     let word = if decision.granted { "allowed" } else { "refused" };
     let by = match decision.basis {
@@ -258,17 +259,17 @@ fn answered(approval: &ApprovalReport) -> String {
         DecisionBasis::Timeout => "because nobody answered in time".to_owned(),
         DecisionBasis::NoApprovalSystem => "because nobody can be asked".to_owned(),
         DecisionBasis::Cancelled => "because it was given up".to_owned(),
-        _ => harmless(&decision.reason),
+        _ => sanitize(&decision.reason),
     };
     let waited = approval.waited_ms.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
     let late = approval.late_answers.iter().map(|late| {
-        let by = late.by.as_ref().map(|by| format!(" of {} by {}", harmless(&by.name), harmless(&by.via)));
-        format!("; too late came `{}`{}", harmless(&late.label), by.unwrap_or_default())
+        let by = late.by.as_ref().map(|by| format!(" of {} by {}", sanitize(&by.name), sanitize(&by.via)));
+        format!("; too late came `{}`{}", sanitize(&late.label), by.unwrap_or_default())
     });
     format!("{word} {by}{}{}", waited.unwrap_or_default(), late.collect::<String>())
 }
 
 /// The time as people read it, to the millisecond.
-fn time(time: &str) -> String {
-    harmless(&time.get(..23).unwrap_or(time).replace('T', " "))
+fn format_time(time: &str) -> String {
+    sanitize(&time.get(..23).unwrap_or(time).replace('T', " "))
 }

@@ -14,15 +14,15 @@ use clap::Args;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Registered, decided_by, diff, registered, unknown, warn};
-use crate::commands::audit::text::padded;
+use super::{RegisteredHooks, decided_by, diff, register_all, suggest_event, warn};
+use crate::commands::audit::text::pad;
 use crate::commands::output::stdout;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
 /// Show, hook by hook, what would come of an event
 #[derive(Args, Debug)]
-#[command(mut_args(Flags::about_bundles))]
+#[command(mut_args(Flags::hide_agent_flags))]
 pub(super) struct Try {
     /// The event
     event: String,
@@ -38,16 +38,16 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let Registered { hooks, host, warning, .. } = registered(&self.flags.load(home)?, home)?;
+        let RegisteredHooks { hooks, host, warning, .. } = register_all(&self.flags.load(home)?, home)?;
         warn(warning.clone())?;
-        let data = read(&self.data)?;
+        let data = read_data(&self.data)?;
         let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
         let mut out = stdout();
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&DryRunReport { report, warning })?)?;
         } else {
             if report.hooks.is_empty() {
-                let hint = unknown(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
+                let hint = suggest_event(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
                 writeln!(out, "No hook hears that.{}", visible(&hint, Reading::Exact))?;
             }
             show(&mut out, data, report)?;
@@ -70,7 +70,7 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     for one in &report.hooks {
         let why = one.error.as_deref().or(one.reason.as_deref()).unwrap_or_default();
         let took = format!("{:.1?}", Duration::from_nanos(one.duration_ns));
-        let row = format!("{} {:<15} {took:>9}  {}", padded(&exact(&one.hook), widest), one.answer, exact(why));
+        let row = format!("{} {:<15} {took:>9}  {}", pad(&exact(&one.hook), widest), one.answer, exact(why));
         writeln!(out, "{}", row.trim_end())?;
     }
     for one in &report.approvals {
@@ -81,7 +81,7 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     for one in &report.injections {
         let place = format!("as {}, {}", one.role.as_str(), counted(one.bytes, "byte"));
         writeln!(out, "\n{} tells the agent ({place}):", exact(&one.hook))?;
-        indented(out, &one.text)?;
+        write_indented(out, &one.text)?;
     }
     for one in &report.messages {
         let hook = one.source.strip_prefix("hook:").unwrap_or(&one.source);
@@ -89,7 +89,7 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     }
     for one in &report.outputs {
         writeln!(out, "\n{} prints:", exact(&one.hook))?;
-        indented(out, &one.text)?;
+        write_indented(out, &one.text)?;
     }
     let (by, says) = decided_by(&report);
     let (before, after) = (without_time(data), without_time(report.data.unwrap_or_default()));
@@ -102,7 +102,7 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     Ok(())
 }
 
-fn indented(out: &mut impl Write, text: &str) -> Result<()> {
+fn write_indented(out: &mut impl Write, text: &str) -> Result<()> {
     Ok(visible(text, Reading::Stream).lines().try_for_each(|line| writeln!(out, "    {line}"))?)
 }
 
@@ -112,7 +112,7 @@ fn without_time(mut data: Map) -> Value {
     data.into()
 }
 
-fn read(data: &str) -> Result<Map> {
+fn read_data(data: &str) -> Result<Map> {
     let text = match data.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
         None => data.to_owned(),

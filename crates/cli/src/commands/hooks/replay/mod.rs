@@ -18,13 +18,13 @@ use amplifier_modules::replay::{Comparison, ReplayPolicy, SkipReason, compare};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use self::read::Reading;
+use self::read::EventReader;
 use self::show::{Form, Listing};
-use super::session::Sessions;
+use super::session::RecordedSessions;
 use crate::commands::audit::filter::Moment;
-use crate::commands::audit::reader::Reader;
-use crate::commands::audit::verify::verified;
-use crate::commands::output::Coded;
+use crate::commands::audit::reader::LogReader;
+use crate::commands::audit::verify::verify_log;
+use crate::commands::output::ExitCodeError;
 use crate::errors::is_usage;
 
 /// List every recorded decision that another bundle would change
@@ -77,7 +77,7 @@ impl Replay {
     /// concluded from (3).
     pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match self.replay(home).await {
-            Err(error) if !is_usage(&error) => Err(Coded::new(3, error).into()),
+            Err(error) if !is_usage(&error) => Err(ExitCodeError::new(3, error).into()),
             done => done,
         }
     }
@@ -88,32 +88,32 @@ impl Replay {
         let home = if self.logs.is_empty() { Some(home?) } else { None };
         let logs = home.as_ref().map_or_else(|| self.logs.clone(), |home| vec![home.audit_folder()]);
         if !self.no_verify {
-            check(&logs)?;
+            check_logs(&logs)?;
         }
         let store = home.map(|home| home.sessions());
-        let session = self.session.as_deref().map(|id| Sessions::of_all(&logs)?.find(id, store.as_ref()));
+        let session = self.session.as_deref().map(|id| RecordedSessions::read_all(&logs)?.find(id, store.as_ref()));
         let policies = || [&candidate].into_iter().chain(&baseline);
         let mut counted: BTreeSet<String> = policies().flat_map(ReplayPolicy::counted).collect();
         if !counted.is_empty() {
             counted.extend([SESSION_START.as_str(), SESSION_END.as_str()].map(str::to_owned));
         }
         let (since, event) = (self.since.clone(), self.event.clone());
-        let reading = Arc::new(Reading { logs, since, session: session.transpose()?, event, counted });
+        let selection = Arc::new(EventReader { logs, since, session: session.transpose()?, event, counted });
         let form = if self.json { Form::Json } else { Form::Text };
         let mut listing = Listing::new(form, self.limit);
-        let (mut batches, reader) = reading.clone().start();
+        let (mut batches, reader) = selection.clone().start();
         while let Some(batch) = batches.recv().await {
             for recorded in batch {
                 // What came before counts, also where nobody asks what would be decided about it.
                 let event = &recorded.report.event;
-                if !reading.is_meant(event, &recorded.time) || recorded.report.data.is_none() {
-                    let (data, at) = (data(&recorded), moment(&recorded));
+                if !selection.is_selected(event, &recorded.time) || recorded.report.data.is_none() {
+                    let (data, at) = (event_data(&recorded), event_time(&recorded));
                     policies().for_each(|policy| policy.count(event, &data, at));
                 }
-                if !reading.is_meant(event, &recorded.time) {
+                if !selection.is_selected(event, &recorded.time) {
                     continue;
                 }
-                let comparison = compared(&recorded, &candidate, baseline.as_ref()).await;
+                let comparison = compare_emission(&recorded, &candidate, baseline.as_ref()).await;
                 listing.add(&recorded, comparison)?;
             }
         }
@@ -132,10 +132,10 @@ impl Replay {
 }
 
 /// Nothing can be concluded from a log that someone was at. Of a segment, all of its log is checked: it vouches for its parts.
-fn check(logs: &[PathBuf]) -> Result<()> {
-    let folders = logs.iter().map(|log| Ok(Reader::of(log)?.folder().path().to_owned()));
+fn check_logs(logs: &[PathBuf]) -> Result<()> {
+    let folders = logs.iter().map(|log| Ok(LogReader::open_path(log)?.folder().path().to_owned()));
     for folder in folders.collect::<Result<BTreeSet<PathBuf>>>()? {
-        let report = verified(Verifier::new(), &folder)?;
+        let report = verify_log(Verifier::new(), &folder)?;
         if !report.is_sound() {
             let first = report.findings.first().map(|finding| finding.text.as_str()).unwrap_or_default();
             bail!(
@@ -147,7 +147,7 @@ fn check(logs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-async fn compared(
+async fn compare_emission(
     recorded: &RecordedEmission,
     candidate: &ReplayPolicy,
     baseline: Option<&ReplayPolicy>,
@@ -156,7 +156,7 @@ async fn compared(
     if let Some(reason) = SkipReason::from_status(report.data_status) {
         return Comparison::Skipped(reason);
     }
-    let (data, at) = (data(recorded), moment(recorded));
+    let (data, at) = (event_data(recorded), event_time(recorded));
     let Ok(would_be) = candidate.judge(&report.event, data.clone(), at).await else {
         return Comparison::Skipped(SkipReason::Unnamed);
     };
@@ -169,7 +169,7 @@ async fn compared(
 }
 
 /// The data as it was recorded. What was not kept still belongs to its session.
-fn data(recorded: &RecordedEmission) -> EventData {
+fn event_data(recorded: &RecordedEmission) -> EventData {
     let mut data = recorded.report.data.clone().unwrap_or_default();
     if let (Some(session), None) = (&recorded.session, data.get("session_id")) {
         data.insert("session_id".to_owned(), session.as_str().into());
@@ -178,7 +178,7 @@ fn data(recorded: &RecordedEmission) -> EventData {
 }
 
 /// When the hooks were asked. The record is a little later: it is made when they have answered.
-fn moment(recorded: &RecordedEmission) -> SystemTime {
+fn event_time(recorded: &RecordedEmission) -> SystemTime {
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let asked = recorded.report.data.as_ref().and_then(|data| data.get("timestamp")?.as_str());
     let at = asked.and_then(time).or_else(|| time(&recorded.time));

@@ -12,10 +12,10 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::is_redacted;
-use crate::agent::excerpt;
-use crate::commands::audit::text::{harmless, padded};
-use crate::commands::hooks::subject::subject;
-use crate::commands::output::{Out, WhileRead, unread_stdout};
+use crate::commands::audit::text::{pad, sanitize};
+use crate::commands::hooks::subject::summarize_event;
+use crate::commands::output::{Out, PipeWriter, pipe_stdout};
+use crate::session::excerpt;
 
 /// For whom it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Form {
 /// Lists changes as they are found, and counts everything.
 pub(super) struct Listing {
     /// Whether or not anybody reads it to its end, the exit code tells.
-    out: WhileRead<Out>,
+    out: PipeWriter<Out>,
     form: Form,
     limit: Option<u64>,
     events: u64,
@@ -41,7 +41,7 @@ pub(super) struct Listing {
 impl Listing {
     pub(super) fn new(form: Form, limit: Option<u64>) -> Self {
         Self {
-            out: unread_stdout(),
+            out: pipe_stdout(),
             form,
             limit,
             events: 0,
@@ -76,20 +76,25 @@ impl Listing {
 
     fn text(&mut self, recorded: &RecordedEmission, was: &DecisionSummary, would_be: &DecisionSummary) -> Result<()> {
         let quiet = Style::new().dimmed();
-        let session = harmless(recorded.session.as_deref().unwrap_or("-"));
-        let about = recorded.report.data.as_ref().map(subject).unwrap_or_default();
-        let place = format!("{}  {session}", harmless(&recorded.time));
-        let row = format!("{quiet}{place}{quiet:#}  {}  {}", harmless(&recorded.report.event), harmless(&about));
+        let session = sanitize(recorded.session.as_deref().unwrap_or("-"));
+        let about = recorded.report.data.as_ref().map(summarize_event).unwrap_or_default();
+        let place = format!("{}  {session}", sanitize(&recorded.time));
+        let row = format!("{quiet}{place}{quiet:#}  {}  {}", sanitize(&recorded.report.event), sanitize(&about));
         writeln!(self.out, "{}", row.trim_end())?;
-        let style = weight(would_be);
-        writeln!(self.out, "    {} → {style}{}{style:#}", harmless(&words(was)), harmless(&words(would_be)))?;
+        let style = decision_style(would_be);
+        writeln!(
+            self.out,
+            "    {} → {style}{}{style:#}",
+            sanitize(&describe_decision(was)),
+            sanitize(&describe_decision(would_be))
+        )?;
         if let Some(reason) = &would_be.reason {
-            writeln!(self.out, "    {}", harmless(&excerpt(reason)))?;
+            writeln!(self.out, "    {}", sanitize(&excerpt(reason)))?;
         }
         for (pointer, value) in &would_be.fields {
-            writeln!(self.out, "    {} becomes {}", harmless(pointer), harmless(&excerpt(&value.to_string())))?;
+            writeln!(self.out, "    {} becomes {}", sanitize(pointer), sanitize(&excerpt(&value.to_string())))?;
         }
-        for (word, basis) in answers(recorded) {
+        for (word, basis) in recorded_decisions(recorded) {
             writeln!(self.out, "    then it was {word} ({basis})")?;
         }
         if is_redacted(recorded) {
@@ -105,7 +110,7 @@ impl Listing {
             "time": recorded.time,
             "session": recorded.session,
             "event": recorded.report.event,
-            "subject": recorded.report.data.as_ref().map(subject),
+            "subject": recorded.report.data.as_ref().map(summarize_event),
             "was": was,
             "would_be": would_be,
             "approvals": recorded.report.approvals,
@@ -149,7 +154,7 @@ impl Listing {
         }
         writeln!(out, "{}, {} would be decided otherwise", counted(self.events, "event"), self.changed)?;
         for ((was, would_be), count) in &self.changes {
-            writeln!(out, "  {} {count:>6}", padded(&format!("{was} → {would_be}"), 34))?;
+            writeln!(out, "  {} {count:>6}", pad(&format!("{was} → {would_be}"), 34))?;
         }
         for (reason, count) in &self.uncompared {
             let why = match reason {
@@ -171,7 +176,7 @@ impl Listing {
         }
         if !skipped.is_empty() {
             let names: Vec<String> = skipped.iter().map(|hook| format!("{} ({})", hook.name, hook.kind)).collect();
-            writeln!(out, "not run: {}; `--run-programs` runs them, too", harmless(&names.join(", ")))?;
+            writeln!(out, "not run: {}; `--run-programs` runs them, too", sanitize(&names.join(", ")))?;
         }
         if !verified {
             writeln!(out, "not verified: whether the log is as it was written")?;
@@ -181,14 +186,14 @@ impl Listing {
 }
 
 /// The decision, and the hooks that made it.
-fn words(summary: &DecisionSummary) -> String {
+fn describe_decision(summary: &DecisionSummary) -> String {
     match summary.decided_by.as_slice() {
         [] => summary.decision.to_string(),
         by => format!("{} by {}", summary.decision, by.join(", ")),
     }
 }
 
-fn weight(would_be: &DecisionSummary) -> Style {
+fn decision_style(would_be: &DecisionSummary) -> Style {
     match would_be.decision {
         DecisionKind::Deny => AnsiColor::Red.on_default(),
         DecisionKind::AskUser => AnsiColor::Yellow.on_default(),
@@ -197,7 +202,7 @@ fn weight(would_be: &DecisionSummary) -> Style {
 }
 
 /// What people answered when the event was recorded.
-fn answers(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn recorded_decisions(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
     let decisions = recorded.report.approvals.iter().filter_map(|approval| approval.decision.as_ref());
     decisions.map(|one| (if one.granted { "allowed" } else { "refused" }, one.basis.as_str()))
 }

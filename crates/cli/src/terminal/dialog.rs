@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::approve::{Ended, GLANCE, Shown};
+use super::approve::{EndReason, POLL_INTERVAL, PromptGuard};
 use super::key_filter::Key;
 use super::keys::Keys;
-use super::line::{BOLD, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
-use super::question::{IGNORED, Size, bar, clock, end, marked, settling};
+use super::line::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW};
+use super::prompt::{IGNORED_HINT, Size, bar, corner, format_remaining, mark_rows, settling_row};
 use super::screen::Screen;
 
 /// Something that a person decides about, with everything that the decision is about.
@@ -18,29 +18,29 @@ use super::screen::Screen;
 /// Every text of it is shown behind a bar and further in than the words of the program, with all that a terminal would hide or obey made visible, so none
 /// of it can pass for a part of the question.
 #[derive(Clone, Debug)]
-pub struct Decision {
-    title: Line,
-    about: Vec<Line>,
-    items: Vec<Item>,
-    yes: Choice,
-    no: Choice,
+pub struct Dialog {
+    title: StyledLine,
+    about: Vec<StyledLine>,
+    items: Vec<DialogItem>,
+    yes: DialogOption,
+    no: DialogOption,
 }
 
 #[derive(Clone, Debug)]
-struct Item {
-    title: Line,
-    details: Vec<Line>,
+struct DialogItem {
+    title: StyledLine,
+    details: Vec<StyledLine>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Choice {
+struct DialogOption {
     label: &'static str,
     effect: &'static str,
 }
 
 /// What a person has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum DialogAnswer {
     /// Yes.
     Yes,
     /// No; also if there was no answer in time.
@@ -49,47 +49,47 @@ pub enum Answer {
     Stop,
 }
 
-impl Decision {
+impl Dialog {
     /// A decision: what is needed, and why, in words of the program.
     pub fn new(needed: &str, why: &str) -> Self {
-        let title = Line::new().exact(YELLOW.bold(), format!("╭─ {needed}")).exact(DIM, format!("  {why}"));
-        Self { title, about: Vec::new(), items: Vec::new(), yes: Choice::default(), no: Choice::default() }
+        let title = StyledLine::new().exact(YELLOW.bold(), format!("╭─ {needed}")).exact(DIM, format!("  {why}"));
+        Self { title, about: Vec::new(), items: Vec::new(), yes: DialogOption::default(), no: DialogOption::default() }
     }
 
     /// What it is about.
     pub fn about(&mut self, text: impl AsRef<str>) {
-        self.about.push(Line::new().exact(PLAIN, "  ").exact(CYAN, text));
+        self.about.push(StyledLine::new().exact(PLAIN, "  ").exact(CYAN, text));
     }
 
     /// Something that the person should know.
     pub fn note(&mut self, text: impl AsRef<str>) {
-        self.about.push(Line::new().exact(YELLOW, "! ").exact(YELLOW, text));
+        self.about.push(StyledLine::new().exact(YELLOW, "! ").exact(YELLOW, text));
     }
 
     /// One more part of what it is about.
     pub fn item(&mut self, kind: &str, name: impl AsRef<str>) {
-        let title = Line::new().exact(DIM, format!("{kind} ")).exact(BOLD, name);
-        self.items.push(Item { title, details: Vec::new() });
+        let title = StyledLine::new().exact(DIM, format!("{kind} ")).exact(BOLD, name);
+        self.items.push(DialogItem { title, details: Vec::new() });
     }
 
     /// Something about the last part.
     pub fn detail(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         if let Some(item) = self.items.last_mut() {
-            let name = Line::new().exact(DIM, name).exact(DIM, ": ");
+            let name = StyledLine::new().exact(DIM, name).exact(DIM, ": ");
             item.details.push(name.exact(PLAIN, value));
         }
     }
 
     /// What the person can answer, and what comes of it. The first letter of the second is a key, too.
     pub fn options(&mut self, yes: &'static str, effect: &'static str, no: &'static str, other: &'static str) {
-        self.yes = Choice { label: yes, effect };
-        self.no = Choice { label: no, effect: other };
+        self.yes = DialogOption { label: yes, effect };
+        self.no = DialogOption { label: no, effect: other };
     }
 
     /// What it is about, for whoever reads it in a file or a pipe.
     pub fn text(&self) -> String {
         let about = self.about.iter().map(|line| line.render(false));
-        let item = |item: &Item| {
+        let item = |item: &DialogItem| {
             let details = item.details.iter().map(|detail| format!("    {}", detail.render(false)));
             std::iter::once(format!("  {}", item.title.render(false))).chain(details).collect::<Vec<_>>()
         };
@@ -103,8 +103,8 @@ impl Decision {
     ///
     /// # Cancel safety
     /// Dropping the future takes the question away and gives the keyboard back before it returns.
-    pub async fn ask(self, screen: &Screen, limit: Duration) -> io::Result<Answer> {
-        let asking = screen.asking();
+    pub async fn ask(self, screen: &Screen, limit: Duration) -> io::Result<DialogAnswer> {
+        let asking = screen.prompt_lock();
         let _turn = asking.lock().await;
         let (answer, answered) = oneshot::channel();
         let ended = Arc::new(OnceLock::new());
@@ -114,80 +114,82 @@ impl Decision {
             // Nobody waits for the answer to a question that was withdrawn.
             let _ = answer.send(self.run(&screen, deadline, &is_ended));
         })?;
-        let _shown = Shown { ended, thread: Some(thread) };
+        let _shown = PromptGuard { ended, thread: Some(thread) };
         answered.await.unwrap_or_else(|_| Err(io::Error::other("the question could not be asked")))
     }
 
-    fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<Ended>) -> io::Result<Answer> {
+    fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<EndReason>) -> io::Result<DialogAnswer> {
         // Dropped in reverse order: the keyboard is given back before others print in their usual way.
-        let floor = screen.take_floor()?;
+        let lock = screen.lock_for_prompt()?;
         let mut keys = Keys::take(screen.key_filter())?;
-        floor.rows(&self.rows(screen.size()))?;
-        let mut last_row = settling();
-        floor.last_row(&last_row)?;
-        keys.forget()?;
+        lock.rows(&self.rows(screen.size()))?;
+        let mut last_row = settling_row();
+        lock.last_row(&last_row)?;
+        keys.discard_pending()?;
         let answer = loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) || ended.get().is_some() {
-                break Answer::No;
+                break DialogAnswer::No;
             }
-            let hint = if keys.have_ignored() { IGNORED } else { "" };
-            let row = if keys.are_ready() { self.waiting(left, hint) } else { settling() };
+            let hint = if keys.have_ignored() { IGNORED_HINT } else { "" };
+            let row = if keys.are_ready() { self.waiting_row(left, hint) } else { settling_row() };
             if row != last_row {
-                floor.last_row(&row)?;
+                lock.last_row(&row)?;
                 last_row = row;
             }
-            match keys.next(GLANCE)? {
+            match keys.next(POLL_INTERVAL)? {
                 // No letter: one that belongs to a prompt must not agree to anything.
-                Some(Key::Character('1')) => break Answer::Yes,
-                Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break Answer::No,
-                Some(Key::Refuse) => break Answer::No,
-                Some(Key::Interrupt) => break Answer::Stop,
+                Some(Key::Character('1')) => break DialogAnswer::Yes,
+                Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break DialogAnswer::No,
+                Some(Key::Refuse) => break DialogAnswer::No,
+                Some(Key::Interrupt) => break DialogAnswer::Stop,
                 Some(Key::Character(_)) | None => {}
             }
         };
         let ending = match answer {
-            Answer::Yes => end().exact(GREEN, "✓ ").exact(GREEN, self.yes.label),
-            Answer::No | Answer::Stop => end().exact(RED, "✗ ").exact(RED, self.no.label),
+            DialogAnswer::Yes => corner().exact(GREEN, "✓ ").exact(GREEN, self.yes.label),
+            DialogAnswer::No | DialogAnswer::Stop => corner().exact(RED, "✗ ").exact(RED, self.no.label),
         };
-        floor.rows(&[ending])?;
+        lock.rows(&[ending])?;
         Ok(answer)
     }
 
     /// All of it, however long it is: what is not seen is not decided about.
-    fn rows(&self, size: Size) -> Vec<Line> {
+    fn rows(&self, size: Size) -> Vec<StyledLine> {
         let room = size.columns.saturating_sub(3).max(20);
-        let behind = |mark: &str, line: &Line| marked(mark, line, room).into_iter().map(|row| bar(" ").then(&row));
-        let mut rows = vec![self.title.cut(size.columns)];
+        let behind =
+            |mark: &str, line: &StyledLine| mark_rows(mark, line, room).into_iter().map(|row| bar(" ").then(&row));
+        let mut rows = vec![self.title.truncate(size.columns)];
         rows.extend(self.about.iter().flat_map(|line| behind("", line)));
         rows.push(bar(""));
-        for Item { title, details } in &self.items {
+        for DialogItem { title, details } in &self.items {
             rows.extend(behind("", title));
             rows.extend(details.iter().flat_map(|detail| behind("  ", detail)));
         }
         rows.push(bar(""));
         let width = self.yes.label.len().max(self.no.label.len());
-        for (number, style, Choice { label, effect }) in [(1, GREEN, &self.yes), (2, RED, &self.no)] {
-            let line =
-                Line::new().exact(BOLD, format!("{number}  {label:<width$}")).exact(style, format!("   {effect}"));
+        for (number, style, DialogOption { label, effect }) in [(1, GREEN, &self.yes), (2, RED, &self.no)] {
+            let line = StyledLine::new()
+                .exact(BOLD, format!("{number}  {label:<width$}"))
+                .exact(style, format!("   {effect}"));
             rows.extend(behind("", &line));
         }
         rows
     }
 
-    fn waiting(&self, left: Option<Duration>, hint: &str) -> Line {
+    fn waiting_row(&self, left: Option<Duration>, hint: &str) -> StyledLine {
         let no = self.no.label.to_lowercase();
         let letter = self.no.letter().map(|letter| format!(", {letter}")).unwrap_or_default();
-        let line = end().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, format!("1–2{letter}"));
+        let line = corner().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, format!("1–2{letter}"));
         let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, format!(": {no}"));
         match left {
-            Some(left) => line.exact(PLAIN, " · ").exact(DIM, format!("{no} in {}", clock(left))),
+            Some(left) => line.exact(PLAIN, " · ").exact(DIM, format!("{no} in {}", format_remaining(left))),
             None => line,
         }
     }
 }
 
-impl Choice {
+impl DialogOption {
     fn letter(&self) -> Option<char> {
         self.label.chars().next().map(|letter| letter.to_ascii_lowercase())
     }
@@ -203,13 +205,13 @@ mod tests {
 
     #[test]
     fn no_text_of_what_is_decided_can_pass_for_the_question() {
-        let mut decision = Decision::new("trust needed", "a project");
-        decision.about("/p/bundle.yaml");
-        decision.note("look");
-        decision.item("hook", "x\r\n╰─ ✓ Trust\x1b[2A");
-        decision.detail("command", format!("ls\n│ file harmless \u{202e}{}", "y".repeat(60)));
-        decision.options("Trust", "it runs", "Not now", "nothing runs");
-        let rows = decision.rows(Size { columns: 60, rows: 24 });
+        let mut dialog = Dialog::new("trust needed", "a project");
+        dialog.about("/p/bundle.yaml");
+        dialog.note("look");
+        dialog.item("hook", "x\r\n╰─ ✓ Trust\x1b[2A");
+        dialog.detail("command", format!("ls\n│ file harmless \u{202e}{}", "y".repeat(60)));
+        dialog.options("Trust", "it runs", "Not now", "nothing runs");
+        let rows = dialog.rows(Size { columns: 60, rows: 24 });
         let shown: Vec<String> = rows.iter().map(|row| row.render(false)).collect();
         let expected = [
             "╭─ trust needed  a project",
@@ -224,8 +226,8 @@ mod tests {
             "│ 2  Not now   nothing runs",
         ];
         assert_eq!(shown, expected);
-        assert!(!decision.text().contains(['\x1b', '\r', '\u{202e}']));
-        let waiting = decision.waiting(Some(Duration::from_secs(61)), "").render(false);
+        assert!(!dialog.text().contains(['\x1b', '\r', '\u{202e}']));
+        let waiting = dialog.waiting_row(Some(Duration::from_secs(61)), "").render(false);
         assert_eq!(waiting, "╰─ press 1–2, n · Esc: not now · not now in 1:01");
     }
 }

@@ -8,21 +8,21 @@ use amplifier_core::{
     PreviewRowKind,
 };
 
-use super::line::{BOLD, Break, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW, folded};
+use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, fold};
 
 /// How many options are offered: each has a key of its own, and however many there are, they do not push what they are
 /// about off the screen.
-const OFFERED: usize = 9;
+const MAX_OPTIONS: usize = 9;
 /// How many rows the words of a hook may fill, or the fields of an action.
-const ASIDE: usize = 8;
+const MAX_NOTE_ROWS: usize = 8;
 /// What can be done about rows that are not shown.
-const MORE: &str = ", press + to see all";
+const MORE_HINT: &str = ", press + to see all";
 /// What is said when keys came that did not count.
-pub(super) const IGNORED: &str = "keys arrived too quickly; ";
+pub(super) const IGNORED_HINT: &str = "keys arrived too quickly; ";
 /// What is said when all rows are shown because an option that allows was chosen before.
-pub(super) const UNFOLDED: &str = "that was not all, here is the rest; ";
+pub(super) const UNFOLDED_HINT: &str = "that was not all, here is the rest; ";
 /// Rows around the action that should stay on the screen with it.
-const AROUND: usize = 14;
+const ROWS_AROUND: usize = 14;
 
 /// How much room there is.
 #[derive(Clone, Copy, Debug)]
@@ -34,32 +34,34 @@ pub(super) struct Size {
 /// The rows of a question, without the last one, which shows the time. With `all`, however many there are.
 ///
 /// Every row of the action stands behind a bar, so that no text can pass for a part of the frame.
-pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Line> {
+pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<StyledLine> {
     let room = size.columns.saturating_sub(3).max(20);
     let limit = |rows: usize| if all { usize::MAX } else { rows };
-    let asks = Line::new().exact(YELLOW.bold(), "╭─ approval needed").exact(DIM, "  hook ");
+    let asks = StyledLine::new().exact(YELLOW.bold(), "╭─ approval needed").exact(DIM, "  hook ");
     let asks = asks.exact(DIM, &*request.hook).exact(DIM, " asks at ").exact(DIM, request.event.as_str());
-    let mut rows = vec![asks.cut(size.columns)];
+    let mut rows = vec![asks.truncate(size.columns)];
 
     // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
     let preview = &request.preview;
-    rows.extend(title(preview).wrapped(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
+    rows.extend(title(preview).wrap(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
     let warnings = request.warning.iter().chain(&preview.warnings);
-    let warnings: Vec<Line> = warnings.map(|warning| Line::new().exact(YELLOW, warning)).collect();
-    let body: Vec<Line> = preview.body.iter().map(|row| body_row(&preview.title, row)).collect();
-    let field = |PreviewField { name, value }: &PreviewField| Line::new().exact(DIM, format!("{name}: {value}"));
-    let fields: Vec<Line> = preview.fields.iter().map(field).collect();
-    let height = size.rows.saturating_sub(AROUND).clamp(10, 40);
-    for (mark, lines, height) in [("! ", &warnings, ASIDE), ("  ", &body, height), ("· ", &fields, ASIDE)] {
-        let marked: Vec<Line> = lines.iter().flat_map(|line| marked(mark, line, room)).collect();
-        rows.extend(folded(marked, limit(height), MORE).iter().map(|row| bar(" ").then(row)));
+    let warnings: Vec<StyledLine> = warnings.map(|warning| StyledLine::new().exact(YELLOW, warning)).collect();
+    let body: Vec<StyledLine> = preview.body.iter().map(|row| body_row(&preview.title, row)).collect();
+    let field = |PreviewField { name, value }: &PreviewField| StyledLine::new().exact(DIM, format!("{name}: {value}"));
+    let fields: Vec<StyledLine> = preview.fields.iter().map(field).collect();
+    let height = size.rows.saturating_sub(ROWS_AROUND).clamp(10, 40);
+    for (mark, lines, height) in
+        [("! ", &warnings, MAX_NOTE_ROWS), ("  ", &body, height), ("· ", &fields, MAX_NOTE_ROWS)]
+    {
+        let marked: Vec<StyledLine> = lines.iter().flat_map(|line| mark_rows(mark, line, room)).collect();
+        rows.extend(fold(marked, limit(height), MORE_HINT).iter().map(|row| bar(" ").then(row)));
     }
 
     rows.push(bar(""));
-    let mut said = says(request, "says", &request.prompt, room);
+    let mut said = hook_text(request, "says", &request.prompt, room);
     let reason = request.reason.as_deref().filter(|reason| !reason.is_empty());
-    said.extend(reason.into_iter().flat_map(|reason| says(request, "gives as its reason", reason, room)));
-    rows.extend(folded(said, limit(ASIDE), MORE).iter().map(|row| bar(" ").then(row)));
+    said.extend(reason.into_iter().flat_map(|reason| hook_text(request, "gives as its reason", reason, room)));
+    rows.extend(fold(said, limit(MAX_NOTE_ROWS), MORE_HINT).iter().map(|row| bar(" ").then(row)));
 
     rows.push(bar(""));
     rows.extend(options(request, room).iter().map(|row| bar(" ").then(row)));
@@ -67,67 +69,67 @@ pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Line
 }
 
 /// The operation, its target and its effect.
-fn title(ActionPreview { title, target, summary, .. }: &ActionPreview) -> Line {
+fn title(ActionPreview { title, target, summary, .. }: &ActionPreview) -> StyledLine {
     let more = [(CYAN, target), (DIM, summary)].into_iter().filter_map(|(style, text)| Some((style, text.as_ref()?)));
-    more.fold(Line::new().exact(BOLD, title), |line, (style, text)| line.exact(PLAIN, "  ").exact(style, text))
+    more.fold(StyledLine::new().exact(BOLD, title), |line, (style, text)| line.exact(PLAIN, "  ").exact(style, text))
 }
 
-fn body_row(title: &str, PreviewRow { kind, text, .. }: &PreviewRow) -> Line {
+fn body_row(title: &str, PreviewRow { kind, text, .. }: &PreviewRow) -> StyledLine {
     match kind {
-        PreviewRowKind::Plain => Line::new().exact(if title == "Bash" { BOLD } else { PLAIN }, text),
-        PreviewRowKind::Context => Line::new().exact(PLAIN, " ").exact(PLAIN, text),
-        PreviewRowKind::Added => Line::new().exact(GREEN, "+").exact(GREEN, text),
-        PreviewRowKind::Removed => Line::new().exact(RED, "-").exact(RED, text),
-        PreviewRowKind::Gap => Line::new().exact(CYAN, text),
-        PreviewRowKind::Note => Line::new().exact(DIM, "\\ ").exact(DIM, text),
+        PreviewRowKind::Plain => StyledLine::new().exact(if title == "Bash" { BOLD } else { PLAIN }, text),
+        PreviewRowKind::Context => StyledLine::new().exact(PLAIN, " ").exact(PLAIN, text),
+        PreviewRowKind::Added => StyledLine::new().exact(GREEN, "+").exact(GREEN, text),
+        PreviewRowKind::Removed => StyledLine::new().exact(RED, "-").exact(RED, text),
+        PreviewRowKind::Gap => StyledLine::new().exact(CYAN, text),
+        PreviewRowKind::Note => StyledLine::new().exact(DIM, "\\ ").exact(DIM, text),
     }
 }
 
 /// The last row while the question waits for an answer. The hint says why it still waits.
-pub(super) fn waiting(request: &ApprovalRequest, left: Option<Duration>, hint: &str) -> Line {
-    let offered = offered(&request.options);
+pub(super) fn waiting_row(request: &ApprovalRequest, left: Option<Duration>, hint: &str) -> StyledLine {
+    let offered = offered_options(&request.options);
     let numbers = if offered.len() == 1 { "1".to_owned() } else { format!("1–{}", offered.len()) };
     let letters: String = letters(offered).iter().map(|letter| format!(", {letter}")).collect();
-    let line = end().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
+    let line = corner().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
     let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, " denies");
     let Some(left) = left else { return line };
     let (style, by_itself) = match request.default {
         DefaultDecision::Allow => (YELLOW, "allows"),
         DefaultDecision::Deny => (DIM, "denies"),
     };
-    line.exact(PLAIN, " · ").exact(style, format!("{by_itself} in {}", clock(left)))
+    line.exact(PLAIN, " · ").exact(style, format!("{by_itself} in {}", format_remaining(left)))
 }
 
 /// The last row while keys that were typed too early are thrown away.
-pub(super) fn settling() -> Line {
-    end().exact(DIM, "…")
+pub(super) fn settling_row() -> StyledLine {
+    corner().exact(DIM, "…")
 }
 
 /// What stays after an answer.
-pub(super) fn answered(effect: Effect) -> Line {
+pub(super) fn answered_row(effect: Effect) -> StyledLine {
     match effect {
-        Effect::AllowOnce => end().exact(GREEN, "✓ allowed once"),
-        Effect::AllowAlways => end().exact(GREEN, "✓ allowed for this session"),
-        Effect::Deny => end().exact(RED, "✗ denied"),
-        Effect::DenyAlways => end().exact(RED, "✗ denied for this session"),
+        Effect::AllowOnce => corner().exact(GREEN, "✓ allowed once"),
+        Effect::AllowAlways => corner().exact(GREEN, "✓ allowed for this session"),
+        Effect::Deny => corner().exact(RED, "✗ denied"),
+        Effect::DenyAlways => corner().exact(RED, "✗ denied for this session"),
     }
 }
 
 /// What stays when nobody answered in time.
-pub(super) fn timed_out(default: DefaultDecision) -> Line {
+pub(super) fn timed_out_row(default: DefaultDecision) -> StyledLine {
     match default {
-        DefaultDecision::Allow => end().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
-        DefaultDecision::Deny => end().exact(RED, "✗ denied by default: nobody answered in time"),
+        DefaultDecision::Allow => corner().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
+        DefaultDecision::Deny => corner().exact(RED, "✗ denied by default: nobody answered in time"),
     }
 }
 
 /// What stays of a question that somebody answered elsewhere.
-pub(super) fn elsewhere(by: Option<&Actor>) -> Line {
-    end().exact(DIM, format!("○ {}", who_answered(by)))
+pub(super) fn elsewhere_row(by: Option<&Actor>) -> StyledLine {
+    corner().exact(DIM, format!("○ {}", describe_answer(by)))
 }
 
 /// Who answered elsewhere, in words.
-pub(super) fn who_answered(by: Option<&Actor>) -> String {
+pub(super) fn describe_answer(by: Option<&Actor>) -> String {
     match by {
         None => "answered elsewhere".to_owned(),
         Some(Actor { name, via }) if via == "console" => format!("answered by {name} in the console"),
@@ -137,18 +139,18 @@ pub(super) fn who_answered(by: Option<&Actor>) -> String {
 }
 
 /// What stays of a question that nobody waits for any more.
-pub(super) fn withdrawn() -> Line {
-    end().exact(DIM, "○ withdrawn: the operation was cancelled")
+pub(super) fn withdrawn_row() -> StyledLine {
+    corner().exact(DIM, "○ withdrawn: the operation was cancelled")
 }
 
 /// What stays when the person refused and no option says so.
-pub(super) fn refused() -> Line {
-    end().exact(RED, "✗ denied")
+pub(super) fn denied_row() -> StyledLine {
+    corner().exact(RED, "✗ denied")
 }
 
 /// The option that a key stands for: its number, or the first letter of its label if no other begins with it.
-pub(super) fn chosen(options: &[ApprovalOption], key: char) -> Option<&ApprovalOption> {
-    let options = offered(options);
+pub(super) fn find_option(options: &[ApprovalOption], key: char) -> Option<&ApprovalOption> {
+    let options = offered_options(options);
     let number = key.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
     match number {
         Some(number) => options.get(number.checked_sub(1)?),
@@ -161,13 +163,13 @@ pub(super) fn chosen(options: &[ApprovalOption], key: char) -> Option<&ApprovalO
 }
 
 /// The option that refuses, for this time if there is such a one.
-pub(super) fn refusal(options: &[ApprovalOption]) -> Option<&ApprovalOption> {
+pub(super) fn find_denial(options: &[ApprovalOption]) -> Option<&ApprovalOption> {
     let with = |effect| options.iter().find(|option| option.effect == effect);
     with(Effect::Deny).or_else(|| with(Effect::DenyAlways))
 }
 
-fn offered(options: &[ApprovalOption]) -> &[ApprovalOption] {
-    &options[..options.len().min(OFFERED)]
+fn offered_options(options: &[ApprovalOption]) -> &[ApprovalOption] {
+    &options[..options.len().min(MAX_OPTIONS)]
 }
 
 fn first_letter(option: &ApprovalOption) -> Option<char> {
@@ -184,40 +186,41 @@ fn letters(options: &[ApprovalOption]) -> Vec<char> {
 }
 
 /// The words of the hook, marked as such.
-fn says(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> Vec<Line> {
-    let who = Line::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, format!(" {how}: "));
+fn hook_text(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> Vec<StyledLine> {
+    let who = StyledLine::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, format!(" {how}: "));
     let mut lines = words.split('\n').enumerate();
     let first = lines.next().map(|(_, line)| who.exact(PLAIN, line));
-    let all = first.into_iter().chain(lines.map(|(_, line)| Line::new().exact(PLAIN, line)));
-    let rows = all.flat_map(|line| line.wrapped(room - 2, Break::Words)).enumerate();
-    rows.map(|(row, line)| if row == 0 { line } else { Line::new().exact(PLAIN, "  ").then(&line) }).collect()
+    let all = first.into_iter().chain(lines.map(|(_, line)| StyledLine::new().exact(PLAIN, line)));
+    let rows = all.flat_map(|line| line.wrap(room - 2, Break::Words)).enumerate();
+    rows.map(|(row, line)| if row == 0 { line } else { StyledLine::new().exact(PLAIN, "  ").then(&line) }).collect()
 }
 
 /// The options, each with what it really does: the kernel decides by the effect and never by the label.
-fn options(request: &ApprovalRequest, room: usize) -> Vec<Line> {
-    let offered = offered(&request.options);
-    let labels: Vec<Line> = offered.iter().map(|option| Line::new().exact(BOLD, &option.label).cut(30)).collect();
-    let widest = labels.iter().map(Line::width).max().unwrap_or(0);
+fn options(request: &ApprovalRequest, room: usize) -> Vec<StyledLine> {
+    let offered = offered_options(&request.options);
+    let labels: Vec<StyledLine> =
+        offered.iter().map(|option| StyledLine::new().exact(BOLD, &option.label).truncate(30)).collect();
+    let widest = labels.iter().map(StyledLine::width).max().unwrap_or(0);
     let mut rows = Vec::new();
     for (number, (option, label)) in (1..).zip(offered.iter().zip(&labels)) {
         let padding = " ".repeat(widest - label.width() + 3);
-        let head = Line::new().exact(BOLD, format!("{number}  ")).then(label).exact(PLAIN, padding);
+        let head = StyledLine::new().exact(BOLD, format!("{number}  ")).then(label).exact(PLAIN, padding);
         let indent = head.width();
         let style = if option.effect.allows() { GREEN } else { RED };
-        let effect = Line::new().exact(style, effect(request, option.effect));
-        for (row, line) in effect.wrapped(room.saturating_sub(indent).max(16), Break::Words).iter().enumerate() {
-            let head = if row == 0 { head.clone() } else { Line::new().exact(PLAIN, " ".repeat(indent)) };
+        let effect = StyledLine::new().exact(style, describe_effect(request, option.effect));
+        for (row, line) in effect.wrap(room.saturating_sub(indent).max(16), Break::Words).iter().enumerate() {
+            let head = if row == 0 { head.clone() } else { StyledLine::new().exact(PLAIN, " ".repeat(indent)) };
             rows.push(head.then(line));
         }
     }
     let more = request.options.len() - offered.len();
     if more > 0 {
-        rows.push(Line::new().exact(YELLOW, format!("… {more} more that cannot be chosen at a terminal")));
+        rows.push(StyledLine::new().exact(YELLOW, format!("… {more} more that cannot be chosen at a terminal")));
     }
     rows
 }
 
-fn effect(request: &ApprovalRequest, effect: Effect) -> String {
+fn describe_effect(request: &ApprovalRequest, effect: Effect) -> String {
     let does = match effect {
         Effect::AllowOnce => "allows it, this once",
         Effect::AllowAlways => "allows it",
@@ -232,21 +235,21 @@ fn effect(request: &ApprovalRequest, effect: Effect) -> String {
 }
 
 /// A line of the action in rows; those that only go on are marked, so that they do not pass for lines of their own.
-pub(super) fn marked(mark: &str, line: &Line, room: usize) -> Vec<Line> {
-    let rows = line.wrapped(room - 2, Break::Anywhere).into_iter().enumerate();
-    rows.map(|(row, line)| Line::new().exact(DIM, if row == 0 { mark } else { "↪ " }).then(&line)).collect()
+pub(super) fn mark_rows(mark: &str, line: &StyledLine, room: usize) -> Vec<StyledLine> {
+    let rows = line.wrap(room - 2, Break::Anywhere).into_iter().enumerate();
+    rows.map(|(row, line)| StyledLine::new().exact(DIM, if row == 0 { mark } else { "↪ " }).then(&line)).collect()
 }
 
-pub(super) fn bar(space: &str) -> Line {
-    Line::new().exact(YELLOW, "│").exact(PLAIN, space)
+pub(super) fn bar(space: &str) -> StyledLine {
+    StyledLine::new().exact(YELLOW, "│").exact(PLAIN, space)
 }
 
-pub(super) fn end() -> Line {
-    Line::new().exact(YELLOW, "╰─ ")
+pub(super) fn corner() -> StyledLine {
+    StyledLine::new().exact(YELLOW, "╰─ ")
 }
 
 /// Minutes and seconds; the last second counts until it is over.
-pub(super) fn clock(left: Duration) -> String {
+pub(super) fn format_remaining(left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
@@ -361,10 +364,10 @@ mod tests {
 
     #[test]
     fn no_line_of_an_action_can_pass_for_a_word_about_it() {
-        let line = |text: &str| Line::new().exact(PLAIN, text);
+        let line = |text: &str| StyledLine::new().exact(PLAIN, text);
         let rows: Vec<_> = [("  ", line("! x")), ("! ", line("x")), ("· ", line("x"))]
             .iter()
-            .flat_map(|(mark, line)| marked(mark, line, 20))
+            .flat_map(|(mark, line)| mark_rows(mark, line, 20))
             .map(|row| row.render(false))
             .collect();
         assert_eq!(rows, ["  ! x", "! x", "· x"]);
@@ -404,13 +407,13 @@ mod tests {
         let request = request("ls", "", Approval::new("?").options(options)).await;
         let expected = "│ 9  option 9   denies it\n│ … 2 more that cannot be chosen at a terminal";
         assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
-        assert_eq!(waiting(&request, None, "").render(false), "╰─ press 1–9 · Esc denies");
+        assert_eq!(waiting_row(&request, None, "").render(false), "╰─ press 1–9 · Esc denies");
     }
 
     #[tokio::test]
     async fn the_last_row_says_which_keys_count_and_what_time_will_decide() {
         let request = request("ls", "", three()).await;
-        let shown = |left| waiting(&request, left, "").render(false);
+        let shown = |left| waiting_row(&request, left, "").render(false);
         assert_eq!(shown(None), "╰─ press 1–3, d · Esc denies");
         let left = Duration::from_millis(298_500);
         assert_eq!(shown(Some(left)), "╰─ press 1–3, d · Esc denies · denies in 4:59");
@@ -420,7 +423,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_means_an_option_only_if_it_means_no_other() {
         let request = request("ls", "", three()).await;
-        let label = |key| chosen(&request.options, key).map(|option| option.label.as_str());
+        let label = |key| find_option(&request.options, key).map(|option| option.label.as_str());
         let meant = ['0', '1', '2', '3', '4', 'a', 'd', 'D', 'x', '+'].map(label);
         let (once, always, deny) = (Some("Allow once"), Some("Allow always"), Some("Deny"));
         assert_eq!(meant, [None, once, always, deny, None, None, deny, deny, None, None]);
@@ -429,7 +432,7 @@ mod tests {
     #[test]
     fn a_refusal_for_this_time_goes_before_a_lasting_one() {
         let option = |label: &str| ApprovalOption::from(label);
-        let label = |options: &[ApprovalOption]| refusal(options).map(|option| option.label.clone());
+        let label = |options: &[ApprovalOption]| find_denial(options).map(|option| option.label.clone());
         assert_eq!(label(&[option("Never"), option("No")]), Some("No".into()));
         assert_eq!(label(&[option("Yes"), option("Never")]), Some("Never".into()));
         assert_eq!(label(&[option("Yes")]), None);

@@ -11,32 +11,32 @@ use amplifier_modules::bundle::{Loaded, load};
 use anyhow::{Result, bail};
 use tempfile::TempDir;
 
-use crate::commands::hooks::{self, Registered};
+use crate::commands::hooks::{self, RegisteredHooks};
 use crate::errors::reasons;
 use crate::flags::Flags;
 
 /// Returns the machine that a server starts sessions on: with these flags, and what else is configured.
-pub fn machine(flags: &Flags, home: &Home, log: &Log) -> Machine {
-    let hosting = Arc::new(Hosting { flags: flags.clone(), home: home.clone() });
-    let loading = hosting.clone();
+pub fn from_flags(flags: &Flags, home: &Home, log: &Log) -> Machine {
+    let handler = Arc::new(RequestHandler { flags: flags.clone(), home: home.clone() });
+    let loader = handler.clone();
     let load =
-        move |workspace: Option<PathBuf>| loading.load(workspace).map_err(|error| Error::Refused(reasons(&error)));
+        move |workspace: Option<PathBuf>| loader.load(workspace).map_err(|error| Error::Refused(reasons(&error)));
     let other = move |request| -> BoxFuture<'static, MachineReply> {
-        let hosting = hosting.clone();
+        let handler = handler.clone();
         Box::pin(async move {
-            let reply = hosting.handle(request).await;
+            let reply = handler.handle(request).await;
             reply.unwrap_or_else(|error| MachineReply::Invalid { error: reasons(&error) })
         })
     };
     Machine::new(home, log, load, Box::new(other))
 }
 
-struct Hosting {
+struct RequestHandler {
     flags: Flags,
     home: Home,
 }
 
-impl Hosting {
+impl RequestHandler {
     fn load(&self, workspace: Option<PathBuf>) -> Result<Config> {
         let mut flags = self.flags.clone();
         flags.workspace = workspace.or(flags.workspace);
@@ -56,20 +56,20 @@ impl Hosting {
     async fn test(&self, bundle: Option<String>) -> Result<serde_json::Value> {
         let config = self.load(None)?;
         let Some(text) = bundle else {
-            return hooks::tested(&hooks::chosen(None, &config, &self.home)?, &config, &self.home).await;
+            return hooks::test_results(&hooks::choose_bundle(None, &config, &self.home)?, &config, &self.home).await;
         };
-        let (_folder, bundle) = written(&text)?;
-        hooks::tested(&bundle, &config, &self.home).await
+        let (_folder, bundle) = write_bundle(&text)?;
+        hooks::test_results(&bundle, &config, &self.home).await
     }
 
     async fn try_out(&self, dry_run: DryRun) -> Result<DryRunReport> {
         let DryRun { event, data, workspace, bundle } = dry_run;
         let config = self.load(workspace_folder(workspace)?)?;
         let Some(text) = bundle else {
-            let Registered { hooks, host, warning, .. } = hooks::registered(&config, &self.home)?;
+            let RegisteredHooks { hooks, host, warning, .. } = hooks::register_all(&config, &self.home)?;
             return Ok(DryRunReport { report: hooks::dry_run(&hooks, &host, &event, data).await?, warning });
         };
-        let (_folder, bundle) = written(&text)?;
+        let (_folder, bundle) = write_bundle(&text)?;
         let hooks = HookRegistry::new();
         let host = bundles::register_alone(&bundle, &config, &self.home, &hooks)?;
         Ok(DryRunReport { report: hooks::dry_run(&hooks, &host, &event, data).await?, warning: None })
@@ -77,7 +77,7 @@ impl Hosting {
 }
 
 /// A bundle from its text, and the folder that it stands in, which is gone when that is dropped.
-fn written(text: &str) -> Result<(TempDir, Loaded)> {
+fn write_bundle(text: &str) -> Result<(TempDir, Loaded)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.yaml");
     std::fs::write(&file, text)?;

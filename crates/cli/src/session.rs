@@ -13,21 +13,21 @@ use amplifier_host::{ApprovalFanOut, Config, Home, LinkTarget, ServerLink, Sessi
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay, TrustDialog, Working};
+use crate::terminal::{HeadlessApprovals, Screen, Spinner, TerminalApprovals, TerminalDisplay, TerminalTrustPrompt};
 
 /// A session at a terminal or in a server, to be started, and what has to live as long as it.
-pub struct Prepared {
+pub struct TerminalSession {
     /// The session.
     pub parts: SessionParts,
     /// What the person sees of it.
-    pub watcher: Watcher,
+    pub observer: TerminalObserver,
     /// The connection to a server that sees the session, if one is configured.
     pub server: Option<ServerLink>,
 }
 
-impl Prepared {
+impl TerminalSession {
     /// The same with another display for the messages of hooks.
-    pub fn shown_on(mut self, display: impl Display) -> Self {
+    pub fn with_display(mut self, display: impl Display) -> Self {
         self.parts.builder = self.parts.builder.display(display);
         self
     }
@@ -37,15 +37,15 @@ impl Prepared {
 ///
 /// # Errors
 /// If a part of the configuration cannot be used.
-pub async fn prepare(
+pub async fn build(
     config: &Config,
     home: &Home,
     hooks: HookRegistry,
     screen: &Screen,
     cancel: &Cancel,
     target: &LinkTarget,
-) -> Result<Prepared> {
-    let dialog = TrustDialog { screen: screen.clone(), cancel: cancel.clone() };
+) -> Result<TerminalSession> {
+    let dialog = TerminalTrustPrompt { screen: screen.clone(), cancel: cancel.clone() };
     let prompt = screen.can_ask().then(|| Arc::new(dialog) as Arc<dyn TrustPrompt>);
     let mut parts = SessionBuilder::new(config, home)
         .hooks(hooks)
@@ -55,8 +55,8 @@ pub async fn prepare(
         .in_server(matches!(target, LinkTarget::Pipe(_)))
         .build()
         .await?;
-    let watcher = Watcher::new(screen.clone());
-    parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).observer(watcher.clone());
+    let observer = TerminalObserver::new(screen.clone());
+    parts.builder = parts.builder.display(TerminalDisplay::new(screen.clone())).observer(observer.clone());
     let server = parts.is_served.then(|| ServerLink::open(parts.policy.link_options(), target, screen.can_ask()));
     let terminal = screen.can_ask().then(|| {
         let cancel = cancel.clone();
@@ -69,27 +69,27 @@ pub async fn prepare(
         (None, Some(terminal)) => parts.approvals(terminal),
         (None, None) => parts.approvals(HeadlessApprovals),
     };
-    Ok(Prepared { parts, watcher, server })
+    Ok(TerminalSession { parts, observer, server })
 }
 
 /// Shows on a screen what a session does. A handle: clones share the same state.
 #[derive(Clone)]
-pub struct Watcher {
+pub struct TerminalObserver {
     screen: Screen,
     // A std lock: nothing awaits while it is held.
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TurnDisplay>>,
 }
 
 /// What goes on.
 #[derive(Default)]
-struct State {
-    thinking: Option<Working>,
+struct TurnDisplay {
+    thinking: Option<Spinner>,
     /// The tools that run, by the id of the call.
-    tools: HashMap<String, Working>,
+    tools: HashMap<String, Spinner>,
     failure: Option<io::Error>,
 }
 
-impl Watcher {
+impl TerminalObserver {
     /// Shows it on that screen.
     pub fn new(screen: Screen) -> Self {
         Self { screen, state: Arc::default() }
@@ -107,17 +107,17 @@ impl Watcher {
         state.failure.take().map_or(ended, Err)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TurnDisplay> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SessionObserver for Watcher {
+impl SessionObserver for TerminalObserver {
     fn thinking(&self) {
         let mut state = self.state();
         // The old one ends before the new one begins.
         state.thinking = None;
-        state.thinking = Some(self.screen.working("thinking"));
+        state.thinking = Some(self.screen.spinner("thinking"));
     }
 
     fn text(&self, text: &str) {
@@ -135,8 +135,8 @@ impl SessionObserver for Watcher {
     }
 
     fn tool_started(&self, call: &ToolCall) {
-        self.screen.tool(&call.name, &summary(call));
-        let working = self.screen.working(&format!("running {}", call.name));
+        self.screen.tool(&call.name, &describe_call(call));
+        let working = self.screen.spinner(&format!("running {}", call.name));
         self.state().tools.insert(call.id.clone(), working);
     }
 
@@ -146,7 +146,7 @@ impl SessionObserver for Watcher {
             self.screen.tool_done(success, &excerpt(output));
         } else {
             // It was not allowed to run. Why is shown in full: it may say what to do about it.
-            self.screen.tool(&call.name, &summary(call));
+            self.screen.tool(&call.name, &describe_call(call));
             self.screen.tool_done(success, output);
         }
     }
@@ -157,12 +157,12 @@ impl SessionObserver for Watcher {
 }
 
 /// What a tool call is about, in a few words.
-fn summary(call: &ToolCall) -> String {
-    about(&call.input).unwrap_or_default()
+fn describe_call(call: &ToolCall) -> String {
+    describe_input(&call.input).unwrap_or_default()
 }
 
 /// What the input of a tool is about, in a few words, if it is one that is known.
-pub(crate) fn about(input: &Value) -> Option<String> {
+pub(crate) fn describe_input(input: &Value) -> Option<String> {
     ["command", "file_path", "pattern", "task"].iter().find_map(|field| input.get(field)?.as_str()).map(excerpt)
 }
 
