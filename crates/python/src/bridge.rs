@@ -16,15 +16,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tokio::runtime::Handle;
 
-use crate::step::{Input, Step, awaitable};
-use crate::threads::{self, AtWork};
+use crate::step::{Input, ResumeStep, awaitable};
+use crate::threads::{self, ThreadGuard};
 use crate::timer::{is_a_cancellation, is_an_interrupt, running_loop};
 
 type BoxFuture = Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>;
 
 /// A future of the kernel that Python awaits.
-#[pyclass(module = "amplifier_core.coordinator")]
-pub(crate) struct Driven {
+#[pyclass(name = "Driven", module = "amplifier_core.coordinator")]
+pub(crate) struct KernelFuture {
     // Never locked: it is reached through `&mut self` only, and lends the future what it lacks to be shared.
     future: Mutex<Option<BoxFuture>>,
     waker: Arc<TaskWaker>,
@@ -34,7 +34,7 @@ pub(crate) struct Driven {
     stopped: Option<PyErr>,
 }
 
-/// Wakes the task that awaits a [`Driven`].
+/// Wakes the task that awaits a [`KernelFuture`].
 #[derive(Default)]
 struct TaskWaker {
     is_woken: AtomicBool,
@@ -50,7 +50,7 @@ impl Wake for TaskWaker {
     }
 }
 
-impl Driven {
+impl KernelFuture {
     pub(crate) fn new(future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static) -> Self {
         Self { future: Mutex::new(Some(Box::pin(future))), waker: Arc::default(), stop: None, stopped: None }
     }
@@ -66,9 +66,9 @@ impl Driven {
         self.future.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
-        let _at_work = AtWork::begin(py)?;
-        threads::mark_as_pythons();
+    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
+        let _at_work = ThreadGuard::begin(py)?;
+        threads::mark_python_thread();
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
         if let Input::Throw(error) = input {
@@ -86,7 +86,7 @@ impl Driven {
             let Some(future) = self.future() else {
                 return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
             };
-            let polled = threads::gathering(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
+            let polled = threads::defer_wakes(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
             if let Some(interrupt) = INTERRUPT.take() {
                 self.give_up();
                 // What is told that it was given up may be interrupted, too; it is raised once.
@@ -98,10 +98,10 @@ impl Driven {
                 if let Some(cancelled) = self.stopped.take() {
                     return Err(cancelled);
                 }
-                return result.map(|value| Step::Return(value.into_bound(py)));
+                return result.map(|value| ResumeStep::Return(value.into_bound(py)));
             }
             if let Some(waits) = self.sleep(py)? {
-                return Ok(Step::Yield(waits));
+                return Ok(ResumeStep::Yield(waits));
             }
         }
     }
@@ -131,7 +131,7 @@ impl Driven {
     fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
-        threads::gathering(|| *self.future() = None);
+        threads::defer_wakes(|| *self.future() = None);
     }
 
     fn end(&mut self, _py: Python<'_>) -> PyResult<()> {
@@ -140,9 +140,9 @@ impl Driven {
     }
 }
 
-awaitable!(Driven {});
+awaitable!(KernelFuture {});
 
-impl Drop for Driven {
+impl Drop for KernelFuture {
     fn drop(&mut self) {
         self.give_up();
     }
@@ -167,9 +167,9 @@ pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
 }
 
 /// Asks Python for something, and waits for it.
-pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<Pending>) -> PyResult<Py<PyAny>> {
+pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<CallFuture>) -> PyResult<Py<PyAny>> {
     uninterrupted().await;
-    awaited(threads::calling(call)).await
+    awaited(threads::call_python(call)).await
 }
 
 /// Goes on, unless something was raised that ends more than a part: then nothing is asked any more.
@@ -181,7 +181,7 @@ pub(crate) async fn uninterrupted() {
 
 /// Waits for what Python was asked. There is no answer if something is raised that ends more than a part: what waits for one is given up as a
 /// whole.
-pub(crate) async fn awaited(asked: PyResult<Pending>) -> PyResult<Py<PyAny>> {
+pub(crate) async fn awaited(asked: PyResult<CallFuture>) -> PyResult<Py<PyAny>> {
     let answer = match asked {
         Ok(pending) => pending.await,
         Err(error) => Err(error),
@@ -228,24 +228,24 @@ impl Alarm {
 
 /// What Python calls to ring an alarm.
 #[pyclass(frozen)]
-pub(crate) struct WakeUp(pub(crate) Alarm);
+pub(crate) struct AlarmCallback(pub(crate) Alarm);
 
 #[pymethods]
-impl WakeUp {
+impl AlarmCallback {
     #[pyo3(signature = (*_done))]
     fn __call__(&self, _done: &Bound<'_, PyTuple>) {
-        threads::mark_as_pythons();
-        threads::gathering(|| self.0.ring());
+        threads::mark_python_thread();
+        threads::defer_wakes(|| self.0.ring());
     }
 }
 
 /// What Python answered: at once, or in a task that Rust waits for.
-pub(crate) enum Pending {
+pub(crate) enum CallFuture {
     Now(Option<PyResult<Py<PyAny>>>),
     Task { task: Py<PyAny>, alarm: Alarm },
 }
 
-impl Pending {
+impl CallFuture {
     /// What a call gave. An awaitable becomes a task.
     pub(crate) fn of(answer: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = answer.py();
@@ -254,12 +254,12 @@ impl Pending {
         }
         let task = py.import("asyncio")?.call_method1("ensure_future", (answer,))?;
         let alarm = Alarm::default();
-        task.call_method1(intern!(py, "add_done_callback"), (WakeUp(alarm.clone()),))?;
+        task.call_method1(intern!(py, "add_done_callback"), (AlarmCallback(alarm.clone()),))?;
         Ok(Self::Task { task: task.unbind(), alarm })
     }
 }
 
-impl Future for Pending {
+impl Future for CallFuture {
     type Output = PyResult<Py<PyAny>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -281,7 +281,7 @@ impl Future for Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for CallFuture {
     fn drop(&mut self) {
         if let Self::Task { task, .. } = self {
             // Cancelling a task that is done changes nothing.

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
 use crate::audit::AuditLog;
-use crate::bridge::Driven;
+use crate::bridge::KernelFuture;
 use crate::provider::{self, RemoteProvider, ScriptedProvider};
 use crate::registry::HookRegistry;
 use crate::{confine, encode, threads};
@@ -34,17 +34,17 @@ pub(crate) fn mistake(error: &BundleError) -> PyErr {
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct Bundle {
     loaded: Loaded,
-    from: From,
+    from: BundleOrigin,
 }
 
 /// Where a bundle can be read anew.
 #[derive(Clone)]
-enum From {
+enum BundleOrigin {
     File(PathBuf),
     Text(String, PathBuf),
 }
 
-impl From {
+impl BundleOrigin {
     fn source(&self) -> Source<'_> {
         match self {
             Self::File(file) => Source::File(file),
@@ -54,12 +54,12 @@ impl From {
 }
 
 impl Bundle {
-    fn read(from: From) -> PyResult<Self> {
+    fn read(from: BundleOrigin) -> PyResult<Self> {
         let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
         Ok(Self::of(&bundles::alone(loaded), from))
     }
 
-    fn of(levels: &Levels, from: From) -> Self {
+    fn of(levels: &Levels, from: BundleOrigin) -> Self {
         let loaded = levels.bundles().map(|(_, loaded)| loaded.clone()).next().unwrap_or_default();
         Self { loaded, from }
     }
@@ -94,14 +94,14 @@ impl Bundle {
     /// Loads a bundle from a file, with what it includes.
     #[staticmethod]
     fn load(file: PathBuf) -> PyResult<Self> {
-        Self::read(From::File(file))
+        Self::read(BundleOrigin::File(file))
     }
 
     /// Reads a bundle from a text. `file` is what it is called in errors; what it includes and runs is looked for from its folder.
     #[staticmethod]
     #[pyo3(signature = (text, file=None))]
     fn parse(text: String, file: Option<PathBuf>) -> PyResult<Self> {
-        Self::read(From::Text(text, file.unwrap_or_else(|| PathBuf::from("bundle"))))
+        Self::read(BundleOrigin::Text(text, file.unwrap_or_else(|| PathBuf::from("bundle"))))
     }
 
     /// Whether there is a file that can change.
@@ -193,7 +193,7 @@ impl Bundle {
 /// The files of a bundle, and the log that has its new versions.
 struct BundleFiles {
     loaded: Loaded,
-    from: From,
+    from: BundleOrigin,
     log: Option<Log>,
 }
 
@@ -212,7 +212,7 @@ impl BundleSource for BundleFiles {
 pub(crate) struct BundleWatcher {
     kernel: bundle::BundleWatcher,
     host: Host,
-    from: From,
+    from: BundleOrigin,
 }
 
 #[pymethods]
@@ -257,7 +257,7 @@ impl BundleWatcher {
     }
 
     /// Reads the bundle if a file of it has changed, or `always`. Gives the version that is to be put in force, or the `Reload` that says why there is none.
-    fn read(&self, always: bool) -> PyResult<Driven> {
+    fn read(&self, always: bool) -> PyResult<KernelFuture> {
         let reading = self.kernel.read(always);
         if always && self.kernel.has_ended() {
             return Err(PyRuntimeError::new_err("the bundle is not mounted any more"));
@@ -266,7 +266,7 @@ impl BundleWatcher {
             return Err(PyRuntimeError::new_err("the bundle is being read anew already"));
         }
         let from = self.from.clone();
-        Ok(Driven::new(async move {
+        Ok(KernelFuture::new(async move {
             let found = match reading {
                 Some(reading) => reading.await,
                 None => Err(bundle::Reload::default()),
@@ -302,9 +302,9 @@ impl BundleWatcher {
     }
 
     /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most.
-    fn settle(&self) -> Driven {
+    fn settle(&self) -> KernelFuture {
         let host = self.host.clone();
-        Driven::new(async move {
+        KernelFuture::new(async move {
             // Where tokio has ended, or another process has it, nothing is under way.
             if Handle::try_current().is_ok() {
                 host.settle().await;

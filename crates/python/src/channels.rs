@@ -8,7 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyList};
 
-use crate::bridge::{Driven, Pending, ask};
+use crate::bridge::{CallFuture, KernelFuture, ask};
 use crate::clock::LoopClock;
 use crate::hook::failure;
 use crate::ports::Port;
@@ -56,11 +56,11 @@ impl Channels {
     }
 
     /// Calls every contributor of a channel, in order of registration.
-    fn collect(&self, channel: &str) -> PyResult<Collecting> {
+    fn collect(&self, channel: &str) -> PyResult<ContributionCollector> {
         let collecting = self.kernel.collect(channel);
         match self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(interrupt) => Err(interrupt),
-            None => Ok(Collecting(Arc::new(tokio::sync::Mutex::new(collecting)))),
+            None => Ok(ContributionCollector(Arc::new(tokio::sync::Mutex::new(collecting)))),
         }
     }
 
@@ -84,7 +84,7 @@ fn contribute(function: &Port, who: &[String; 2], interrupt: &Mutex<Option<PyErr
             Ok((true, given)) => {
                 let who = who.clone();
                 Contributed::Later(Box::pin(async move {
-                    let given = ask(|py| Pending::of(given.into_bound(py))).await;
+                    let given = ask(|py| CallFuture::of(given.into_bound(py))).await;
                     Python::attach(|py| given.map(|given| some(py, given)).map_err(|error| failed(py, &who, &error)))
                 }))
             }
@@ -115,11 +115,11 @@ fn failed(py: Python<'_>, [channel, name]: &[String; 2], error: &PyErr) -> PortE
 }
 
 /// The contributions of a channel.
-#[pyclass(module = "amplifier_core.coordinator", frozen)]
-pub(crate) struct Collecting(Arc<tokio::sync::Mutex<driving::Collecting<Py<PyAny>>>>);
+#[pyclass(name = "Collecting", module = "amplifier_core.coordinator", frozen)]
+pub(crate) struct ContributionCollector(Arc<tokio::sync::Mutex<driving::Collecting<Py<PyAny>>>>);
 
 #[pymethods]
-impl Collecting {
+impl ContributionCollector {
     /// What was there at once.
     fn at_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -130,9 +130,9 @@ impl Collecting {
     }
 
     /// Waits for the others, and gives everything, as often as it is awaited.
-    fn finish(&self) -> Driven {
+    fn finish(&self) -> KernelFuture {
         let collecting = self.0.clone();
-        Driven::new(async move {
+        KernelFuture::new(async move {
             let mut collecting = collecting.lock().await;
             let given = collecting.finish(&LoopClock::new()).await;
             Python::attach(|py| {

@@ -9,8 +9,8 @@ use amplifier_core::Clock;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::bridge::{Alarm, WakeUp};
-use crate::person::{self, Asked};
+use crate::bridge::{Alarm, AlarmCallback};
+use crate::person_wait::{self, OpenPrompt};
 use crate::timer::{running_loop, seconds};
 
 /// A clock whose waits end on the event loop that runs when they begin.
@@ -42,7 +42,7 @@ impl Clock for LoopClock {
     }
 
     fn person_is_asked(&self) -> Option<Box<dyn Send>> {
-        Python::attach(|py| match Asked::now(py) {
+        Python::attach(|py| match OpenPrompt::open(py) {
             Ok(asked) => asked.map(|asked| Box::new(asked) as Box<dyn Send>),
             Err(error) => {
                 error.write_unraisable(py, None);
@@ -52,7 +52,7 @@ impl Clock for LoopClock {
     }
 
     fn held_up_nanos(&self) -> u64 {
-        person::held_up_nanos()
+        person_wait::blocked_nanos()
     }
 }
 
@@ -78,7 +78,7 @@ impl Future for Sleep {
         }
         self.alarm.wakes(context);
         if self.handle.is_none() {
-            let (delay, wake) = (seconds(self.duration), WakeUp(self.alarm.clone()));
+            let (delay, wake) = (seconds(self.duration), AlarmCallback(self.alarm.clone()));
             self.handle = Python::attach(|py| {
                 let handle = running_loop(py)?.call_method1(intern!(py, "call_later"), (delay, wake));
                 handle.inspect_err(|error| error.clone_ref(py).write_unraisable(py, None)).ok().map(Bound::unbind)

@@ -154,7 +154,7 @@ impl Protection {
         let mut own = ProtectedPaths::default();
         let mut unavailable = None;
         match launcher(py) {
-            Ok(Launcher { words, parts }) => {
+            Ok(PyLauncher { words, parts }) => {
                 environment = environment.launcher(words);
                 own.read_only = parts;
             }
@@ -233,15 +233,18 @@ fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> 
 }
 
 /// What starts a program in a sandbox.
-struct Launcher {
+struct PyLauncher {
     words: Vec<OsString>,
     /// Whoever can change one of these is not confined by it.
     parts: Vec<PathBuf>,
 }
 
-fn launcher(py: Python<'_>) -> PyResult<Launcher> {
+fn launcher(py: Python<'_>) -> PyResult<PyLauncher> {
     let module = py.import("amplifier_core._confine")?;
-    Ok(Launcher { words: module.call_method0("starter")?.extract()?, parts: module.call_method0("parts")?.extract()? })
+    Ok(PyLauncher {
+        words: module.call_method0("starter")?.extract()?,
+        parts: module.call_method0("parts")?.extract()?,
+    })
 }
 
 /// The code of a bundle's modules that are written in Python, and the names under which other modules would be found before them.

@@ -11,8 +11,8 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
 use crate::audit::AuditLog;
-use crate::bridge::Driven;
-use crate::emitting::{Emitting, Order, Purpose};
+use crate::bridge::KernelFuture;
+use crate::emit::{EmitAwaitable, EmitRequest, Purpose};
 use crate::outcome::{self, Outcome};
 use crate::ports::{Port, PyApprovals, PyAudit, PyContext, PyDisplay};
 use crate::registry::HookRegistry;
@@ -53,7 +53,7 @@ impl Drop for Coordinator {
 
 /// Runs what goes on after an emission has returned: in a task on the loop that runs then.
 pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
-    let driven = Driven::new(async {
+    let driven = KernelFuture::new(async {
         future.await;
         Ok(Python::attach(|py| py.None()))
     });
@@ -149,9 +149,9 @@ impl Coordinator {
     }
 
     /// Emits an event for the session; what comes back is to be given to `route`.
-    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<Emitting> {
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<EmitAwaitable> {
         let (registry, session) = (slf.get().hooks.clone_ref(slf.py()), slf.clone().unbind());
-        Ok(Emitting::new(Order::new(registry, event, data, Purpose::Outcome, Some(session))?))
+        Ok(EmitAwaitable::new(EmitRequest::new(registry, event, data, Purpose::Outcome, Some(session))?))
     }
 
     /// Routes an outcome: gives the data that may run and the flat result, or who denied and why.
@@ -161,9 +161,9 @@ impl Coordinator {
         Ok(outcome::collector(py)?.clone().unbind())
     }
 
-    fn route(slf: Py<Self>, outcome: Py<Outcome>) -> Driven {
+    fn route(slf: Py<Self>, outcome: Py<Outcome>) -> KernelFuture {
         // The garbage collector sees the parts of a session through this: as long as they may be called, it has to be there.
-        Driven::new(async move {
+        KernelFuture::new(async move {
             let kernel = &slf.get().kernel;
             let routed = outcome.get();
             let observed = routed.kernel.event().answers() == Answers::Observed;
@@ -205,7 +205,7 @@ impl Coordinator {
         event: &str,
         hook_name: String,
         data: &Bound<'_, PyDict>,
-    ) -> PyResult<Driven> {
+    ) -> PyResult<KernelFuture> {
         let event = event_name(event)?;
         let data = EventData::from(encode::to_cut_map(data)?);
         let py = slf.py();
@@ -216,7 +216,7 @@ impl Coordinator {
         });
         let (result, injection) = flat.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let slf = slf.clone().unbind();
-        Ok(Driven::new(async move {
+        Ok(KernelFuture::new(async move {
             let kernel = &slf.get().kernel;
             let verdict = kernel.process_with_injection(&event, &hook_name, result, injection, data).await;
             let verdict = verdict.map_err(|too_large| PyValueError::new_err(too_large.to_string()))?;

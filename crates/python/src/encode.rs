@@ -22,12 +22,12 @@ const DEEPEST: usize = 130;
 /// # Errors
 /// If it is too deep.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, &mut Above::of(data.as_any()))
+    map(data, &mut Ancestors::of(data.as_any()))
 }
 
 /// The dict as JSON, without what is too deep, for the kernel to say so: it has no digest either.
 pub(crate) fn to_cut_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, &mut Above { is_cut: true, ..Above::of(data.as_any()) })
+    map(data, &mut Ancestors { is_cut: true, ..Ancestors::of(data.as_any()) })
 }
 
 /// The dict as JSON, for a conversation, which is kept.
@@ -35,7 +35,7 @@ pub(crate) fn to_cut_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value
 /// # Errors
 /// If it is too deep.
 pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    map(data, &mut Above { deepest: MAX_STORED_DEPTH, ..Above::of(data.as_any()) })
+    map(data, &mut Ancestors { deepest: MAX_STORED_DEPTH, ..Ancestors::of(data.as_any()) })
 }
 
 /// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.
@@ -43,11 +43,11 @@ pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Valu
 /// # Errors
 /// If it is too deep.
 pub(crate) fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    plain_at(value, &mut Above::default())
+    plain_at(value, &mut Ancestors::default())
 }
 
 /// What a value is inside of.
-struct Above {
+struct Ancestors {
     /// By the places of these in memory.
     inside: Vec<usize>,
     deepest: usize,
@@ -55,34 +55,30 @@ struct Above {
     is_cut: bool,
 }
 
-impl Default for Above {
+impl Default for Ancestors {
     fn default() -> Self {
         Self { inside: Vec::new(), deepest: DEEPEST, is_cut: false }
     }
 }
 
-impl Above {
+impl Ancestors {
     fn of(value: &Bound<'_, PyAny>) -> Self {
         Self { inside: vec![value.as_ptr() as usize], ..Self::default() }
     }
 
     /// Goes into a value that may hold others, unless it is inside of itself, or too deep.
-    fn enter<T>(
-        &mut self,
-        value: &Bound<'_, PyAny>,
-        go: impl FnOnce(&mut Self) -> PyResult<T>,
-    ) -> PyResult<Entered<T>> {
+    fn enter<T>(&mut self, value: &Bound<'_, PyAny>, go: impl FnOnce(&mut Self) -> PyResult<T>) -> PyResult<Visit<T>> {
         let place = value.as_ptr() as usize;
         if self.inside.contains(&place) {
-            return Ok(Entered::HoldsItself);
+            return Ok(Visit::HoldsItself);
         }
         if self.inside.len() >= self.deepest {
-            return Ok(Entered::TooDeep);
+            return Ok(Visit::TooDeep);
         }
         self.inside.push(place);
-        let gone = go(self);
+        let result = go(self);
         self.inside.pop();
-        gone.map(Entered::Done)
+        result.map(Visit::Done)
     }
 
     fn too_deep(&self) -> PyErr {
@@ -90,14 +86,14 @@ impl Above {
     }
 }
 
-enum Entered<T> {
+enum Visit<T> {
     Done(T),
     HoldsItself,
     TooDeep,
 }
 
-fn map(data: &Bound<'_, PyDict>, above: &mut Above) -> PyResult<Map<String, Value>> {
-    entries(data)?.into_iter().map(|(text, (_, value))| Ok((text, json(&value, above)?))).collect()
+fn map(data: &Bound<'_, PyDict>, ancestors: &mut Ancestors) -> PyResult<Map<String, Value>> {
+    entries(data)?.into_iter().map(|(text, (_, value))| Ok((text, json(&value, ancestors)?))).collect()
 }
 
 type Entry<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -149,7 +145,7 @@ fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-fn json(value: &Bound<'_, PyAny>, above: &mut Above) -> PyResult<Value> {
+fn json(value: &Bound<'_, PyAny>, ancestors: &mut Ancestors) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Null);
     }
@@ -167,57 +163,57 @@ fn json(value: &Bound<'_, PyAny>, above: &mut Above) -> PyResult<Value> {
     if value.is_instance_of::<PyFloat>() {
         return Number::from_f64(value.extract()?).map_or_else(as_text, |number| Ok(Value::Number(number)));
     }
-    let entered = above.enter(value, |above| {
+    let entered = ancestors.enter(value, |ancestors| {
         if let Ok(data) = value.cast::<PyDict>() {
-            return Ok(Value::Object(map(data, above)?));
+            return Ok(Value::Object(map(data, ancestors)?));
         }
         if is_sequence(value) {
-            let items = value.try_iter()?.map(|item| json(&item?, above));
+            let items = value.try_iter()?.map(|item| json(&item?, ancestors));
             return Ok(Value::Array(items.collect::<PyResult<_>>()?));
         }
         match replaced(value)? {
-            Some(other) => json(&other, above),
+            Some(other) => json(&other, ancestors),
             None => as_text(),
         }
     })?;
     Ok(match entered {
-        Entered::Done(value) => value,
-        Entered::HoldsItself => Value::String(again(value).to_owned()),
-        Entered::TooDeep if above.is_cut => Value::Null,
-        Entered::TooDeep => return Err(above.too_deep()),
+        Visit::Done(value) => value,
+        Visit::HoldsItself => Value::String(again(value).to_owned()),
+        Visit::TooDeep if ancestors.is_cut => Value::Null,
+        Visit::TooDeep => return Err(ancestors.too_deep()),
     })
 }
 
-fn plain_at<'py>(value: &Bound<'py, PyAny>, above: &mut Above) -> PyResult<Bound<'py, PyAny>> {
+fn plain_at<'py>(value: &Bound<'py, PyAny>, ancestors: &mut Ancestors) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     let is_plain = value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>();
     if is_plain || value.extract::<f64>().is_ok_and(f64::is_finite) && value.is_instance_of::<PyFloat>() {
         return Ok(value.clone());
     }
-    let entered = above.enter(value, |above| {
+    let entered = ancestors.enter(value, |ancestors| {
         if let Ok(data) = value.cast::<PyDict>() {
             let plain = PyDict::new(py);
             for (key, (_, value)) in entries(data)? {
-                plain.set_item(key, plain_at(&value, above)?)?;
+                plain.set_item(key, plain_at(&value, ancestors)?)?;
             }
             return Ok(plain.into_any());
         }
         if is_sequence(value) {
             let list = PyList::empty(py);
             for item in value.try_iter()? {
-                list.append(plain_at(&item?, above)?)?;
+                list.append(plain_at(&item?, ancestors)?)?;
             }
             return Ok(list.into_any());
         }
         match replaced(value)? {
-            Some(other) => plain_at(&other, above),
+            Some(other) => plain_at(&other, ancestors),
             None => Ok(text_of(value)?.into_any()),
         }
     })?;
     match entered {
-        Entered::Done(value) => Ok(value),
-        Entered::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
-        Entered::TooDeep => Err(above.too_deep()),
+        Visit::Done(value) => Ok(value),
+        Visit::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
+        Visit::TooDeep => Err(ancestors.too_deep()),
     }
 }
 

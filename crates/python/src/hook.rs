@@ -12,8 +12,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::{Pending, awaited, interrupt, uninterrupted};
-use crate::person::Marked;
+use crate::bridge::{CallFuture, awaited, interrupt, uninterrupted};
+use crate::person_wait::MarkGuard;
 use crate::run::in_strict;
 use crate::{answer, encode, log, threads, trace};
 
@@ -85,14 +85,14 @@ impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         uninterrupted().await;
         let (mut kept, mut mark) = (None, None);
-        let called = threads::calling(|py| -> PyResult<_> {
+        let called = threads::call_python(|py| -> PyResult<_> {
             let data = encode::to_dict(py, data.iter())?;
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }
             // Also around the call: it may make tasks, and give one.
-            let call = || Pending::of(self.handler.bind(py).call1((PyString::new(py, event), data))?);
-            mark.insert(Marked::new(py)?).around(py, call)?
+            let call = || CallFuture::of(self.handler.bind(py).call1((PyString::new(py, event), data))?);
+            mark.insert(MarkGuard::new(py)?).around(py, call)?
         });
         let (mut waiting, mut question) = (pin!(awaited(called)), None);
         let answered = poll_fn(|context| {

@@ -10,7 +10,8 @@ mod clock;
 mod confine;
 mod coordinator;
 mod data;
-mod emitting;
+mod deadlines;
+mod emit;
 mod encode;
 mod events;
 mod fields;
@@ -19,7 +20,7 @@ mod log;
 mod native;
 mod options;
 mod outcome;
-mod person;
+mod person_wait;
 mod ports;
 mod provider;
 mod registry;
@@ -33,7 +34,6 @@ mod threads;
 mod timer;
 mod tool;
 mod trace;
-mod watch;
 
 use pyo3::prelude::*;
 
@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use audit::verify;
     #[pymodule_export]
-    use bridge::Driven;
+    use bridge::KernelFuture;
     #[pymodule_export]
     use bundle::Bundle;
     #[pymodule_export]
@@ -73,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use channels::Channels;
     #[pymodule_export]
-    use channels::Collecting;
+    use channels::ContributionCollector;
     #[pymodule_export]
     use confine::Protection;
     #[pymodule_export]
@@ -81,7 +81,7 @@ mod _native {
     #[pymodule_export]
     use coordinator::Coordinator;
     #[pymodule_export]
-    use emitting::Emitting;
+    use emit::EmitAwaitable;
     #[pymodule_export]
     use outcome::Outcome;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
 
 use crate::answer::NativeResult;
-use crate::bridge::Driven;
+use crate::bridge::KernelFuture;
 use crate::{encode, threads};
 
 /// What such a hook said, on its way through Python's task.
@@ -17,8 +17,8 @@ use crate::{encode, threads};
 pub(crate) struct NativeAnswer(Mutex<Option<Result<HookResult, HookError>>>);
 
 /// Calls the hook when it is awaited; gives a [`NativeAnswer`].
-pub(crate) fn call(hook: ListedHook, data: EventData) -> Driven {
-    Driven::new(async move {
+pub(crate) fn call(hook: ListedHook, data: EventData) -> KernelFuture {
+    KernelFuture::new(async move {
         let answer = match threads::is_forked() {
             true => Err(HookError::failed("it belongs to another process; after a fork, mount its bundle anew")),
             false => hook.call(&data).await,

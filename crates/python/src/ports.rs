@@ -18,10 +18,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::approval::ApprovalRequest;
-use crate::bridge::{Pending, ask, note_interrupt};
+use crate::bridge::{CallFuture, ask, note_interrupt};
 use crate::clock::LoopClock;
 use crate::hook::failure;
-use crate::person::holding_up;
+use crate::person_wait::track_blocking_wait;
 use crate::{encode, log, threads, trace};
 
 /// An object of Python that the kernel uses.
@@ -93,7 +93,7 @@ impl ContextManager for PyContext {
             whole.set_item("content", &message.content)?;
             whole.set_item("metadata", metadata)?;
             let manager = self.0.object(py)?;
-            Pending::of(match self.0.takes_one {
+            CallFuture::of(match self.0.takes_one {
                 true => manager.call_method1("add_message", (whole,))?,
                 false => manager.call_method("add_message", (), Some(&whole))?,
             })
@@ -112,7 +112,7 @@ impl Display for PyDisplay {
             fields.set_item("message", &message.text)?;
             fields.set_item("level", message.level.as_str())?;
             fields.set_item("source", &message.source)?;
-            Pending::of(self.0.object(py)?.call_method("show_message", (), Some(&fields))?)
+            CallFuture::of(self.0.object(py)?.call_method("show_message", (), Some(&fields))?)
         });
         asked.await.map(drop).map_err(|error| failed("display", &error))
     }
@@ -135,14 +135,14 @@ impl ApprovalSystem for PyApprovals {
             let system = self.port.object(py)?;
             let question = ApprovalRequest(request.clone(), timeout);
             if self.port.takes_one {
-                return Pending::of(holding_up(|| system.call_method1("ask", (question,)))?);
+                return CallFuture::of(track_blocking_wait(|| system.call_method1("ask", (question,)))?);
             }
             let fields = PyDict::new(py);
             fields.set_item("prompt", &request.prompt)?;
             fields.set_item("options", request.options.iter().map(|option| &option.label).collect::<Vec<_>>())?;
             fields.set_item("timeout", timeout.as_secs_f64())?;
             fields.set_item("default", question.default())?;
-            Pending::of(holding_up(|| system.call_method("request_approval", (), Some(&fields)))?)
+            CallFuture::of(track_blocking_wait(|| system.call_method("request_approval", (), Some(&fields)))?)
         });
         let answer = within(self.longest, request.timeout, asked).await.ok_or(ApprovalError::TimedOut)?;
         Python::attach(|py| match answer {
@@ -198,7 +198,7 @@ pub(crate) struct PyAudit(pub(crate) Arc<Port>);
 impl AuditLog for PyAudit {
     fn record(&self, record: AuditRecord) -> Result<Receipt, PortError> {
         let record = serde_json::to_value(&record)?;
-        let recorded = threads::calling(|py| {
+        let recorded = threads::call_python(|py| {
             let record = encode::to_python(py, &record)?;
             let recorded = self.0.object(py)?.call_method1("record", (record,));
             let recorded = recorded.inspect_err(|error| note_interrupt(py, error))?;
@@ -213,8 +213,8 @@ impl AuditLog for PyAudit {
 
     async fn flush(&self, _since: Receipt) -> Result<(), PortError> {
         let asked = ask(|py| match self.0.object(py)?.getattr_opt("flush")? {
-            Some(flush) => Pending::of(flush.call0()?),
-            None => Ok(Pending::Now(Some(Ok(py.None())))),
+            Some(flush) => CallFuture::of(flush.call0()?),
+            None => Ok(CallFuture::Now(Some(Ok(py.None())))),
         });
         asked.await.map(drop).map_err(|error| failed("audit", &error))
     }

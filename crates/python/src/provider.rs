@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Value, json};
 
-use crate::bridge::{Pending, ask};
+use crate::bridge::{CallFuture, ask};
 use crate::hook::failure;
 use crate::ports::Port;
 use crate::{encode, log};
@@ -178,7 +178,7 @@ impl Provider for PyProvider {
             let input_tokens = amplifier_agent::count_messages(&request.messages) as u64;
             let answer = ask(|py| {
                 let request = encode::to_python(py, &as_json(&request))?;
-                Pending::of(port.object(py)?.call_method1("complete", (request,))?)
+                CallFuture::of(port.object(py)?.call_method1("complete", (request,))?)
             })
             .await;
             let chunks = Python::attach(|py| match answer {

@@ -16,7 +16,7 @@ use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
 
 use crate::clock::LoopClock;
 use crate::data::Base;
-use crate::emitting::{Emitting, Order, Purpose};
+use crate::emit::{EmitAwaitable, EmitRequest, Purpose};
 use crate::fields::{read_word, wrong_type};
 use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
@@ -35,18 +35,18 @@ pub(crate) struct HookRegistry {
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
     sessions: Mutex<Sessions>,
-    book: Arc<Mutex<Book>>,
+    book: Arc<Mutex<HookTable>>,
 }
 
 /// What Python has to know about the hooks that the kernel holds.
 #[derive(Default)]
-struct Book {
+struct HookTable {
     registrations: u64,
-    hooks: HashMap<u64, Registered>,
+    hooks: HashMap<u64, RegisteredHook>,
     names: HashMap<String, Names>,
 }
 
-struct Registered {
+struct RegisteredHook {
     registration: Registration,
     hook: SharedHook,
     /// The default name that it uses.
@@ -80,7 +80,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Book {
+impl HookTable {
     fn name(&mut self, name: String, identity: Identity) -> String {
         let names = self.names.entry(name.clone()).or_default();
         let (number, uses) = names.numbers.entry(identity).or_insert_with(|| {
@@ -94,7 +94,7 @@ impl Book {
         if *number > 1 { format!("{name}#{number}") } else { name }
     }
 
-    fn remove(&mut self, id: u64) -> Option<Registered> {
+    fn remove(&mut self, id: u64) -> Option<RegisteredHook> {
         let removed = self.hooks.remove(&id)?;
         if let Some((name, identity)) = &removed.name
             && let Some(names) = self.names.get_mut(name)
@@ -195,7 +195,7 @@ impl HookRegistry {
             .map_err(|error| invalid_name(&error))?;
         book.registrations += 1;
         let id = book.registrations;
-        book.hooks.insert(id, Registered { registration, hook, name: defaulted });
+        book.hooks.insert(id, RegisteredHook { registration, hook, name: defaulted });
         drop(book);
         log::debug(py, "Registered hook '%s' for event '%s'", &name, &settings.event);
         Ok(Unregister { book: Arc::downgrade(&self.book), id, name, event: settings.event.clone() })
@@ -206,8 +206,8 @@ impl HookRegistry {
         event: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
         purpose: Purpose,
-    ) -> PyResult<Emitting> {
-        Ok(Emitting::new(Order::new(slf.clone().unbind(), event, data, purpose, None)?))
+    ) -> PyResult<EmitAwaitable> {
+        Ok(EmitAwaitable::new(EmitRequest::new(slf.clone().unbind(), event, data, purpose, None)?))
     }
 
     /// Notes that a session uses the registry. It ends with [`release`](Self::release).
@@ -391,7 +391,7 @@ impl HookRegistry {
     }
 
     /// Emits an event: the handlers run one after another when this is awaited.
-    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<Emitting> {
+    fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<EmitAwaitable> {
         Self::emitting(slf, event, data, Purpose::Flat)
     }
 
@@ -400,7 +400,7 @@ impl HookRegistry {
         slf: &Bound<'_, Self>,
         event: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
-    ) -> PyResult<Emitting> {
+    ) -> PyResult<EmitAwaitable> {
         Self::emitting(slf, event, data, Purpose::Outcome)
     }
 
@@ -411,7 +411,7 @@ impl HookRegistry {
         event: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
         timeout: Seconds,
-    ) -> PyResult<Emitting> {
+    ) -> PyResult<EmitAwaitable> {
         Self::emitting(slf, event, data, Purpose::Collect(duration("timeout", timeout.0)?))
     }
 
@@ -464,7 +464,7 @@ impl HookRegistry {
 #[pyclass(module = "amplifier_core.hooks", frozen)]
 pub(crate) struct Unregister {
     // Weak: a handler may hold this, and the registry holds the handler.
-    book: std::sync::Weak<Mutex<Book>>,
+    book: std::sync::Weak<Mutex<HookTable>>,
     id: u64,
     name: String,
     event: String,

@@ -150,9 +150,9 @@ impl HookResult {
 type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,), Option<Bound<'py, PyAny>>);
 
 /// An argument that was given, be it `None`; an `Option` would not tell it from one that was not.
-struct Given<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
+struct Argument<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Given<'a, 'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'a, 'py> {
     type Error = std::convert::Infallible;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Result<Self, Self::Error> {
@@ -172,10 +172,10 @@ macro_rules! properties {
             #[new]
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(
-                signature = (*, $($get=Given(None)),+),
+                signature = (*, $($get=Argument(None)),+),
                 text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', approval_fallback=False, suppress_output=False, user_message=None, user_message_level='info')"
             )]
-            fn new($($get: Given<'_, '_>),+) -> PyResult<Self> {
+            fn new($($get: Argument<'_, '_>),+) -> PyResult<Self> {
                 let mut result = Self::default();
                 $(if let Some(value) = $get.0 {
                     result.set($field, &value)?;

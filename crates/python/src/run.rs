@@ -15,16 +15,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use self::call::{Called, Reached, begin, raised, raised_while};
+use self::call::{CallProgress, CallResult, begin, raised, raised_while};
 use crate::data::NativeData;
-use crate::emitting::{Order, Purpose, SessionOf};
+use crate::emit::{EmitRequest, Purpose, SessionRef};
 use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
 use crate::outcome::{self, Outcome, may_be_collected};
-use crate::person::Marked;
+use crate::person_wait::MarkGuard;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
-use crate::step::{Awaiting, Input, Step};
+use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
 use crate::{answer, encode, log, send};
 
@@ -38,11 +38,11 @@ pub(crate) struct Run {
     /// The data as emitted; modifications make new dicts.
     emitted: Py<PyDict>,
     purpose: Purpose,
-    session: Option<SessionOf>,
+    session: Option<SessionRef>,
     /// Whether any hook said more than "go on".
-    has_said: bool,
+    has_response: bool,
     // Boxed: most hooks do not wait, and emissions are moved around.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<SuspendedCall>>,
     /// The data as JSON, for hooks that are not written in Python; none if it was not needed since it changed.
     // Boxed, as what is waited for.
     json: Option<Box<EventData>>,
@@ -51,20 +51,20 @@ pub(crate) struct Run {
     /// When the last hook began, where times are asked for.
     since: Option<Instant>,
     /// The last hook that was called with a mark.
-    marked: Option<(usize, Marked)>,
+    marked: Option<(usize, MarkGuard)>,
 }
 
 /// What is waited for.
-struct Waiting {
-    awaiting: Awaiting,
-    who: Who,
+struct SuspendedCall {
+    awaiting: AwaitedObject,
+    who: CallTarget,
     timer: Option<Arc<Timer>>,
     questions: Questions,
     /// What its context has, if it is a hook of Python.
-    mark: Option<Marked>,
+    mark: Option<MarkGuard>,
 }
 
-enum Who {
+enum CallTarget {
     Hook(usize),
     /// Observers that run side by side, each with its own time limit.
     Observers(Vec<usize>),
@@ -73,7 +73,7 @@ enum Who {
 impl Run {
     /// What an emission begins with: who listens now, and the data with what is laid around it.
     #[inline]
-    pub(crate) fn prepare(py: Python<'_>, order: &Order) -> PyResult<(Listeners, NativeData)> {
+    pub(crate) fn prepare(py: Python<'_>, order: &EmitRequest) -> PyResult<(Listeners, NativeData)> {
         let shared = order.registry.get();
         let listeners = shared.listeners(order.event.bind(py))?;
         let reserved = order.session.as_ref().and_then(|session| session.get().reserved.as_ref());
@@ -84,8 +84,8 @@ impl Run {
 
     /// Begins an emission. This cannot fail, so that it is made in its place: moving one costs as much as a hook.
     #[inline]
-    pub(crate) fn new(py: Python<'_>, order: Order, listeners: Listeners, data: NativeData) -> Self {
-        let Order { registry, event, purpose, session, .. } = order;
+    pub(crate) fn new(py: Python<'_>, order: EmitRequest, listeners: Listeners, data: NativeData) -> Self {
+        let EmitRequest { registry, event, purpose, session, .. } = order;
         let emitted = data.current.clone_ref(py);
         let mut emission = Emission::new(listeners, data);
         if let Purpose::Collect(_) = purpose {
@@ -98,7 +98,7 @@ impl Run {
             emitted,
             purpose,
             session,
-            has_said: false,
+            has_response: false,
             waiting: None,
             json: None,
             snapshot: None,
@@ -135,11 +135,11 @@ impl Run {
                 let view = self.view(py, strict)?;
                 match self.call(index, view, begin) {
                     // Most hooks answer at once, and have nothing to say.
-                    Ok(Ok(Called::Answered(answer))) => {
+                    Ok(Ok(CallResult::Answered(answer))) => {
                         self.take(py, index, &answer)?;
                         continue;
                     }
-                    called => (Who::Hook(index), self.begun(py, index, called)?),
+                    called => (CallTarget::Hook(index), self.begun(py, index, called)?),
                 }
             };
             if let Some(yielded) = self.settle(py, who, reached)? {
@@ -151,13 +151,20 @@ impl Run {
 
     /// Takes what was reached; or gives what is waited for.
     #[inline(never)]
-    fn settle<'py>(&mut self, py: Python<'py>, who: Who, reached: Reached<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn settle<'py>(
+        &mut self,
+        py: Python<'py>,
+        who: CallTarget,
+        reached: CallProgress<'py>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (reached, who) {
-            (Reached::Waits(yielded), _) => return Ok(Some(yielded)),
-            (Reached::Returned(answer), Who::Hook(index)) => self.take(py, index, &answer)?,
-            (Reached::Returned(answers), Who::Observers(all)) => self.take_all(py, all, &answers)?,
-            (Reached::Failed(error, cause), Who::Hook(index)) => self.fail(py, index, error, cause)?,
-            (Reached::Failed(..), Who::Observers(_)) => return Err(PyRuntimeError::new_err("observers failed")),
+            (CallProgress::Waits(yielded), _) => return Ok(Some(yielded)),
+            (CallProgress::Returned(answer), CallTarget::Hook(index)) => self.take(py, index, &answer)?,
+            (CallProgress::Returned(answers), CallTarget::Observers(all)) => self.take_all(py, all, &answers)?,
+            (CallProgress::Failed(error, cause), CallTarget::Hook(index)) => self.fail(py, index, error, cause)?,
+            (CallProgress::Failed(..), CallTarget::Observers(_)) => {
+                return Err(PyRuntimeError::new_err("observers failed"));
+            }
         }
         Ok(None)
     }
@@ -168,13 +175,13 @@ impl Run {
         &mut self,
         py: Python<'py>,
         index: usize,
-        called: Result<PyResult<Called<'py>>, HookError>,
-    ) -> PyResult<Reached<'py>> {
+        called: Result<PyResult<CallResult<'py>>, HookError>,
+    ) -> PyResult<CallProgress<'py>> {
         match called {
-            Ok(Ok(Called::Answered(answer))) => Ok(Reached::Returned(answer)),
-            Ok(Ok(Called::Waits(awaiting, yielded))) => self.begin_to_wait(py, index, awaiting, yielded),
+            Ok(Ok(CallResult::Answered(answer))) => Ok(CallProgress::Returned(answer)),
+            Ok(Ok(CallResult::Waits(awaiting, yielded))) => self.begin_to_wait(py, index, awaiting, yielded),
             Ok(Err(error)) => raised(py, error),
-            Err(error) => Ok(Reached::Failed(error, None)),
+            Err(error) => Ok(CallProgress::Failed(error, None)),
         }
     }
 
@@ -182,25 +189,26 @@ impl Run {
         &mut self,
         py: Python<'py>,
         index: usize,
-        mut awaiting: Awaiting,
+        mut awaiting: AwaitedObject,
         mut yielded: Bound<'py, PyAny>,
-    ) -> PyResult<Reached<'py>> {
+    ) -> PyResult<CallProgress<'py>> {
         let mark = self.mark_of(py, index)?;
         let followed = followed(awaiting.object(py), &yielded)?;
         if let Some(followed) = &followed {
-            awaiting = Awaiting::of(followed)?.unwrap_or(awaiting);
+            awaiting = AwaitedObject::of(followed)?.unwrap_or(awaiting);
             let first = awaiting.resume(py, Input::Send(py.None().into_bound(py)));
             match first {
-                Ok(Step::Yield(first)) => yielded = first,
-                Ok(Step::Return(answer)) => return Ok(Reached::Returned(answer)),
+                Ok(ResumeStep::Yield(first)) => yielded = first,
+                Ok(ResumeStep::Return(answer)) => return Ok(CallProgress::Returned(answer)),
                 Err(error) => return raised(py, error),
             }
         }
         let timer = Timer::new(py, self.limit(index), followed)?.map(Arc::new);
-        let mut waiting = Waiting { awaiting, who: Who::Hook(index), timer, questions: Questions::default(), mark };
+        let mut waiting =
+            SuspendedCall { awaiting, who: CallTarget::Hook(index), timer, questions: Questions::default(), mark };
         self.keep_time(py, &mut waiting)?;
         self.waiting = Some(Box::new(waiting));
-        Ok(Reached::Waits(yielded))
+        Ok(CallProgress::Waits(yielded))
     }
 
     /// The data for a hook: a dict of its own, so that setting keys in place changes nothing for anyone.
@@ -240,7 +248,7 @@ impl Run {
         };
         let call = || contain(|| then(send::call(shared.handler.bind(py), told, &view)?));
         if shared.waits.load(Ordering::Relaxed) {
-            return match Marked::new(py).and_then(|mark| Ok((mark.around(py, call)?, mark))) {
+            return match MarkGuard::new(py).and_then(|mark| Ok((mark.around(py, call)?, mark))) {
                 Ok((called, mark)) => {
                     self.marked = Some((index, mark));
                     called
@@ -252,14 +260,14 @@ impl Run {
     }
 
     /// The mark of a hook that has begun to wait.
-    fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<Marked>> {
+    fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<MarkGuard>> {
         let Some(shared) = self.emission.hook(index).downcast_ref::<SharedHook>() else { return Ok(None) };
         if let Some((_, mark)) = self.marked.take_if(|(marked, _)| *marked == index) {
             return Ok(Some(mark));
         }
         shared.waits.store(true, Ordering::Relaxed);
         // Without a loop there are no tasks.
-        running_loop(py).map(|_| Marked::late(py)).transpose()
+        running_loop(py).map(|_| MarkGuard::after_start(py)).transpose()
     }
 
     /// The data for a hook that is not written in Python.
@@ -275,9 +283,9 @@ impl Run {
     fn proceed<'py>(
         &mut self,
         py: Python<'py>,
-        mut waiting: Box<Waiting>,
+        mut waiting: Box<SuspendedCall>,
         input: Input<'py>,
-    ) -> PyResult<(Who, Reached<'py>)> {
+    ) -> PyResult<(CallTarget, CallProgress<'py>)> {
         let resumed = match &waiting.timer {
             // It had its time to clean up, and did not take the hint.
             Some(timer) if timer.is_over() => waiting.awaiting.close(py).and(Err(cancelled(py)?)),
@@ -289,16 +297,16 @@ impl Run {
                 };
                 match resumed {
                     Ok(resumed) => resumed,
-                    Err(error) => return Ok((waiting.who, Reached::Failed(error, None))),
+                    Err(error) => return Ok((waiting.who, CallProgress::Failed(error, None))),
                 }
             }
         };
-        if let Ok(Step::Yield(yielded)) = resumed {
+        if let Ok(ResumeStep::Yield(yielded)) = resumed {
             self.keep_time(py, &mut waiting)?;
             self.waiting = Some(waiting);
-            return Ok((Who::Observers(Vec::new()), Reached::Waits(yielded)));
+            return Ok((CallTarget::Observers(Vec::new()), CallProgress::Waits(yielded)));
         }
-        let Waiting { who, timer, .. } = *waiting;
+        let SuspendedCall { who, timer, .. } = *waiting;
         let timed_out = timer.as_ref().is_some_and(|timer| timer.has_fired());
         let cancelled_by_others = timer.as_ref().map_or(Ok(false), |timer| timer.end(py))?;
         let reached = match resumed {
@@ -307,8 +315,8 @@ impl Run {
             }
             Err(error) if timed_out && !is_an_interrupt(py, &error)? => self.timed_out(&who, Some(error), py),
             Ok(_) if timed_out => self.timed_out(&who, None, py),
-            Ok(Step::Return(answer)) => Reached::Returned(answer),
-            Ok(Step::Yield(yielded)) => Reached::Waits(yielded),
+            Ok(ResumeStep::Return(answer)) => CallProgress::Returned(answer),
+            Ok(ResumeStep::Yield(yielded)) => CallProgress::Waits(yielded),
             Err(error) => match &timer {
                 Some(timer) => raised_while(py, error, || timer.was_cancelled(py))?,
                 None => raised_while(py, error, || true)?,
@@ -317,14 +325,14 @@ impl Run {
         Ok((who, reached))
     }
 
-    fn timed_out<'py>(&self, who: &Who, error: Option<PyErr>, py: Python<'py>) -> Reached<'py> {
+    fn timed_out<'py>(&self, who: &CallTarget, error: Option<PyErr>, py: Python<'py>) -> CallProgress<'py> {
         let limit = match who {
-            Who::Hook(index) => self.limit(*index),
-            Who::Observers(_) => Duration::ZERO,
+            CallTarget::Hook(index) => self.limit(*index),
+            CallTarget::Observers(_) => Duration::ZERO,
         };
         // That it was cancelled is our doing; anything else is worth a traceback.
         let error = error.filter(|error| error.is_instance_of::<PyException>(py));
-        Reached::Failed(HookError::TimedOut(limit), error)
+        CallProgress::Failed(HookError::TimedOut(limit), error)
     }
 
     fn limit(&self, index: usize) -> Duration {
@@ -335,7 +343,7 @@ impl Run {
     }
 
     /// A timer is armed for a hook that really waits, and stands still while the hook waits for a person.
-    fn keep_time(&self, py: Python<'_>, waiting: &mut Waiting) -> PyResult<()> {
+    fn keep_time(&self, py: Python<'_>, waiting: &mut SuspendedCall) -> PyResult<()> {
         let Some(timer) = &waiting.timer else { return Ok(()) };
         let is_asking = waiting.questions.is_one_open();
         let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.is_one_open(timer, is_asking));
@@ -370,7 +378,7 @@ impl Run {
         match read {
             Ok(None) => self.emission.go_on(index),
             Ok(Some(answer)) => {
-                self.has_said = true;
+                self.has_response = true;
                 if matches!(answer.action, Action::Modify(_)) {
                     self.json = None;
                 }
@@ -378,7 +386,7 @@ impl Run {
             }
             Err(error) => {
                 self.log_failure(py, index, &error, None);
-                self.has_said = true;
+                self.has_response = true;
                 self.emission.answer(index, Err(error));
             }
         }
@@ -387,7 +395,7 @@ impl Run {
 
     fn fail(&mut self, py: Python<'_>, index: usize, error: HookError, cause: Option<PyErr>) -> PyResult<()> {
         self.log_failure(py, index, &error, cause.as_ref());
-        self.has_said = true;
+        self.has_response = true;
         self.emission.answer(index, Err(error));
         self.answered(py, index)
     }
@@ -414,7 +422,7 @@ impl Run {
     /// What came of it, if that is the flat view and no hook said more than "go on".
     #[inline]
     pub(crate) fn finish_silent<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        (matches!(self.purpose, Purpose::Flat) && !self.has_said && !may_be_collected()).then(|| {
+        (matches!(self.purpose, Purpose::Flat) && !self.has_response && !may_be_collected()).then(|| {
             let data = Some(self.emission.data().current.clone_ref(py));
             Ok(Bound::new(py, HookResult { data, ..HookResult::default() })?.into_any())
         })

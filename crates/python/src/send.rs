@@ -64,7 +64,7 @@ pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<()> {
 pub(crate) struct Coroutine(Py<PyAny>);
 
 /// What came out of a coroutine: its result, or something for the event loop.
-pub(crate) enum Sent<'py> {
+pub(crate) enum SendResult<'py> {
     Return(Bound<'py, PyAny>),
     Yield(Bound<'py, PyAny>),
 }
@@ -94,7 +94,7 @@ impl Coroutine {
     /// What the coroutine raised.
     #[inline]
     #[allow(unsafe_code, reason = "pyo3 has no safe form of this call for a coroutine")]
-    pub(crate) fn send<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Sent<'py>> {
+    pub(crate) fn send<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<SendResult<'py>> {
         let py = value.py();
         let mut result = std::ptr::null_mut();
         // SAFETY:
@@ -114,9 +114,9 @@ impl Coroutine {
         // this takes it over.
         let result = unsafe { Bound::from_owned_ptr_or_err(py, result) };
         match how {
-            ffi::PySendResult::PYGEN_NEXT => result.map(Sent::Yield),
+            ffi::PySendResult::PYGEN_NEXT => result.map(SendResult::Yield),
             // After an error the result is null, and so an `Err` here.
-            ffi::PySendResult::PYGEN_RETURN | ffi::PySendResult::PYGEN_ERROR => result.map(Sent::Return),
+            ffi::PySendResult::PYGEN_RETURN | ffi::PySendResult::PYGEN_ERROR => result.map(SendResult::Return),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::threads;
 const RELOAD: Duration = Duration::from_secs(4);
 
 /// The server of a session that has not started.
-pub(crate) struct Server {
+pub(crate) struct ServerOptions {
     pub(crate) home: Home,
     pub(crate) workspace: PathBuf,
     pub(crate) log: Log,
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     pub(crate) longest: Option<Duration>,
 }
 
-impl Server {
+impl ServerOptions {
     /// Connects to the server, and sends approval requests there, and to the session's own approval system at once. It needs
     /// a tokio runtime.
     pub(crate) fn connect(
@@ -38,7 +38,7 @@ impl Server {
         builder: SessionBuilder,
         own: Option<PyApprovals>,
         cancel: &Cancel,
-    ) -> (SessionBuilder, Remote) {
+    ) -> (SessionBuilder, ServerConnection) {
         let Self { home, workspace, log, commands, longest } = self;
         let reloading = commands.clone();
         let notices = Notices::new(|Notice { text, .. }| tracing::warn!("{text}"));
@@ -55,17 +55,17 @@ impl Server {
                 end(&commands);
             }
         });
-        (builder, Remote { client, control })
+        (builder, ServerConnection { client, control })
     }
 }
 
 /// A session that is connected to its server, or waits for one.
-pub(crate) struct Remote {
+pub(crate) struct ServerConnection {
     client: LinkClient,
     control: RemoteControl,
 }
 
-impl Remote {
+impl ServerConnection {
     /// Announces a session that has started.
     pub(crate) fn started(&self, session: &Session) {
         self.control.started(session);

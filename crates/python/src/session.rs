@@ -17,13 +17,13 @@ use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::json;
 
 use crate::audit::AuditLog;
-use crate::bridge::Driven;
+use crate::bridge::KernelFuture;
 use crate::confine::Protection;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
 use crate::fields::read_word;
 use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
-use crate::server::{Remote, Server};
+use crate::server::{ServerConnection, ServerOptions};
 use crate::timer::running_loop;
 use crate::tool::PyTool;
 use crate::{encode, options, provider, threads};
@@ -40,61 +40,61 @@ pub(crate) struct AgentSession {
     /// The hook that denies commands which would change what is protected, where it is needed.
     guard: Mutex<Option<Registration>>,
     // A std lock: nothing calls Python while it is held.
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
-enum State {
-    Ready(Box<Ready>),
+enum SessionState {
+    Ready(Box<SessionSetup>),
     Starting,
-    Running(Arc<Running>),
+    Running(Arc<RunningSession>),
     /// What was said can still be read, if it had begun.
-    Ended(Option<Arc<Running>>),
+    Ended(Option<Arc<RunningSession>>),
 }
 
 /// What a session is begun with.
-struct Ready {
+struct SessionSetup {
     builder: SessionBuilder,
     approvals: Option<PyApprovals>,
-    server: Option<Server>,
+    server: Option<ServerOptions>,
     servers: BTreeMap<String, McpProgram>,
     /// The folder that commands run in.
     workspace: Option<Workspace>,
     protection: Py<Protection>,
 }
 
-struct Running {
+struct RunningSession {
     session: Session,
     /// The server that sees the session.
-    remote: Mutex<Option<Remote>>,
+    remote: Mutex<Option<ServerConnection>>,
     /// They end with the session.
     servers: Mutex<Vec<McpServer>>,
 }
 
-fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows the session as busy at its server, for as long as it is there.
-struct Busy(Option<LinkClient>);
+struct BusyGuard(Option<LinkClient>);
 
-impl Busy {
-    fn begin(running: &Running) -> Self {
-        let client = locked(&running.remote).as_ref().map(Remote::client);
+impl BusyGuard {
+    fn begin(running: &RunningSession) -> Self {
+        let client = lock(&running.remote).as_ref().map(ServerConnection::client);
         client.iter().for_each(|client| client.set_idle(false));
         Self(client)
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.iter().for_each(|client| client.set_idle(true));
     }
 }
 
 /// Shows what a person has to see to.
-struct Onlooker(Arc<Port>);
+struct DisplayObserver(Arc<Port>);
 
-impl SessionObserver for Onlooker {
+impl SessionObserver for DisplayObserver {
     fn warning(&self, text: &str) {
         let display = PyDisplay(self.0.clone());
         let message = DisplayMessage { text: text.to_owned(), level: Level::Error, source: "kernel".to_owned() };
@@ -108,31 +108,31 @@ impl SessionObserver for Onlooker {
 }
 
 /// The start of a session on its way. What has not begun when it is over never will.
-struct Starting(Py<AgentSession>);
+struct StartGuard(Py<AgentSession>);
 
-impl Drop for Starting {
+impl Drop for StartGuard {
     fn drop(&mut self) {
         let mut state = self.0.get().state();
-        if matches!(&*state, State::Starting) {
-            *state = State::Ended(None);
+        if matches!(&*state, SessionState::Starting) {
+            *state = SessionState::Ended(None);
             self.0.get().unguard();
         }
     }
 }
 
 /// The end of a session on its way.
-struct Ending {
+struct EndGuard {
     session: Py<AgentSession>,
     is_done: bool,
 }
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let mut state = self.session.get().state();
-        if let State::Ended(Some(running)) = &*state
+        if let SessionState::Ended(Some(running)) = &*state
             && !self.is_done
         {
-            *state = State::Running(running.clone());
+            *state = SessionState::Running(running.clone());
         }
     }
 }
@@ -150,30 +150,32 @@ struct McpProgram {
 type ToolParts<'py> = (Py<PyAny>, String, String, Bound<'py, PyDict>);
 
 impl AgentSession {
-    fn state(&self) -> MutexGuard<'_, State> {
-        locked(&self.state)
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        lock(&self.state)
     }
 
     /// The session, to do something with it.
-    fn running(&self) -> PyResult<Arc<Running>> {
+    fn running(&self) -> PyResult<Arc<RunningSession>> {
         match &*self.state() {
-            State::Running(running) => Ok(running.clone()),
-            State::Ready(_) | State::Starting => Err(PyRuntimeError::new_err("the session has not started")),
-            State::Ended(_) => Err(PyRuntimeError::new_err("the session has ended")),
+            SessionState::Running(running) => Ok(running.clone()),
+            SessionState::Ready(_) | SessionState::Starting => {
+                Err(PyRuntimeError::new_err("the session has not started"))
+            }
+            SessionState::Ended(_) => Err(PyRuntimeError::new_err("the session has ended")),
         }
     }
 
     /// The session, to look at it: also one that has ended.
-    fn known(&self) -> PyResult<Arc<Running>> {
+    fn started(&self) -> PyResult<Arc<RunningSession>> {
         match &*self.state() {
-            State::Ended(Some(ended)) => return Ok(ended.clone()),
-            State::Ready(_) | State::Starting | State::Running(_) | State::Ended(None) => {}
+            SessionState::Ended(Some(ended)) => return Ok(ended.clone()),
+            SessionState::Ready(_) | SessionState::Starting | SessionState::Running(_) | SessionState::Ended(None) => {}
         }
         self.running()
     }
 
     fn guard(&self) -> MutexGuard<'_, Option<Registration>> {
-        locked(&self.guard)
+        lock(&self.guard)
     }
 
     fn unguard(&self) {
@@ -183,28 +185,34 @@ impl AgentSession {
     }
 
     /// Leaves the registry to other sessions.
-    fn leave(&self, running: &Running) {
+    fn disconnect(&self, running: &RunningSession) {
         self.unguard();
         self.hooks.get().release(Some(running.session.id()));
     }
 
     /// Something that the session does when it is its turn, unless it has ended by then.
-    fn working<F>(slf: &Bound<'_, Self>, work: impl FnOnce(Arc<Running>) -> F + Send + 'static) -> PyResult<Driven>
+    fn with_session<F>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(Arc<RunningSession>) -> F + Send + 'static,
+    ) -> PyResult<KernelFuture>
     where
         F: Future<Output = PyResult<Py<PyAny>>> + Send + 'static,
     {
         slf.get().running()?;
         let this = slf.clone().unbind();
-        Ok(Self::driven(slf, async move {
+        Ok(Self::kernel_future(slf, async move {
             let running = this.get().running()?;
-            let _busy = Busy::begin(&running);
+            let _busy = BusyGuard::begin(&running);
             work(running).await
         }))
     }
 
     /// Something that the session does. Cancelled, it stops as a person would stop it, so that the record has its end; if it still waits for
     /// its turn, nothing has to be stopped.
-    fn driven(slf: &Bound<'_, Self>, future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static) -> Driven {
+    fn kernel_future(
+        slf: &Bound<'_, Self>,
+        future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static,
+    ) -> KernelFuture {
         let (cancel, turns) = (slf.get().cancel.clone(), slf.get().turns.clone());
         let has_begun = Arc::new(AtomicBool::new(false));
         let begun = has_begun.clone();
@@ -217,7 +225,7 @@ impl AgentSession {
             drop(this);
             done
         };
-        Driven::new(future).stopping(move || {
+        KernelFuture::new(future).stopping(move || {
             let has_begun = has_begun.load(Ordering::Relaxed);
             if has_begun {
                 // Gracefully at first; at once when asked again.
@@ -231,14 +239,14 @@ impl AgentSession {
 
 impl Drop for AgentSession {
     fn drop(&mut self) {
-        if let State::Running(running) = &*self.state() {
-            self.leave(running);
+        if let SessionState::Running(running) = &*self.state() {
+            self.disconnect(running);
         }
     }
 }
 
 /// Why there is no session, as an exception of Python.
-fn not_begun(error: SessionError) -> PyErr {
+fn start_error(error: SessionError) -> PyErr {
     let text = error.to_string();
     match error {
         SessionError::Denied(refusal) => Python::attach(|py| {
@@ -328,7 +336,7 @@ impl AgentSession {
         let approvals = approvals.map(|approvals| PyApprovals { port: port(approvals), longest });
         if let Some(display) = display {
             let display = port(display);
-            builder = builder.observer(Onlooker(display.clone())).display(PyDisplay(display));
+            builder = builder.observer(DisplayObserver(display.clone())).display(PyDisplay(display));
         }
         let mut log = None;
         if let Some(audit) = audit {
@@ -347,11 +355,11 @@ impl AgentSession {
                 .ok_or_else(|| unseen("a home, in which the server is: leave out `home=False`"))?;
             let log = log.ok_or_else(|| unseen("an `AuditLog` as `audit`, which has who answered what"))?;
             let commands = Arc::new(commands);
-            PyResult::Ok(Server { home: home.clone(), workspace: place, log, commands, longest })
+            PyResult::Ok(ServerOptions { home: home.clone(), workspace: place, log, commands, longest })
         });
         let server = server.transpose()?;
-        let ready = Ready { builder, approvals, server, servers, workspace: protected, protection };
-        let state = Mutex::new(State::Ready(Box::new(ready)));
+        let ready = SessionSetup { builder, approvals, server, servers, workspace: protected, protection };
+        let state = Mutex::new(SessionState::Ready(Box::new(ready)));
         Ok(Self { hooks, ports, cancel, turns: Arc::default(), guard: Mutex::default(), state })
     }
 
@@ -362,11 +370,11 @@ impl AgentSession {
         resume: Option<String>,
         fork: Option<String>,
         turn: Option<u64>,
-    ) -> PyResult<Driven> {
+    ) -> PyResult<KernelFuture> {
         let ready = {
             let mut state = slf.get().state();
-            match std::mem::replace(&mut *state, State::Starting) {
-                State::Ready(ready) => ready,
+            match std::mem::replace(&mut *state, SessionState::Starting) {
+                SessionState::Ready(ready) => ready,
                 other => {
                     *state = other;
                     return Err(PyRuntimeError::new_err("a session starts once"));
@@ -375,7 +383,7 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let Ready { mut builder, approvals, server, servers, workspace, protection } = *ready;
+            let SessionSetup { mut builder, approvals, server, servers, workspace, protection } = *ready;
             let protection = protection.get();
             *this.get().guard() =
                 workspace.and_then(|workspace| protection.guard(&this.get().hooks.get().kernel, &workspace));
@@ -412,19 +420,20 @@ impl AgentSession {
                     if let Some(remote) = remote {
                         remote.close("error").await;
                     }
-                    return Err(not_begun(error));
+                    return Err(start_error(error));
                 }
             };
-            let running = Arc::new(Running { session, remote: Mutex::new(remote), servers: Mutex::new(started) });
+            let running =
+                Arc::new(RunningSession { session, remote: Mutex::new(remote), servers: Mutex::new(started) });
             Python::attach(|py| {
                 let session = this.get();
                 session.hooks.get().reserve(py, Some(running.session.id()))?;
-                *session.state() = State::Running(running);
+                *session.state() = SessionState::Running(running);
                 Ok(py.None())
             })
         };
-        let starting = Starting(slf.clone().unbind());
-        Ok(Self::driven(slf, async move {
+        let starting = StartGuard(slf.clone().unbind());
+        Ok(Self::kernel_future(slf, async move {
             let begun = begin.await;
             drop(starting);
             begun
@@ -432,20 +441,24 @@ impl AgentSession {
     }
 
     /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
-    fn prompt(slf: &Bound<'_, Self>, prompt: &Bound<'_, PyString>, metadata: &Bound<'_, PyDict>) -> PyResult<Driven> {
+    fn prompt(
+        slf: &Bound<'_, Self>,
+        prompt: &Bound<'_, PyString>,
+        metadata: &Bound<'_, PyDict>,
+    ) -> PyResult<KernelFuture> {
         // What came from a terminal may hold what no text may; the rest is not lost for that.
         let prompt = prompt.to_string_lossy().into_owned();
         let metadata = encode::to_kept_map(metadata)?;
-        Self::working(slf, async move |running| {
+        Self::with_session(slf, async move |running| {
             let end = running.session.prompt_with(&prompt, metadata).await;
-            Python::attach(|py| ended(py, &end))
+            Python::attach(|py| turn_result(py, &end))
         })
     }
 
     /// Uses a tool outside of a turn: gives the id of the call, whether it succeeded, its result, and what a model reads of it.
-    fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<Driven> {
+    fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<KernelFuture> {
         let input = encode::to_kept_map(input)?;
-        Self::working(slf, async move |running| {
+        Self::with_session(slf, async move |running| {
             let used = running.session.execute_tool(&name, input).await;
             Python::attach(|py| {
                 let result = used.result.map(|result| encode::to_python(py, &result)).transpose()?;
@@ -455,29 +468,29 @@ impl AgentSession {
     }
 
     /// Shortens the conversation to a summary now. Gives nothing, or what kept it from being shortened.
-    fn compact(slf: &Bound<'_, Self>) -> PyResult<Driven> {
-        Self::working(slf, async |running| {
+    fn compact(slf: &Bound<'_, Self>) -> PyResult<KernelFuture> {
+        Self::with_session(slf, async |running| {
             let compacted = running.session.compact().await;
             Python::attach(|py| match compacted {
                 Ok(()) => Ok(py.None()),
-                Err(end) => ended(py, &end),
+                Err(end) => turn_result(py, &end),
             })
         })
     }
 
     /// Ends the session; its part of the audit log is sealed. Cancelled before that is done, it goes on.
-    fn end(slf: &Bound<'_, Self>, reason: String) -> PyResult<Driven> {
+    fn end(slf: &Bound<'_, Self>, reason: String) -> PyResult<KernelFuture> {
         let running = slf.get().running()?;
-        *slf.get().state() = State::Ended(Some(running.clone()));
-        let mut ending = Ending { session: slf.clone().unbind(), is_done: false };
-        Ok(Driven::new(async move {
+        *slf.get().state() = SessionState::Ended(Some(running.clone()));
+        let mut ending = EndGuard { session: slf.clone().unbind(), is_done: false };
+        Ok(KernelFuture::new(async move {
             let sealed = running.session.end_shared(&reason).await;
             ending.is_done = true;
-            ending.session.get().leave(&running);
-            drop(std::mem::take(&mut *locked(&running.servers)));
+            ending.session.get().disconnect(&running);
+            drop(std::mem::take(&mut *lock(&running.servers)));
             drop(ending);
             // The last turn may have asked there.
-            let remote = locked(&running.remote).take();
+            let remote = lock(&running.remote).take();
             if let Some(remote) = remote {
                 remote.close(&reason).await;
             }
@@ -490,39 +503,41 @@ impl AgentSession {
     fn cancel(&self) -> &'static str {
         match &*self.state() {
             // There is nothing to stop yet, and whoever starts it later does not want it stopped.
-            State::Ready(_) => CancelLevel::Graceful.as_str(),
-            State::Starting | State::Running(_) | State::Ended(_) => self.cancel.request().as_str(),
+            SessionState::Ready(_) => CancelLevel::Graceful.as_str(),
+            SessionState::Starting | SessionState::Running(_) | SessionState::Ended(_) => {
+                self.cancel.request().as_str()
+            }
         }
     }
 
     /// Whether it has ended, and not only begun to.
     #[getter]
     fn has_ended(&self) -> bool {
-        matches!(&*self.state(), State::Ended(_))
+        matches!(&*self.state(), SessionState::Ended(_))
     }
 
     /// Its id.
     #[getter]
     fn id(&self) -> PyResult<String> {
-        Ok(self.known()?.session.id().to_owned())
+        Ok(self.started()?.session.id().to_owned())
     }
 
     /// Tokens used so far, sub-agents included.
     #[getter]
     fn tokens(&self) -> PyResult<u64> {
-        Ok(self.known()?.session.tokens())
+        Ok(self.started()?.session.tokens())
     }
 
     /// The names of its tools.
     #[getter]
     fn tools(&self) -> PyResult<Vec<String>> {
-        Ok(self.known()?.session.tools().map(str::to_owned).collect())
+        Ok(self.started()?.session.tools().map(str::to_owned).collect())
     }
 
     /// The conversation so far.
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for message in self.known()?.session.history() {
+        for message in self.started()?.session.history() {
             let message = serde_json::to_value(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
             list.append(encode::to_python(py, &message)?)?;
         }
@@ -543,9 +558,9 @@ impl AgentSession {
     /// What emits for the session, and routes what hooks say.
     fn coordinator(slf: &Bound<'_, Self>) -> PyResult<Coordinator> {
         let py = slf.py();
-        let running = slf.get().known()?;
+        let running = slf.get().started()?;
         let kernel = running.session.coordinator().clone();
-        let reserved = reserved(py, running.session.id())?;
+        let reserved = reserved_fields(py, running.session.id())?;
         Ok(Coordinator::of(kernel, slf.get().hooks.clone_ref(py), reserved, slf.clone().into_any().unbind()))
     }
 
@@ -569,14 +584,14 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
 }
 
 /// What nobody can forge in an event of the session.
-fn reserved(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
+fn reserved_fields(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("session_id", id)?;
     Ok(fields.unbind())
 }
 
 /// How a turn ended, for Python.
-fn ended(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
+fn turn_result(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
     let (by, reason) = match end {
         TurnEnd::Denied(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),
         TurnEnd::Failed(error) => (None, Some(error.as_str())),

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PySendResult, PyType};
 
-use crate::send::{self, Coroutine, Sent};
+use crate::send::{self, Coroutine, SendResult};
 
 /// What goes into an awaitable that is resumed: a value, or an exception.
 pub(crate) enum Input<'py> {
@@ -15,20 +15,20 @@ pub(crate) enum Input<'py> {
 }
 
 /// What comes out of it: something for the event loop, or its result.
-pub(crate) enum Step<'py> {
+pub(crate) enum ResumeStep<'py> {
     Yield(Bound<'py, PyAny>),
     Return(Bound<'py, PyAny>),
 }
 
 /// Something that is awaited.
-pub(crate) enum Awaiting {
+pub(crate) enum AwaitedObject {
     /// What an `async def` gave.
     Coroutine(Coroutine),
     /// What `__await__` gave.
     Iterator(Py<PyIterator>),
 }
 
-impl Awaiting {
+impl AwaitedObject {
     /// What is to be awaited, if the object is awaitable.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(coroutine) = Coroutine::of(object.clone())? {
@@ -43,11 +43,11 @@ impl Awaiting {
     }
 
     /// Resumes it.
-    pub(crate) fn resume<'py>(&self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+    pub(crate) fn resume<'py>(&self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
         match input {
             Input::Send(value) => match self {
-                Self::Coroutine(coroutine) => coroutine.send(&value).map(Step::from),
-                Self::Iterator(iterator) => iterator.bind(py).send(&value).map(Step::from),
+                Self::Coroutine(coroutine) => coroutine.send(&value).map(ResumeStep::from),
+                Self::Iterator(iterator) => iterator.bind(py).send(&value).map(ResumeStep::from),
             },
             Input::Throw(error) => self.throw(py, error),
         }
@@ -67,12 +67,12 @@ impl Awaiting {
         }
     }
 
-    fn throw<'py>(&self, py: Python<'py>, error: PyErr) -> PyResult<Step<'py>> {
+    fn throw<'py>(&self, py: Python<'py>, error: PyErr) -> PyResult<ResumeStep<'py>> {
         let Some(throw) = self.object(py).getattr_opt(intern!(py, "throw"))? else { return Err(error) };
         match throw.call1((error.into_value(py),)) {
-            Ok(yielded) => Ok(Step::Yield(yielded)),
+            Ok(yielded) => Ok(ResumeStep::Yield(yielded)),
             Err(stop) if stop.is_instance_of::<PyStopIteration>(py) => {
-                Ok(Step::Return(stop.value(py).getattr(intern!(py, "value"))?))
+                Ok(ResumeStep::Return(stop.value(py).getattr(intern!(py, "value"))?))
             }
             Err(error) => Err(error),
         }
@@ -104,16 +104,16 @@ fn is_old_coroutine(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(flags & ITERABLE_COROUTINE != 0)
 }
 
-impl<'py> From<Sent<'py>> for Step<'py> {
-    fn from(sent: Sent<'py>) -> Self {
+impl<'py> From<SendResult<'py>> for ResumeStep<'py> {
+    fn from(sent: SendResult<'py>) -> Self {
         match sent {
-            Sent::Yield(yielded) => Self::Yield(yielded),
-            Sent::Return(value) => Self::Return(value),
+            SendResult::Yield(yielded) => Self::Yield(yielded),
+            SendResult::Return(value) => Self::Return(value),
         }
     }
 }
 
-impl<'py> From<PySendResult<'py>> for Step<'py> {
+impl<'py> From<PySendResult<'py>> for ResumeStep<'py> {
     fn from(result: PySendResult<'py>) -> Self {
         match result {
             PySendResult::Next(yielded) => Self::Yield(yielded),
@@ -123,18 +123,18 @@ impl<'py> From<PySendResult<'py>> for Step<'py> {
 }
 
 /// What an iterator that is awaited says to the interpreter: something for the event loop; or nothing, and its result is on its way.
-pub(crate) fn next<'py>(step: PyResult<Step<'py>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn next<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match step? {
-        Step::Yield(yielded) => Ok(Some(yielded)),
-        Step::Return(value) => send::stop(value).map(|()| None),
+        ResumeStep::Yield(yielded) => Ok(Some(yielded)),
+        ResumeStep::Return(value) => send::stop(value).map(|()| None),
     }
 }
 
 /// The same as a method says it.
-pub(crate) fn said<'py>(step: PyResult<Step<'py>>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn said<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Bound<'py, PyAny>> {
     match step? {
-        Step::Yield(yielded) => Ok(yielded),
-        Step::Return(value) => Err(stop(value)?),
+        ResumeStep::Yield(yielded) => Ok(yielded),
+        ResumeStep::Return(value) => Err(stop(value)?),
     }
 }
 

@@ -95,9 +95,9 @@ pub(crate) fn is_forked() -> bool {
 }
 
 /// A thread of Python's that is at work here.
-pub(crate) struct AtWork(());
+pub(crate) struct ThreadGuard(());
 
-impl AtWork {
+impl ThreadGuard {
     /// Begins to work, unless the interpreter ends. A thread that nobody waits for stays here then: where it goes on, it would be torn out of
     /// what runs here when it next asks for an interpreter that is gone.
     ///
@@ -123,14 +123,14 @@ impl AtWork {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         AT_WORK.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Says that Python runs on this thread.
-pub(crate) fn mark_as_pythons() {
+pub(crate) fn mark_python_thread() {
     IS_OF_PYTHON.set(true);
 }
 
@@ -145,27 +145,27 @@ pub(crate) fn wake(sleeper: Sleeper) {
         None => Some(sleeper),
     });
     if let Some(sleeper) = left {
-        soon(move |py| wake_now(py, &sleeper));
+        run_soon(move |py| wake_now(py, &sleeper));
     }
 }
 
 /// Does something on a thread of Python's, and wakes afterwards whom it wakes.
-pub(crate) fn gathering<T>(act: impl FnOnce() -> T) -> T {
+pub(crate) fn defer_wakes<T>(act: impl FnOnce() -> T) -> T {
     /// Also if it panics.
-    struct Gathering(Option<Vec<Sleeper>>);
+    struct WakeGuard(Option<Vec<Sleeper>>);
 
-    impl Drop for Gathering {
+    impl Drop for WakeGuard {
         fn drop(&mut self) {
             wake_all(GATHERED.replace(self.0.take()));
         }
     }
 
-    let _gathering = Gathering(GATHERED.replace(Some(Vec::new())));
+    let _gathering = WakeGuard(GATHERED.replace(Some(Vec::new())));
     act()
 }
 
 /// Calls code of Python's within what gathers. It may wait for somebody who was woken before, or whom it wakes itself.
-pub(crate) fn calling<T>(call: impl FnOnce(Python<'_>) -> T) -> T {
+pub(crate) fn call_python<T>(call: impl FnOnce(Python<'_>) -> T) -> T {
     let gathered = GATHERED.take();
     let gathers = gathered.is_some();
     wake_all(gathered);
@@ -186,12 +186,12 @@ fn wake_all(sleepers: Option<Vec<Sleeper>>) {
 pub(crate) fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
     match IS_OF_PYTHON.get() {
         true => Python::attach(job),
-        false => soon(job),
+        false => run_soon(job),
     }
 }
 
 /// Does it on a thread that holds nothing which another one waits for.
-fn soon(job: impl FnOnce(Python<'_>) + Send + 'static) {
+fn run_soon(job: impl FnOnce(Python<'_>) + Send + 'static) {
     let mut threads = threads();
     let Some(threads) = threads.as_mut().filter(|threads| !threads.has_ended) else { return };
     if threads.waking.is_none() {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyType};
 
-use crate::watch::{Place, Waiter, Watch};
+use crate::deadlines::{DeadlineWatch, Waiter, WaiterKey};
 
 /// How long a hook may clean up after its time is up.
 const GRACE: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Moment {
 
 /// Cancels the caller's task when the time is up, as `asyncio.timeout` does; whoever drives the hook knows why it was cancelled.
 pub(crate) struct Timer {
-    watch: Py<Watch>,
+    watch: Py<DeadlineWatch>,
     running: Py<PyAny>,
     task: Py<PyAny>,
     /// Who knows how often the task is cancelled: the task itself, from Python 3.11 on.
@@ -74,7 +74,7 @@ pub(crate) struct Timer {
 
 struct Pace {
     left: Duration,
-    armed: Option<Place>,
+    armed: Option<WaiterKey>,
 }
 
 impl Timer {
@@ -88,7 +88,7 @@ impl Timer {
             // The hook, or a signal while it ran, may have cancelled the task, which learns of it when it waits.
             known => known - u32::from(is_told_of_it_later(&task)?),
         };
-        let (watch, running, task) = (Watch::of(&running)?.unbind(), running.unbind(), task.unbind());
+        let (watch, running, task) = (DeadlineWatch::of(&running)?.unbind(), running.unbind(), task.unbind());
         Ok(Some(Self {
             watch,
             running,
@@ -109,7 +109,7 @@ impl Timer {
         let running = self.running.bind(py);
         let until = time(running)?.after(if self.has_fired() { GRACE } else { left });
         let waiter = Waiter { task: self.task.clone_ref(py), fired: self.fired.clone() };
-        self.pace().armed = Some(Watch::add(self.watch.bind(py), running, until, waiter)?);
+        self.pace().armed = Some(DeadlineWatch::add(self.watch.bind(py), running, until, waiter)?);
         Ok(())
     }
 

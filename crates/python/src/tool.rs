@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use crate::bridge::{Pending, ask};
+use crate::bridge::{CallFuture, ask};
 use crate::hook::failure;
 use crate::ports::Port;
 use crate::{encode, log};
@@ -37,7 +37,7 @@ impl Tool for PyTool {
         async move {
             let given = ask(|py| {
                 let input = encode::to_dict(py, input.iter().map(|(key, value)| (key.as_str(), value)))?;
-                Pending::of(self.function.object(py)?.call1((input,))?)
+                CallFuture::of(self.function.object(py)?.call1((input,))?)
             })
             .await;
             Python::attach(|py| match given {

@@ -12,7 +12,7 @@ use crate::{log, threads};
 
 /// From now on, warnings and errors go to the logger `amplifier_core`. Whoever has another subscriber keeps it.
 pub(crate) fn to_logging() {
-    _ = tracing::subscriber::set_global_default(ToLogging);
+    _ = tracing::subscriber::set_global_default(LoggingSubscriber);
 }
 
 thread_local! {
@@ -25,9 +25,9 @@ pub(crate) fn is_logged(what: &str) {
     LOGGED.set(Some(what.to_owned()));
 }
 
-struct ToLogging;
+struct LoggingSubscriber;
 
-impl Subscriber for ToLogging {
+impl Subscriber for LoggingSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_ours = |target: &str| target.starts_with("amplifier") || target.starts_with(env!("CARGO_CRATE_NAME"));
         metadata.is_event() && *metadata.level() <= Level::WARN && is_ours(metadata.target())
@@ -38,7 +38,7 @@ impl Subscriber for ToLogging {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         let was_logged =
             LOGGED.with_borrow_mut(|logged| line.failed.is_some() && *logged == line.failed && logged.take().is_some());
@@ -66,14 +66,14 @@ impl Subscriber for ToLogging {
 
 /// What an event says.
 #[derive(Default)]
-struct Line {
+struct LogLine {
     message: String,
     fields: String,
     /// The hook, the part or the contributor that it is about.
     failed: Option<String>,
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         if matches!(field.name(), "hook.name" | "part" | "contributor") {
             self.failed = Some(value.to_owned());

@@ -6,14 +6,18 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::call::{Reached, raised};
-use super::{Run, Waiting, Who};
+use super::call::{CallProgress, raised};
+use super::{CallTarget, Run, SuspendedCall};
 use crate::hook::failure;
-use crate::step::{Awaiting, Input, is_awaitable};
+use crate::step::{AwaitedObject, Input, is_awaitable};
 
 impl Run {
     /// Starts all observers from that one on, side by side.
-    pub(super) fn begin_observers<'py>(&mut self, py: Python<'py>, first: usize) -> PyResult<(Who, Reached<'py>)> {
+    pub(super) fn begin_observers<'py>(
+        &mut self,
+        py: Python<'py>,
+        first: usize,
+    ) -> PyResult<(CallTarget, CallProgress<'py>)> {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| self.emission.next_hook())).collect();
         let (mut indexes, calls) = (Vec::new(), PyList::empty(py));
         for index in rest {
@@ -25,7 +29,7 @@ impl Run {
                 }
                 Ok(Ok(answer)) => self.take(py, index, &answer)?,
                 Ok(Err(error)) => {
-                    if let Reached::Failed(error, cause) = raised(py, error)? {
+                    if let CallProgress::Failed(error, cause) = raised(py, error)? {
                         self.fail(py, index, error, cause)?;
                     }
                 }
@@ -33,14 +37,14 @@ impl Run {
             }
         }
         if indexes.is_empty() {
-            return Ok((Who::Observers(indexes), Reached::Returned(calls.into_any())));
+            return Ok((CallTarget::Observers(indexes), CallProgress::Returned(calls.into_any())));
         }
         let observe = py.import("amplifier_core._parallel")?.getattr("observe")?;
-        let Some(awaiting) = Awaiting::of(&observe.call1((calls,))?)? else {
+        let Some(awaiting) = AwaitedObject::of(&observe.call1((calls,))?)? else {
             return Err(PyRuntimeError::new_err("observers cannot be awaited"));
         };
-        let (who, questions) = (Who::Observers(indexes), Questions::default());
-        let waiting = Waiting { awaiting, who, timer: None, questions, mark: None };
+        let (who, questions) = (CallTarget::Observers(indexes), Questions::default());
+        let waiting = SuspendedCall { awaiting, who, timer: None, questions, mark: None };
         self.proceed(py, Box::new(waiting), Input::Send(py.None().into_bound(py)))
     }
 

@@ -26,11 +26,11 @@ pub(crate) struct Mark {
     /// Whether the call has ended. What it began may go on, and begin more: nobody waits for that by this mark.
     has_ended: AtomicBool,
     // A std lock: nothing calls Python while it is held.
-    state: Mutex<State>,
+    state: Mutex<MarkState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MarkState {
     /// How many questions are open that carry the mark.
     open: u32,
     /// Whether one is open that the hook itself waits for.
@@ -41,16 +41,16 @@ struct State {
     waker: Option<Waker>,
 }
 
-impl State {
+impl MarkState {
     fn is_one_open(&self) -> bool {
         self.open > 0 || self.is_asking
     }
 }
 
 /// The mark of a call, for as long as that lasts.
-pub(crate) struct Marked(Py<Mark>);
+pub(crate) struct MarkGuard(Py<Mark>);
 
-impl Marked {
+impl MarkGuard {
     /// The mark of a call that begins now.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let mut around = Mark::current(py)?;
@@ -62,7 +62,7 @@ impl Marked {
     }
 
     /// The mark of a call that has begun to wait, for the tasks that it has made so far.
-    pub(crate) fn late(py: Python<'_>) -> PyResult<Self> {
+    pub(crate) fn after_start(py: Python<'_>) -> PyResult<Self> {
         let marked = Self::new(py)?;
         py.import("amplifier_core._tasks")?.call_method1("mark", (variable(py)?, &marked.0))?;
         Ok(marked)
@@ -79,7 +79,7 @@ impl Marked {
     }
 }
 
-impl Deref for Marked {
+impl Deref for MarkGuard {
     type Target = Mark;
 
     fn deref(&self) -> &Mark {
@@ -87,7 +87,7 @@ impl Deref for Marked {
     }
 }
 
-impl Drop for Marked {
+impl Drop for MarkGuard {
     fn drop(&mut self) {
         self.0.get().has_ended.store(true, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ impl Mark {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MarkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,36 +169,36 @@ fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 thread_local! {
-    static HELD_UP: Cell<u64> = const { Cell::new(0) };
+    static BLOCKED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// How long people have blocked this thread so far.
-pub(crate) fn held_up_nanos() -> u64 {
-    HELD_UP.get()
+pub(crate) fn blocked_nanos() -> u64 {
+    BLOCKED.get()
 }
 
 /// Asks a person in a way that may block the thread, and its loop.
-pub(crate) fn holding_up<T>(ask: impl FnOnce() -> T) -> T {
+pub(crate) fn track_blocking_wait<T>(ask: impl FnOnce() -> T) -> T {
     let since = loop_nanos();
     let asked = ask();
     let took = since.zip(loop_nanos()).map_or(0, |(since, now)| now.saturating_sub(since));
-    HELD_UP.set(HELD_UP.get().saturating_add(took));
+    BLOCKED.set(BLOCKED.get().saturating_add(took));
     asked
 }
 
 /// A question that is open, for the hooks that wait for it.
-pub(crate) struct Asked(Py<Mark>);
+pub(crate) struct OpenPrompt(Py<Mark>);
 
-impl Asked {
+impl OpenPrompt {
     /// The question that comes up now, if a hook that is marked waits for it.
-    pub(crate) fn now(py: Python<'_>) -> PyResult<Option<Self>> {
+    pub(crate) fn open(py: Python<'_>) -> PyResult<Option<Self>> {
         let Some(mark) = Mark::current(py)? else { return Ok(None) };
         Mark::note(mark.bind(py), |open| *open += 1)?;
         Ok(Some(Self(mark)))
     }
 }
 
-impl Drop for Asked {
+impl Drop for OpenPrompt {
     fn drop(&mut self) {
         Python::attach(|py| {
             if let Err(error) = Mark::note(self.0.bind(py), |open| *open -= 1) {

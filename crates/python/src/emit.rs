@@ -12,31 +12,31 @@ use crate::coordinator::Coordinator;
 use crate::fields::wrong_type;
 use crate::registry::HookRegistry;
 use crate::run::Run;
-use crate::step::{Input, Step, awaitable};
+use crate::step::{Input, ResumeStep, awaitable};
 
 /// What `emit` gives: it runs the hooks when it is awaited.
-#[pyclass(module = "amplifier_core.hooks")]
-pub(crate) struct Emitting {
-    stage: Stage,
+#[pyclass(name = "Emitting", module = "amplifier_core.hooks")]
+pub(crate) struct EmitAwaitable {
+    stage: EmitStage,
 }
 
-enum Stage {
-    Ready(Order),
+enum EmitStage {
+    Ready(EmitRequest),
     Running(Box<Run>),
     Finished,
 }
 
 /// What is to be emitted, and what for.
-pub(crate) struct Order {
+pub(crate) struct EmitRequest {
     pub(crate) registry: Py<HookRegistry>,
     pub(crate) event: Py<PyString>,
     pub(crate) data: Py<PyDict>,
     pub(crate) purpose: Purpose,
     /// The session that it belongs to.
-    pub(crate) session: Option<SessionOf>,
+    pub(crate) session: Option<SessionRef>,
 }
 
-impl Order {
+impl EmitRequest {
     /// # Errors
     /// If the event is no text, or the data no dict.
     #[inline]
@@ -45,7 +45,7 @@ impl Order {
         event: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
         purpose: Purpose,
-        session: Option<SessionOf>,
+        session: Option<SessionRef>,
     ) -> PyResult<Self> {
         let event = event.cast::<PyString>().map_err(|_| wrong_type("event", "a str", event))?;
         let data = data.cast::<PyDict>().map_err(|_| wrong_type("data", "a dict", data))?;
@@ -59,7 +59,7 @@ impl Order {
 }
 
 /// The session that an emission belongs to.
-pub(crate) type SessionOf = Py<Coordinator>;
+pub(crate) type SessionRef = Py<Coordinator>;
 
 /// What is made of the outcome.
 #[derive(Clone, Copy)]
@@ -72,54 +72,56 @@ pub(crate) enum Purpose {
     Collect(Duration),
 }
 
-impl Emitting {
-    pub(crate) fn new(order: Order) -> Self {
-        Self { stage: Stage::Ready(order) }
+impl EmitAwaitable {
+    pub(crate) fn new(request: EmitRequest) -> Self {
+        Self { stage: EmitStage::Ready(request) }
     }
 
-    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<Step<'py>> {
+    fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
         // Whatever fails on the way, it is over.
-        let order = match (std::mem::replace(&mut self.stage, Stage::Finished), input) {
-            (Stage::Running(mut run), input) => {
+        let request = match (std::mem::replace(&mut self.stage, EmitStage::Finished), input) {
+            (EmitStage::Running(mut run), input) => {
                 let waits = run.advance(py, Some(input));
                 return match waits {
                     Ok(Some(yielded)) => {
-                        self.stage = Stage::Running(run);
-                        Ok(Step::Yield(yielded))
+                        self.stage = EmitStage::Running(run);
+                        Ok(ResumeStep::Yield(yielded))
                     }
-                    Ok(None) => run.finish(py).map(Step::Return),
+                    Ok(None) => run.finish(py).map(ResumeStep::Return),
                     Err(error) => Err(run.given_up(py, error)),
                 };
             }
-            (Stage::Ready(_), Input::Throw(error)) => return Err(error),
-            (Stage::Ready(order), Input::Send(_)) => order,
-            (Stage::Finished, _) => return Err(PyRuntimeError::new_err("cannot reuse already awaited emission")),
+            (EmitStage::Ready(_), Input::Throw(error)) => return Err(error),
+            (EmitStage::Ready(request), Input::Send(_)) => request,
+            (EmitStage::Finished, _) => return Err(PyRuntimeError::new_err("cannot reuse already awaited emission")),
         };
-        let (listeners, data) = Run::prepare(py, &order)?;
-        let mut run = Run::new(py, order, listeners, data);
+        let (listeners, data) = Run::prepare(py, &request)?;
+        let mut run = Run::new(py, request, listeners, data);
         match run.advance(py, None) {
             Ok(Some(yielded)) => {
                 // Most emissions never get here: their hooks answer at once.
-                self.stage = Stage::Running(Box::new(run));
-                Ok(Step::Yield(yielded))
+                self.stage = EmitStage::Running(Box::new(run));
+                Ok(ResumeStep::Yield(yielded))
             }
-            Ok(None) => run.finish_silent(py).unwrap_or_else(|| run.finish(py)).map(Step::Return),
+            Ok(None) => run.finish_silent(py).unwrap_or_else(|| run.finish(py)).map(ResumeStep::Return),
             Err(error) => Err(run.given_up(py, error)),
         }
     }
 
     /// Ends it: the hook that runs is closed, the others are not called.
     fn end(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Stage::Running(mut run) = std::mem::replace(&mut self.stage, Stage::Finished) else { return Ok(()) };
+        let EmitStage::Running(mut run) = std::mem::replace(&mut self.stage, EmitStage::Finished) else {
+            return Ok(());
+        };
         run.close(py)
     }
 }
 
 /// A guard that never ran is worse than one that failed: as for any coroutine, there is a warning.
-impl Drop for Emitting {
+impl Drop for EmitAwaitable {
     fn drop(&mut self) {
-        let Stage::Ready(order) = &self.stage else { return };
-        let method = match order.purpose {
+        let EmitStage::Ready(request) = &self.stage else { return };
+        let method = match request.purpose {
             Purpose::Flat => "emit",
             Purpose::Outcome => "emit_with_outcome",
             Purpose::Collect(_) => "emit_and_collect",
@@ -141,7 +143,7 @@ impl Drop for Emitting {
     }
 }
 
-awaitable!(Emitting {
+awaitable!(EmitAwaitable {
     /// What is shown of a task that awaits nothing else. It is asked for also by the hook that runs, so nothing is borrowed.
     #[getter(__qualname__)]
     fn qualified_name(_slf: &Bound<'_, Self>) -> &'static str {
@@ -152,29 +154,29 @@ awaitable!(Emitting {
         let event = |event: &Py<PyString>| event.bind(slf.py()).to_string_lossy().into_owned();
         // The hook that runs may ask, too.
         match slf.try_borrow().as_deref().map(|emitting| &emitting.stage) {
-            Ok(Stage::Ready(order)) => format!("<Emitting of '{}'>", event(&order.event)),
-            Ok(Stage::Running(run)) => format!("<Emitting of '{}', waiting>", event(run.event())),
-            Ok(Stage::Finished) => "<Emitting, finished>".to_owned(),
+            Ok(EmitStage::Ready(request)) => format!("<Emitting of '{}'>", event(&request.event)),
+            Ok(EmitStage::Running(run)) => format!("<Emitting of '{}', waiting>", event(run.event())),
+            Ok(EmitStage::Finished) => "<Emitting, finished>".to_owned(),
             Err(_) => "<Emitting, running>".to_owned(),
         }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.stage {
-            Stage::Ready(order) => {
-                visit.call(&order.registry)?;
-                visit.call(&order.data)?;
-                visit.call(&order.session)
+            EmitStage::Ready(request) => {
+                visit.call(&request.registry)?;
+                visit.call(&request.data)?;
+                visit.call(&request.session)
             }
-            Stage::Running(run) => run.visit(&visit),
-            Stage::Finished => Ok(()),
+            EmitStage::Running(run) => run.visit(&visit),
+            EmitStage::Finished => Ok(()),
         }
     }
 
     fn __clear__(&mut self) {
         // One that nobody awaits says so when it is dropped.
-        if matches!(self.stage, Stage::Running(_)) {
-            self.stage = Stage::Finished;
+        if matches!(self.stage, EmitStage::Running(_)) {
+            self.stage = EmitStage::Finished;
         }
     }
 });

@@ -16,29 +16,29 @@ use crate::timer::{Moment, running_loop, time};
 /// most hooks. Nearly all end in time, so that nearly always the call finds nobody, or those who came later.
 // Held by the call that the loop will make, and by those who wait.
 #[pyclass(frozen, weakref)]
-pub(crate) struct Watch {
+pub(crate) struct DeadlineWatch {
     running: Option<Py<PyWeakrefReference>>,
     // A std lock: nothing calls Python while it is held.
-    book: Mutex<Book>,
+    book: Mutex<WaiterTable>,
 }
 
 #[derive(Default)]
-struct Book {
-    waiters: BTreeMap<Place, Waiter>,
+struct WaiterTable {
+    waiters: BTreeMap<WaiterKey, Waiter>,
     added: u64,
     /// When the loop calls next, and what it gave for that, which holds the loop, and so is not held.
     call: Option<(Moment, Option<Py<PyWeakrefReference>>)>,
 }
 
 /// When somebody's time is up; two at the same time differ in their number.
-pub(crate) type Place = (Moment, u64);
+pub(crate) type WaiterKey = (Moment, u64);
 
 pub(crate) struct Waiter {
     pub(crate) task: Py<PyAny>,
     pub(crate) fired: Arc<AtomicU32>,
 }
 
-impl Watch {
+impl DeadlineWatch {
     /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last; but it may have several, by turns.
     pub(crate) fn of<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         thread_local! {
@@ -63,7 +63,7 @@ impl Watch {
         known.is_some_and(|known| known.is(running))
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, WaiterTable> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,7 +72,7 @@ impl Watch {
         running: &Bound<'_, PyAny>,
         until: Moment,
         waiter: Waiter,
-    ) -> PyResult<Place> {
+    ) -> PyResult<WaiterKey> {
         let mut book = slf.get().book();
         book.added += 1;
         let place = (until, book.added);
@@ -86,7 +86,7 @@ impl Watch {
         Ok(place)
     }
 
-    pub(crate) fn remove(&self, place: Place) {
+    pub(crate) fn remove(&self, place: WaiterKey) {
         let waiter = self.book().waiters.remove(&place);
         // After the lock is released: that may run code.
         drop(waiter);
@@ -109,7 +109,7 @@ impl Watch {
 }
 
 #[pymethods]
-impl Watch {
+impl DeadlineWatch {
     /// What the loop calls, with the time that it was asked for: cancels everybody whose time is up.
     fn __call__(slf: &Bound<'_, Self>, when: i64) -> PyResult<()> {
         let py = slf.py();
