@@ -1,4 +1,4 @@
-//! The flags of commands with an agent.
+//! Flags of commands that run an agent.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::{Arg, Args};
 
 use crate::errors::usage;
 
-/// The flags that all commands with an agent share. Each may also stand in the environment and in the configuration file.
+/// Flags that all commands with an agent share. Each can also be set in the environment and in the configuration file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Flags {
     /// Who answers: `anthropic`, `openai` (and everything compatible, with --base-url), `gemini`, or `scripted`
@@ -53,7 +53,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// For commands without an agent: help leaves out what decides nothing about bundles. It is understood all the same.
+    /// Hides the flags that do not affect bundles from the help of commands without an agent. The flags still work.
     pub fn hide_agent_flags(arg: Arg) -> Arg {
         const AGENT_FLAGS: [&str; 9] = [
             "provider",
@@ -70,10 +70,10 @@ impl Flags {
         arg.hide(is_hidden)
     }
 
-    /// Loads the configuration that holds with these flags.
+    /// Loads the configuration and applies these flags.
     ///
     /// # Errors
-    /// If the file cannot be read, or a value is invalid.
+    /// If the file cannot be read or a value is invalid.
     pub fn load(&self, home: &Home) -> Result<Config> {
         let approvals = match (self.serve, self.approvals.as_deref()) {
             (true, Some(mode)) if mode == ApprovalMode::Deny.as_str() => {

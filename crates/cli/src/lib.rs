@@ -1,4 +1,4 @@
-//! The command line of Amplifier Hooks, as a library, so that its parts can be tested alone.
+//! The command line of Amplifier Hooks, as a library for tests.
 
 pub mod commands;
 pub mod errors;

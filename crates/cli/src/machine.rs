@@ -1,4 +1,4 @@
-//! Tests of bundles and trials of events, for the server.
+//! Requests from the server: sessions, bundle tests and dry runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::commands::hooks::{self, RegisteredHooks};
 use crate::errors::reasons;
 use crate::flags::Flags;
 
-/// Returns the machine that a server starts sessions on: with these flags, and what else is configured.
+/// Returns the machine on which the server starts sessions, configured with `flags`.
 pub fn from_flags(flags: &Flags, home: &Home, log: &Log) -> Machine {
     let handler = Arc::new(RequestHandler { flags: flags.clone(), home: home.clone() });
     let loader = handler.clone();
@@ -76,7 +76,7 @@ impl RequestHandler {
     }
 }
 
-/// A bundle from its text, and the folder that it stands in, which is gone when that is dropped.
+/// Loads a bundle from its text, by way of a temporary folder that is removed on drop.
 fn write_bundle(text: &str) -> Result<(TempDir, Loaded)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.yaml");

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     if let Some(code) = amplifier::launcher::launch(std::env::args_os()) {
         return code;
     }
-    // Before a key is read. Without it the program is as useful, and only its memory less safe.
+    // Before any key is read. A failure is not fatal, because only the protection of memory is weaker.
     if let Err(error) = amplifier_process::forbid_core_dumps() {
         _ = writeln!(
             anstream::stderr(),
@@ -65,13 +65,13 @@ fn main() -> ExitCode {
     let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match command.map_or_else(run_default, run) {
         Ok(code) => code,
-        // Whoever reads has enough.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error, wants_json(&matches)),
     }
 }
 
-/// A variable of the environment that is set to nothing is as good as none. A flag that is given nothing is a mistake.
+/// Treats an empty environment variable as unset. An empty flag is still an error.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
     command
@@ -79,7 +79,7 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
-/// Whether the command was called with `--json`.
+/// Returns `true` if the command was called with `--json`.
 fn wants_json(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some((_, command)) => wants_json(command),
@@ -87,7 +87,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
     }
 }
 
-/// Without a command: a conversation if there is a model, else what this is about.
+/// Runs `amplifier` without a command: a conversation if a model is configured, else the demonstration.
 fn run_default() -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         Amplifier::command().print_help()?;
@@ -122,21 +122,21 @@ fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// Most commands are done before a runtime would have started, so only those have one that wait for something.
+/// Runs an asynchronous command. Other commands finish faster without a runtime.
 fn block_on(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     init_logs()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command);
-    // A person may never press another key: what reads the terminal is not waited for.
+    // Does not wait for the thread that reads the terminal: the user may never press another key.
     runtime.shutdown_background();
     result
 }
 
-/// Logs go to standard error, as far as `AMPLIFIER_LOG` wants any: `info`, `amplifier_agent=debug`.
+/// Sends logs to standard error, filtered by `AMPLIFIER_LOG`: `info`, `amplifier_agent=debug`.
 fn init_logs() -> Result<()> {
     let filter = std::env::var("AMPLIFIER_LOG").unwrap_or_else(|_| "off".to_owned());
     let filter = EnvFilter::builder().parse(filter).context("AMPLIFIER_LOG is no log filter")?;
-    // It logs what providers send, and that may hold a key.
+    // The crate logs provider responses, which may contain a key.
     let filter = filter.add_directive("genai=off".parse()?);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     Ok(())

@@ -1,4 +1,4 @@
-//! A session at a terminal, from what is configured.
+//! Terminal sessions, built from the configuration.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,28 +15,28 @@ use serde_json::Value;
 
 use crate::terminal::{HeadlessApprovals, Screen, Spinner, TerminalApprovals, TerminalDisplay, TerminalTrustPrompt};
 
-/// A session at a terminal or in a server, to be started, and what has to live as long as it.
+/// A session that is ready to start, and the parts that must outlive it.
 pub struct TerminalSession {
-    /// The session.
+    /// The parts of the session.
     pub parts: SessionParts,
-    /// What the person sees of it.
+    /// The observer that shows the session on the screen.
     pub observer: TerminalObserver,
-    /// The connection to a server that sees the session, if one is configured.
+    /// The connection to a server, if configured.
     pub server: Option<ServerLink>,
 }
 
 impl TerminalSession {
-    /// The same with another display for the messages of hooks.
+    /// Replaces the display for messages.
     pub fn with_display(mut self, display: impl Display) -> Self {
         self.parts.builder = self.parts.builder.display(display);
         self
     }
 }
 
-/// Builds a session, and shows it on a screen. Its approval requests go to the terminal and the server, as far as there are any.
+/// Builds a session that is shown on `screen`. Approval requests go to the terminal and to the server, if available.
 ///
 /// # Errors
-/// If a part of the configuration cannot be used.
+/// If the configuration is invalid.
 pub async fn build(
     config: &Config,
     home: &Home,
@@ -72,7 +72,7 @@ pub async fn build(
     Ok(TerminalSession { parts, observer, server })
 }
 
-/// Shows on a screen what a session does. A handle: clones share the same state.
+/// Shows the activity of a session on a screen. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct TerminalObserver {
     screen: Screen,
@@ -80,25 +80,24 @@ pub struct TerminalObserver {
     state: Arc<Mutex<TurnDisplay>>,
 }
 
-/// What goes on.
 #[derive(Default)]
 struct TurnDisplay {
     thinking: Option<Spinner>,
-    /// The tools that run, by the id of the call.
+    /// Spinners of running tools, by call id.
     tools: HashMap<String, Spinner>,
     failure: Option<io::Error>,
 }
 
 impl TerminalObserver {
-    /// Shows it on that screen.
+    /// Creates an observer that draws on `screen`.
     pub fn new(screen: Screen) -> Self {
         Self { screen, state: Arc::default() }
     }
 
-    /// Ends what is still shown of a turn that has ended, however it ended.
+    /// Ends all output of a turn.
     ///
     /// # Errors
-    /// If a part of an answer could not be written.
+    /// If a part of the model's answer could not be written.
     pub fn end_turn(&self) -> io::Result<()> {
         let mut state = self.state();
         state.thinking = None;
@@ -115,7 +114,7 @@ impl TerminalObserver {
 impl SessionObserver for TerminalObserver {
     fn thinking(&self) {
         let mut state = self.state();
-        // The old one ends before the new one begins.
+        // Dropped first, so that two spinners never overlap.
         state.thinking = None;
         state.thinking = Some(self.screen.spinner("thinking"));
     }
@@ -128,7 +127,7 @@ impl SessionObserver for TerminalObserver {
     fn response_ended(&self, _usage: &TokenUsage) {
         let mut state = self.state();
         state.thinking = None;
-        // The agent goes on; `end_turn` tells what is wrong with standard output.
+        // The agent continues; `end_turn` returns the error.
         if let Err(error) = self.screen.end_text() {
             state.failure.get_or_insert(error);
         }
@@ -145,7 +144,7 @@ impl SessionObserver for TerminalObserver {
         if has_begun {
             self.screen.tool_done(success, &excerpt(output));
         } else {
-            // It was not allowed to run. Why is shown in full: it may say what to do about it.
+            // The call was denied. The reason is shown in full, because it may say what to do.
             self.screen.tool(&call.name, &describe_call(call));
             self.screen.tool_done(success, output);
         }
@@ -156,17 +155,16 @@ impl SessionObserver for TerminalObserver {
     }
 }
 
-/// What a tool call is about, in a few words.
 fn describe_call(call: &ToolCall) -> String {
     describe_input(&call.input).unwrap_or_default()
 }
 
-/// What the input of a tool is about, in a few words, if it is one that is known.
+/// Returns a short description of a tool's input, if the tool is known.
 pub(crate) fn describe_input(input: &Value) -> Option<String> {
     ["command", "file_path", "pattern", "task"].iter().find_map(|field| input.get(field)?.as_str()).map(excerpt)
 }
 
-/// The beginning of the first line.
+/// Returns the beginning of the first line.
 pub(crate) fn excerpt(text: &str) -> String {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     match truncate_chars(first.trim_end_matches('\r'), 100) {

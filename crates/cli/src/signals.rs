@@ -1,4 +1,4 @@
-//! Being stopped: by a person with Ctrl-C, by the system, or because the terminal has gone away.
+//! Ctrl-C, termination signals and a closed terminal.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use anyhow::Result;
 
 use crate::terminal::Screen;
 
-/// The exit code of what was stopped.
+/// The exit code of an interrupted command.
 pub const INTERRUPTED: u8 = 130;
-/// How long hooks may take to look at what has happened already, once the program is told to end.
+/// The time that hooks have to process pending events after a termination signal.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long the rest may take then.
+/// The time for all other work after that.
 const LAST_GRACE: Duration = Duration::from_secs(3);
 
-/// From now on, Ctrl-C stops the turn, and not the program.
+/// Makes Ctrl-C stop the turn instead of the program.
 pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
     let (cancel, screen) = (cancel.clone(), screen.clone());
-    // Listened for at once and all the time, so that no second one is missed while the first is dealt with.
+    // Listens all the time, so that a second signal is not missed while the first is handled.
     let mut interrupts = match Interrupts::listen() {
         Ok(interrupts) => interrupts,
         Err(error) => return screen.note(&format!("Ctrl-C ends the program at once: {error}")),
@@ -35,28 +35,28 @@ pub fn stop_on_ctrl_c(cancel: &Cancel, screen: &Screen) {
     });
 }
 
-/// From now on, the turn is stopped at once when the program is told to end or the terminal goes away: what a tool has begun ends with
-/// it, and the record has an end. Hooks that take too long for that, or are still at it when the program is told again, are given up.
+/// Makes a termination signal or a closed terminal stop the turn at once: running tools end, and the session is sealed in the audit log.
+/// Hooks that take too long, or still run at a second signal, are abandoned.
 ///
 /// # Errors
-/// If the system does not let it listen.
+/// If signals cannot be received.
 pub fn stop_on_termination(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> {
     let (cancel, hooks) = (cancel.clone(), hooks.clone());
     spawn_listener(move |mut termination| async move {
         termination.recv().await;
-        // The second time is at once.
+        // The second request stops the turn at once.
         cancel.request();
         cancel.request();
-        // Told again, it waits no longer.
+        // A second signal ends the wait.
         let _ = tokio::time::timeout(GRACE, termination.recv()).await;
         hooks.give_up();
         tokio::time::sleep(LAST_GRACE).await;
-        // Something does not let go, such as a keyboard that is no longer there. The record then says that the session has no end.
+        // Something still blocks, such as a closed terminal. The session then stays unsealed in the audit log.
         std::process::exit(INTERRUPTED.into());
     })
 }
 
-/// Listens on a thread of its own: whatever keeps all other threads busy or waiting, the program can be told to end.
+/// Listens on a dedicated thread, so that the program can be terminated even if all other threads are busy or blocked.
 fn spawn_listener<F: Future<Output = ()>>(termination: impl FnOnce(Termination) -> F + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let termination_signal = {
@@ -69,10 +69,10 @@ fn spawn_listener<F: Future<Output = ()>>(termination: impl FnOnce(Termination) 
     Ok(())
 }
 
-/// Does something that leaves no record behind: it is dropped when the program is to end, and what it has begun ends with it.
+/// Runs a command without a session until it is done or the program is stopped; stopping drops the future.
 ///
 /// # Errors
-/// As what it does, and if the system does not let it listen.
+/// If the command fails or signals cannot be received.
 pub async fn run_until_stopped(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let mut interrupts = Interrupts::listen()?;
     let mut termination = Termination::listen()?;

@@ -3,7 +3,7 @@
 use amplifier_core::Actor;
 use amplifier_process::user_name;
 
-/// Who sits at the terminal, as the system knows.
+/// Returns the user at the terminal, by the name of the operating system's account.
 pub fn terminal_actor() -> Actor {
     let name = user_name().unwrap_or_else(|| "somebody".to_owned());
     Actor { name, via: "terminal".to_owned() }

@@ -1,4 +1,4 @@
-//! `amplifier approvals`: the person's standing answers.
+//! `amplifier approvals`: approval rules.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Approvals {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the answers cannot be read or written, or there is no such rule.
+    /// If a rule file cannot be read or written, or the rule is not found.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let (rules, unreadable) = read_rules(home);
         let mut out = std::io::stdout().lock();
@@ -91,7 +91,7 @@ impl Approvals {
                         "there is no standing answer `{rule}`; `amplifier approvals list` shows those there are{unread}"
                     );
                 };
-                // One that stands twice in a file, with each answer, is one rule: what was a no does not become a yes.
+                // A rule with both decisions in one file is revoked as a whole, so that a denial does not become a permission.
                 let meant = rules.iter().filter(|known| (&known.project, &known.rule) == (project, name));
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
@@ -104,7 +104,7 @@ impl Approvals {
                 return Ok(ExitCode::SUCCESS);
             }
         }
-        // Those that can be read are shown all the same.
+        // Readable rules are shown before the error.
         if !unreadable.is_empty() {
             bail!("{}", unreadable.join("; "));
         }
@@ -112,14 +112,14 @@ impl Approvals {
     }
 }
 
-/// One standing answer.
+/// An approval rule in a file.
 struct StoredRule {
     project: Option<PathBuf>,
     rule: String,
     decision: String,
 }
 
-/// All of them, the person's first; and what cannot be read, and why.
+/// Reads all rules, the user's first, and the errors of unreadable files.
 fn read_rules(home: &Home) -> (Vec<StoredRule>, Vec<String>) {
     let (mut rules, mut unreadable) = (Vec::new(), Vec::new());
     for (file, read) in RuleFile::read_all(home) {

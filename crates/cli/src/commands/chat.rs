@@ -38,13 +38,13 @@ pub struct Chat {
     flags: Flags,
 }
 
-/// How a conversation begins.
+/// The start of a conversation.
 pub enum SessionStart {
-    /// Anew.
+    /// A new session.
     New,
-    /// With a stored session.
+    /// A stored session.
     Resume(String),
-    /// With a branch of a stored session, after a turn.
+    /// A branch of a stored session, after a turn.
     Fork(String, Option<u64>),
 }
 
@@ -52,16 +52,16 @@ impl Chat {
     /// Runs the command.
     ///
     /// # Errors
-    /// If there is no terminal, or no session.
+    /// If there is no terminal or the session cannot start.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         converse(&self.flags, home, SessionStart::New).await
     }
 }
 
-/// Lets a person talk with a session until they have had enough.
+/// Runs a conversation until the user ends it.
 ///
 /// # Errors
-/// If there is no terminal, or no session.
+/// If there is no terminal or the session cannot start.
 pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() {
         bail!("a conversation needs a terminal; `amplifier run` does one task without");
@@ -98,7 +98,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// Takes lines from the person until there are no more, or the program is told to end.
+/// Reads prompts until the user ends the session or the program is terminated.
 async fn read_prompts(
     session: &Session,
     screen: &Screen,
@@ -133,7 +133,7 @@ async fn read_prompts(
         let (returned, signal) = tokio::select! {
             biased;
             () = termination.recv() => {
-                // The editor still reads, and would have given the terminal back afterwards. If it is gone, so is the need.
+                // The editor still reads and does not restore the terminal. An error means that the terminal is closed.
                 let _ = crossterm::terminal::disable_raw_mode();
                 return Ok(());
             }
@@ -144,7 +144,7 @@ async fn read_prompts(
         let line = match signal? {
             Signal::Success(line) => line,
             Signal::CtrlD => return Ok(()),
-            // The line is thrown away; nothing runs that could be stopped.
+            // The line is discarded; no turn runs.
             _ => continue,
         };
         match line.trim() {
@@ -156,7 +156,6 @@ async fn read_prompts(
     }
 }
 
-/// Has the agent work on a prompt.
 async fn run_turn(
     session: &Session,
     screen: &Screen,
@@ -173,7 +172,7 @@ async fn run_turn(
     Ok(())
 }
 
-/// What the server wants of the conversation, if one sees it.
+/// Input from the server, if connected.
 struct RemoteInput {
     shared: Arc<InputQueue>,
     client: Option<LinkClient>,
@@ -182,7 +181,7 @@ struct RemoteInput {
 
 #[derive(Default)]
 struct InputQueue {
-    /// Makes the editor stop reading. What is typed so far stays in it.
+    /// Interrupts the line editor, which keeps the text typed so far.
     interrupts: Arc<AtomicBool>,
     // A std lock: nothing awaits while it is held.
     prompts: Mutex<VecDeque<String>>,
@@ -242,7 +241,7 @@ impl InputQueue {
     }
 }
 
-/// The lines of earlier conversations. They may hold secrets, so only their owner can read them.
+/// Opens the line history. Lines may contain secrets, so only the owner can read the file.
 fn line_history(home: &Home) -> Result<Box<FileBackedHistory>> {
     let file = home.line_history();
     create_private_folder(home.data())?;
@@ -279,7 +278,7 @@ async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
     }
 }
 
-/// What stands before the line.
+/// The prompt of the line editor.
 struct LinePrompt;
 
 impl Prompt for LinePrompt {

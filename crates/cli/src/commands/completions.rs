@@ -1,4 +1,4 @@
-//! `amplifier completions`: what a shell needs to complete commands.
+//! `amplifier completions`: shell completions.
 
 use std::process::ExitCode;
 
@@ -21,10 +21,10 @@ impl Completions {
     /// Prints the completions of `command`.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the completions cannot be written.
     pub fn run(self, mut command: Command) -> anyhow::Result<ExitCode> {
         let name = command.get_name().to_owned();
-        // Into memory: the generator panics if it cannot write.
+        // Into memory, because the generator panics on write errors.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         print(script)

@@ -1,4 +1,4 @@
-//! `amplifier demo`: one session that shows all six things hooks can do.
+//! `amplifier demo`: one session that shows the six capabilities of hooks.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -167,7 +167,6 @@ fn script(pace: u64) -> Script {
     script
 }
 
-/// What is left of it: files, and a record that anyone can check.
 fn show_end(screen: &Screen, folder: &Path, workspace: &Path, seen: usize) -> Result<()> {
     let report = Verifier::new().folder(folder.join("audit"))?;
     let deployed = if workspace.join("production/greet.py").exists() { "deployed" } else { "not deployed" };

@@ -1,4 +1,4 @@
-//! `amplifier doctor`: what is configured, and what is missing.
+//! `amplifier doctor`: checks of the configuration.
 
 use std::io::Write;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub struct Doctor {
     flags: Flags,
 }
 
-/// Something that was looked at.
+/// The result of a check.
 struct Check {
     what: &'static str,
     is_well: bool,
@@ -50,7 +50,7 @@ impl Doctor {
     /// If the configuration cannot be read.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
-        // A bundle with a mistake in it is told among the findings.
+        // An invalid bundle is reported by its own check.
         let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
         let config = config.with_bundles(&levels);
         let sandbox = find_sandbox(&config, home, &levels);
@@ -98,11 +98,10 @@ impl Doctor {
     }
 }
 
-/// Which bundles there are, and whether that of the project is used.
 fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, ProtectionPlan)>) -> Result<String> {
     let bundles = Bundles::find(config, home)?;
     let levels = bundles.levels();
-    // The reason why it is not known is a finding of its own.
+    // A sandbox error is reported by its own check.
     if let Ok((sandbox, protection)) = sandbox {
         let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
         levels.register(&HookRegistry::new(), &host)?;
@@ -129,7 +128,7 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     Ok(visible(&all, Reading::Exact))
 }
 
-/// Whether something can be written there: a file without content may be made on a disk that is full.
+/// Writes a file with content, because a full disk still allows an empty one.
 fn check_data_folder(folder: &Path) -> Result<String, String> {
     let written = create_private_folder(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -142,7 +141,7 @@ fn check_data_folder(folder: &Path) -> Result<String, String> {
     }
 }
 
-/// Whether sessions can keep their record: the log is opened as they open it. One that is not there yet is not made.
+/// Opens the audit log in the same way as sessions. A missing log is not created.
 fn check_audit_log(config: &Config, home: &Home) -> Result<String> {
     let (folder, key) = (home.audit_folder(), home.audit_key());
     if [&folder, &key].into_iter().all(|place| place.symlink_metadata().is_err()) {
@@ -157,7 +156,6 @@ fn check_audit_log(config: &Config, home: &Home) -> Result<String> {
     }
 }
 
-/// Whether checkpoints of the audit log could be kept where they are to be kept as well.
 fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
     for anchor in &config.anchors {
         anchor.check(environment).with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
@@ -168,7 +166,6 @@ fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
     })
 }
 
-/// What is known about the model.
 fn check_model(choice: &ModelChoice) -> Result<String, String> {
     match choice {
         ModelChoice::Unconfigured => Err("none is configured; `amplifier demo` needs none".to_owned()),
@@ -184,7 +181,7 @@ fn check_model(choice: &ModelChoice) -> Result<String, String> {
     }
 }
 
-/// The sandbox that a session would have, and what it protects.
+/// Returns the sandbox that a session would have, and its protected paths.
 fn find_sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, ProtectionPlan)> {
     let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
     let bundles = levels.bundles().map(|(_, bundle)| bundle);
@@ -192,7 +189,6 @@ fn find_sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(Active
     Ok((ActiveSandbox::find(config.is_confined, &protection, home.environment()), protection))
 }
 
-/// What the sandbox does, and what it does not.
 fn describe_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionPlan) -> Result<String, String> {
     let (read_only, hidden) = (protection.read_only().len(), protection.hidden().iter().filter(|path| path.exists()));
     let places = format!("{} read-only, {} hidden", counted(read_only, "place"), hidden.count());

@@ -1,4 +1,4 @@
-//! `amplifier events`: what hooks can listen to.
+//! `amplifier events`: the event catalog.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -21,10 +21,10 @@ pub struct Events {
 }
 
 impl Events {
-    /// Prints the list, or what there is to know about one event.
+    /// Prints the list of events, or the description of one.
     ///
     /// # Errors
-    /// If there is no event of that name, or it cannot be written.
+    /// If the event is unknown or the output cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match (self.name, self.json) {
             (None, false) => print(list()),
@@ -45,7 +45,7 @@ fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
     })
 }
 
-/// The event that is nearly called so, if none is called so.
+/// Returns the event with the most similar name, if `name` is unknown.
 pub(super) fn misspelt(name: &str) -> Option<&'static str> {
     let canonical = name.parse::<EventName>().ok()?.canonical().to_owned();
     let known = || catalog().iter().map(|spec| spec.name);
@@ -55,7 +55,6 @@ pub(super) fn misspelt(name: &str) -> Option<&'static str> {
     known().min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 2)
 }
 
-/// Other names of an event.
 fn aliases(spec: &EventSpec) -> Vec<&'static str> {
     let is_alias = |alias: &&str| alias.parse::<EventName>().is_ok_and(|alias| alias.canonical() == spec.name);
     ALIASES.into_iter().filter(is_alias).collect()
@@ -111,7 +110,7 @@ fn page(spec: &EventSpec) -> String {
     text
 }
 
-/// The type that a schema describes, in a word or three.
+/// Returns the name of the type that a schema describes.
 fn type_of(schema: &Value) -> String {
     match (schema["type"].as_str(), schema["items"]["type"].as_str()) {
         (Some("array"), Some(of)) => format!("array of {of}"),
@@ -120,25 +119,23 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// How many letters must be added, removed or exchanged to make one word of the other; two that changed places count once.
+/// Returns the edit distance between two words; transposed letters count once.
 fn distance(one: &str, other: &str) -> usize {
-    // A long word is near to none of them, and need not be compared to its end.
+    // A long word is similar to none of them, so only its beginning is compared.
     strsim::osa_distance(&one.chars().take(64).collect::<String>(), other)
 }
 
-/// What a hook's answers mean at an event.
+/// The effects of a hook's actions at an event.
 #[derive(Clone, Copy, Debug)]
 struct Meaning {
     deny: &'static str,
-    /// What can be changed.
     modify: &'static str,
-    /// Where an injection lands.
     inject: &'static str,
-    /// Whether a person can be asked.
+    /// `true` if approval can be requested.
     ask: bool,
 }
 
-/// How events are listed: a title, and the first words of the names below it.
+/// The groups of the list: a title, and the prefixes of its event names.
 const GROUPS: [(&str, &[&str]); 9] = [
     ("Session", &["session"]),
     ("Turn", &["prompt", "execution", "orchestrator"]),
@@ -151,7 +148,6 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("Errors", &["error"]),
 ];
 
-/// Other names of known events.
 const ALIASES: [&str; 4] = ["context:pre-compact", "execution:end", "tool:error", "provider:error"];
 
 #[rustfmt::skip] // A table.
@@ -176,7 +172,6 @@ const fn all(deny: &'static str, modify: &'static str, inject: &'static str) -> 
     Meaning { deny, modify, inject, ask: true }
 }
 
-/// What answers mean at that event.
 fn meaning(spec: &EventSpec) -> Meaning {
     let known = MEANINGS.iter().find(|(name, _)| *name == spec.name).map(|(_, meaning)| *meaning);
     known.unwrap_or(match spec.answers {

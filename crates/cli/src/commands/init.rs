@@ -1,4 +1,4 @@
-//! `amplifier init`: a bundle to begin with.
+//! `amplifier init`: a starter bundle.
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -27,17 +27,17 @@ impl Init {
     /// Runs the command.
     ///
     /// # Errors
-    /// If there is a bundle already, or it cannot be written.
+    /// If the bundle already exists or cannot be written.
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
         let file = if self.user { home.user_bundle() } else { find_project_bundle(&config)? };
         let path = file.display();
         let folder = file.parent().context("the bundle has no folder")?;
-        // What is in a project is for all who work on it.
+        // A project's files are readable by everyone who works on it.
         let created = if self.user { create_private_folder(folder) } else { std::fs::create_dir_all(folder) };
         created.with_context(|| format!("`{}`", folder.display()))?;
         let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
-        // Whole or not at all, and never over what is there, not even over a link that leads nowhere.
+        // Atomic, and never replaces an existing file, not even a dangling link.
         let mut new = AtomicFile::create_with_mode(&file, if self.user { 0o600 } else { 0o644 })?;
         new.write_all(starter.text.as_bytes())?;
         match new.create_new(Durability::Synced) {
@@ -59,7 +59,7 @@ impl Init {
     }
 }
 
-/// The bundle of the project. A link in its place would write elsewhere.
+/// Returns the path of the project's bundle. A linked folder is an error, because the file would be written elsewhere.
 fn find_project_bundle(config: &Config) -> Result<PathBuf> {
     let workspace = &config.workspace;
     let file = workspace.canonicalize().with_context(|| format!("`{}`", workspace.display()))?.join(PROJECT_BUNDLE);

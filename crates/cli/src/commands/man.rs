@@ -22,10 +22,10 @@ pub struct Man {
 }
 
 impl Man {
-    /// Prints the page of `command`, or of the one below it that was asked for.
+    /// Prints the page of `command` or of the requested subcommand.
     ///
     /// # Errors
-    /// If there is no such command, or the pages cannot be written.
+    /// If the command is unknown or the pages cannot be written.
     pub fn run(self, command: Command) -> anyhow::Result<ExitCode> {
         let mut command = command.disable_help_subcommand(true);
         if let Some(folder) = self.output {
@@ -34,7 +34,7 @@ impl Man {
             clap_mangen::generate_to(command, &folder).with_context(problem)?;
             return Ok(ExitCode::SUCCESS);
         }
-        // Gives the commands below their full names.
+        // Gives the subcommands their full names.
         command.build();
         let mut wanted = &command;
         for name in &self.path {

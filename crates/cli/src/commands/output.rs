@@ -1,4 +1,4 @@
-//! Writing to the standard output, for people and for programs, and saying what went wrong.
+//! Standard output for people and programs, and error messages.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -10,20 +10,20 @@ use serde_json::json;
 use crate::errors::{is_usage, reasons};
 use crate::terminal::{Reading, visible};
 
-/// The standard output, buffered.
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
 
-/// The standard output. Colours are taken out unless it is a terminal that wants them.
+/// Returns the standard output. Colours are removed unless a terminal shows them.
 pub(crate) fn stdout() -> Out {
     BufWriter::new(AutoStream::auto(io::stdout().lock()))
 }
 
-/// The same for a command whose exit code is a verdict, or that has more to do than to print: whether or not anybody reads it to its end.
+/// Returns the standard output for a command that must run to its end even if the reader closes the pipe, such as one whose exit code is
+/// a result.
 pub(crate) fn pipe_stdout() -> PipeWriter<Out> {
     PipeWriter { out: stdout(), is_closed: false }
 }
 
-/// Writes as long as somebody reads. What comes later is thrown away, and that is no error.
+/// A writer that discards output without an error after the reader has closed the pipe.
 pub(crate) struct PipeWriter<W> {
     out: W,
     is_closed: bool,
@@ -54,13 +54,13 @@ impl<W: Write> Write for PipeWriter<W> {
     }
 }
 
-/// How many columns the terminal has; none if the output goes elsewhere.
+/// Returns the number of columns of the terminal; `None` if standard output is not a terminal.
 pub(crate) fn columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size().filter(|_| io::stdout().is_terminal())?;
     Some(width.0.into())
 }
 
-/// Prints a text as it is.
+/// Prints a text unchanged.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
@@ -72,7 +72,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCo
     print(format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
-/// Whoever reads may have seen enough, as `head` does: that is no error.
+/// Treats a closed pipe as success: the reader may stop early, as `head` does.
 pub(crate) fn ignore_closed_pipe(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match done {
         Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
@@ -80,26 +80,26 @@ pub(crate) fn ignore_closed_pipe(done: anyhow::Result<ExitCode>) -> anyhow::Resu
     }
 }
 
-/// Whether that failed because nobody reads any more.
+/// Returns `true` if the error is a closed pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says on the standard error what went wrong.
+/// Prints an error to standard error.
 pub(crate) fn print_error(error: &anyhow::Error) -> io::Result<()> {
     writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), Reading::Exact))
 }
 
-/// Ends a command that has failed: says what went wrong on the standard error and, to a program that wants JSON, on the standard output.
+/// Prints an error to standard error and, with `as_json`, as JSON to standard output. Returns the exit code.
 pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let coded = error.downcast_ref::<ExitCodeError>();
     if as_json {
         let line = json!({ "result": "error", "text": reasons(error) });
-        // Whether anybody reads it or not, the exit code tells.
+        // Output may fail; the exit code is the result.
         let _ = writeln!(io::stdout().lock(), "{line}");
     }
-    // What a log says may come from anywhere; other errors have lines of their own.
+    // Text from a log is untrusted; other errors may have several lines.
     let reading = if coded.is_some() { Reading::Exact } else { Reading::Stream };
     let _ = writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), reading));
     match coded {
@@ -109,7 +109,7 @@ pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     }
 }
 
-/// A failure with an exit code of its own, of a command whose other codes are verdicts.
+/// An error with its own exit code, for commands whose other exit codes are results.
 #[derive(Debug)]
 pub(crate) struct ExitCodeError {
     code: u8,

@@ -38,7 +38,7 @@ impl Run {
     /// Runs the command.
     ///
     /// # Errors
-    /// If there is no task, or no session.
+    /// If the task is missing or the session cannot start.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
         let task = read_task(self.task)?;
@@ -59,7 +59,7 @@ impl Run {
         let done = async {
             let terminal_session = tokio::select! {
                 terminal_session = session::build(&config, home, hooks, &screen, &cancel, &target) => terminal_session?,
-                // What was begun so far ends with the future.
+                // Dropping the future ends everything started so far.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(TaskResult::without_session(TurnEnd::Interrupted)),
             };
             let level = &terminal_session.parts.policy.sandbox().level;
@@ -78,7 +78,7 @@ impl Run {
         }
         match left.and(lines.finish()) {
             Ok(()) => Ok(exit_code(&end)),
-            // How it ended is told already, and this comes on top of it.
+            // The result is already printed; this error is additional.
             Err(error) => {
                 print_error(&error)?;
                 Ok(ExitCode::from(1))
@@ -87,7 +87,7 @@ impl Run {
     }
 }
 
-/// Lines of JSON on the standard output. A handle: clones share what became of them.
+/// JSON lines on standard output. Cheap to clone; clones share the first error.
 #[derive(Clone, Default)]
 struct JsonLines {
     // A std lock: nothing awaits while it is held.
@@ -95,21 +95,21 @@ struct JsonLines {
 }
 
 impl JsonLines {
-    /// Prints a line. Nothing stops the agent: what it does is recorded all the same.
+    /// Prints a line. An error does not stop the agent, because all events are recorded anyway.
     fn print(&self, line: &Value) {
         if let Err(error) = ignore_closed_pipe(writeln!(io::stdout().lock(), "{line}")) {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 
-    /// Whether whoever reads them has got all of them.
+    /// Returns the first write error.
     fn finish(&self) -> Result<()> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err).context("the events cannot be written to standard output")
     }
 }
 
-/// Shows messages on standard error and as lines of JSON.
+/// A display that shows messages on standard error and as JSON lines.
 struct MessageLines {
     lines: JsonLines,
     screen: Screen,
@@ -124,17 +124,17 @@ impl Display for MessageLines {
     }
 }
 
-/// A reader that has gone away has seen enough; the exit code tells how it ended.
+/// Ignores a closed pipe; the exit code is the result.
 fn ignore_closed_pipe(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
-/// What came of a task.
+/// The result of a task.
 struct TaskResult {
     end: TurnEnd,
-    /// None if the session did not start.
+    /// `None` if the session did not start.
     session_id: Option<String>,
-    /// Whether the session left behind what it should: its record, and its answer.
+    /// An error while sealing the session or writing the answer.
     left: Result<()>,
 }
 
@@ -144,7 +144,6 @@ impl TaskResult {
     }
 }
 
-/// Starts a session, does the task, and ends the session.
 async fn run_task(
     terminal_session: TerminalSession,
     screen: &Screen,
@@ -185,7 +184,6 @@ async fn run_task(
     Ok(TaskResult { end, session_id: Some(id), left })
 }
 
-/// Ends the session, and its record.
 async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     let reason = match end {
         TurnEnd::Answered(_) => "complete",
@@ -215,14 +213,14 @@ fn read_task(given: Option<String>) -> Result<String> {
     Ok(text)
 }
 
-/// Says what the person has not seen yet: why there is no answer.
+/// Shows the reason for a missing answer.
 pub fn report(screen: &Screen, end: &TurnEnd) {
     if !matches!(end, TurnEnd::Answered(_)) {
         screen.note(&end.text());
     }
 }
 
-/// The exit code for the end of a turn.
+/// Returns the exit code for the end of a turn.
 pub fn exit_code(end: &TurnEnd) -> ExitCode {
     match end {
         TurnEnd::Answered(_) => ExitCode::SUCCESS,
@@ -232,7 +230,7 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
     }
 }
 
-/// The word for the end of a turn. Unlike the one in events, it tells a refusal from a failure, as the exit code does.
+/// Returns the result name. Unlike the name in events, it distinguishes a denial from a failure, like the exit code.
 fn result_name(end: &TurnEnd) -> &'static str {
     if matches!(end, TurnEnd::Denied(_)) { "refused" } else { end.status() }
 }

@@ -1,4 +1,4 @@
-//! `amplifier serve`: approvals, sessions and the console, in a browser and over an API.
+//! `amplifier serve`: the server with the console and the API.
 
 use std::fs;
 use std::io::Write;
@@ -142,7 +142,7 @@ impl Serve {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the server cannot start, or cannot be asked.
+    /// If the server cannot start or cannot be reached.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         let folder = home.server_folder();
         match self.command {
@@ -159,7 +159,7 @@ impl Serve {
 
 impl StartOptions {
     async fn run(self, home: &Home) -> Result<ExitCode> {
-        // Listened for before anything is begun that has to end in order.
+        // Before anything starts that must be shut down in order.
         let mut interrupts = Interrupts::listen()?;
         let mut termination = Termination::listen()?;
         let (as_json, open) = (self.json, self.open);
@@ -190,7 +190,7 @@ impl StartOptions {
             () = termination.recv() => {}
         }
         let _ = fs::remove_file(page);
-        // What is being answered needs the sessions. After that, those in the server end, and all others wait for another one.
+        // Requests in progress need the sessions. Then the server's own sessions end, and all others wait for a new server.
         running.stop().await;
         machine.end().await;
         drop(door);
@@ -235,14 +235,13 @@ impl StartOptions {
     }
 }
 
-/// A port to propose instead.
 fn next_port(port: u16) -> u16 {
     port.checked_add(1).unwrap_or(7878)
 }
 
-/// The name that the person is known by here.
+/// Returns the name of the owner.
 fn owner_name() -> String {
-    // Names are shown and recorded, so an odd one is not used.
+    // Names are displayed and recorded, so unusual ones are not used.
     let is_plain = |name: &String| {
         (1..=64).contains(&name.len())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
@@ -250,8 +249,8 @@ fn owner_name() -> String {
     user_name().filter(is_plain).unwrap_or_else(|| "owner".to_owned())
 }
 
-/// Opens a link in a browser. What a command is started with can be seen by everybody on the machine, so the browser is given a file that only the
-/// person can read, and that leads on.
+/// Opens a link in a browser. Command arguments are visible to all users of the machine, so the browser gets a file with a redirect that
+/// only the owner can read.
 fn open_browser(page: &Path, link: &str) -> Result<()> {
     let html = format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Amplifier</title>\n<meta http-equiv=\"refresh\" content=\"0; url={link}\">\n"
@@ -265,12 +264,12 @@ fn open_browser(page: &Path, link: &str) -> Result<()> {
         .stderr(Stdio::null())
         .spawn();
     let mut child = spawned.with_context(|| format!("`{program}`"))?;
-    // Waited for, so that nothing is left of it.
+    // Reaps the process.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
-/// Asks the running server for a link.
+/// Requests a sign-in link from the running server.
 async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: bool) -> Result<ExitCode> {
     let client = Client::find(folder)?;
     let Address { owner, .. } = client.address();
@@ -285,7 +284,7 @@ async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: b
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists the browsers that are in.
+/// Lists the signed-in browsers.
 async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     let browsers = client::browsers(folder).await?;
     if as_json {
@@ -311,7 +310,7 @@ async fn sign_out(folder: &Path, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a token back, and ends the browsers of the same name: it is the person who is to be out.
+/// Revokes a token and signs out the browsers of the same name, because access is revoked for the person.
 async fn revoke_token(folder: &Path, name: &str) -> Result<ExitCode> {
     let revoked = match TokenFiles::at(folder)?.revoke(name) {
         Err(AccessError::NoToken(_)) => None,

@@ -1,4 +1,4 @@
-//! `amplifier sessions`: what is kept of them.
+//! `amplifier sessions`: stored sessions.
 
 use amplifier_host::Home;
 use std::fs::OpenOptions;
@@ -80,7 +80,7 @@ impl SessionsCommand {
     /// Runs the command.
     ///
     /// # Errors
-    /// If there is no such session, or it cannot be read.
+    /// If the session is not found or cannot be read.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
         let store = home.sessions();
         let mut out = std::io::stdout().lock();
@@ -111,7 +111,7 @@ impl SessionsCommand {
                     Format::Jsonl => exported.jsonl(),
                 };
                 match output {
-                    // A terminal would obey what stands in it; a file or a program gets it as it is.
+                    // A terminal would obey control characters; a file or a program gets the unchanged text.
                     None if out.is_terminal() => out.write_all(visible(&text, Reading::Stream).as_bytes())?,
                     None => out.write_all(text.as_bytes())?,
                     Some(path) => write_new(&path, &text)?,
@@ -122,7 +122,7 @@ impl SessionsCommand {
     }
 }
 
-/// Writes a file that only its owner can read, as the stored session itself; never over another one.
+/// Writes a new file that only its owner can read, like the stored session; never replaces an existing one.
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let mut file = match OpenOptions::new().write(true).create_new(true).owner_only().open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! `amplifier hooks trust`: which bundles of projects may run.
+//! `amplifier hooks trust`: trust in the bundles of projects.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::errors::usage;
 use crate::flags::Flags;
 use crate::terminal::{DialogAnswer, Reading, Screen, trust_dialog, visible};
 
-/// Shows what the bundle of a project would run, and trusts it if the person wants that.
+/// Shows the content of a project's bundle and trusts it if the user agrees.
 ///
 /// # Errors
-/// If there is no such bundle, it cannot be trusted, or there is nobody to ask.
+/// If the bundle is not found or cannot be trusted, or there is no terminal to ask on.
 pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
     let file = find_bundle(given.as_deref(), &config.workspace)?;
@@ -53,7 +53,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
         }
         out = pipe_stdout();
     }
-    // The record comes first: nothing is trusted that is not recorded.
+    // The record is written first: trust without a record is not allowed.
     let log = open_log(config, home)?;
     record_trust(&log, &pinned, "trusted")?;
     store.trust(&pinned)?;
@@ -63,15 +63,15 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes trust back.
+/// Revokes trust.
 ///
 /// # Errors
-/// If it was not trusted, or the store cannot be changed.
+/// If the bundle is not trusted or the store cannot be changed.
 pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
     let file = resolve_bundle(given.as_deref(), &config.workspace)?;
     let path = visible(&file.to_string_lossy(), Reading::Exact);
-    // Without a record, if need be: taking trust back must never fail for that.
+    // Before the record: revoking must not fail because the log cannot be written.
     let Some(trusted) = home.trust_store().untrust(&file)? else {
         bail!("`{path}` is not trusted; `amplifier hooks trusted` lists what is");
     };
@@ -82,7 +82,7 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists what is trusted.
+/// Lists the trusted bundles.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -119,7 +119,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The bundle that is meant, which has to be there.
+/// Returns the path of an existing bundle.
 fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let file = resolve_bundle(given, workspace)?;
     if file.symlink_metadata().is_err() {
@@ -128,7 +128,7 @@ fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The name of the bundle that is meant: that of the project in a folder, or the file itself. Projects that are gone have names, too.
+/// Resolves the path of a bundle: the bundle of the project in a folder, or the file itself. The project may be deleted.
 fn resolve_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let given = given.unwrap_or(workspace);
     if given.is_dir() {

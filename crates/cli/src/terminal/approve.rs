@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal.
+//! Approval requests at the terminal.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -15,26 +15,26 @@ use super::prompt;
 use super::screen::Screen;
 use crate::user::terminal_actor;
 
-/// How soon a withdrawn question is noticed.
+/// The interval at which an open prompt checks for keys and for its own end.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// How much earlier than the kernel the terminal stops waiting: an answer that is shown as given still arrives in time.
+/// The terminal stops waiting this much earlier than the kernel, so that an answer shown on the screen still arrives in time.
 const MARGIN: Duration = Duration::from_millis(50);
 
-/// Asks the person at the terminal: shows what will run, and waits for a key.
+/// Approvals at the terminal: shows the operation and waits for a key.
 ///
-/// One question at a time is on the screen; the others wait, and their time runs.
+/// Only one prompt is on the screen at a time; other requests wait, and their time limits run.
 pub struct TerminalApprovals {
     screen: Screen,
     stop: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl TerminalApprovals {
-    /// Asks on that screen.
+    /// Creates approvals that prompt on `screen`.
     pub fn new(screen: Screen) -> Self {
         Self { screen, stop: Arc::new(|| ()) }
     }
 
-    /// What Ctrl-C at a question does beside refusing: it is meant for more than the question.
+    /// Sets a function that Ctrl-C at a prompt calls in addition to denying.
     #[must_use]
     pub fn stopping(mut self, stop: impl Fn() + Send + Sync + 'static) -> Self {
         self.stop = Arc::new(stop);
@@ -44,14 +44,13 @@ impl TerminalApprovals {
 
 impl ApprovalSystem for TerminalApprovals {
     /// # Cancel safety
-    /// Dropping the future takes the question away and gives the keyboard back before it returns, which takes the
-    /// fraction of a second that a key is waited for.
+    /// Dropping the future removes the prompt and releases the keyboard before it returns, at most one poll interval later.
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         self.request_beside(request, std::future::pending()).await
     }
 
     /// # Cancel safety
-    /// As for requests that are shown here alone.
+    /// As for [`request_approval`](Self::request_approval).
     async fn request_beside(
         &self,
         request: Arc<OpenRequest>,
@@ -82,9 +81,9 @@ impl ApprovalSystem for TerminalApprovals {
             deadline,
             ended: ended.clone(),
         };
-        // A thread of its own starts at once, so whoever waits for its end never waits for its beginning.
+        // A dedicated thread starts at once, so joining it never waits for it to start.
         let thread = std::thread::Builder::new().name("question".into()).spawn(move || {
-            // Nobody waits for the answer to a question that was withdrawn.
+            // The receiver is gone if the request was withdrawn.
             let _ = answer.send(asking.run());
         })?;
         let shown = PromptGuard { ended, thread: Some(thread) };
@@ -95,7 +94,7 @@ impl ApprovalSystem for TerminalApprovals {
                 Ok(answer)
             }
             _ = request.closed() => {
-                // Whoever cancels drops this future, so it is time that has closed the question.
+                // A cancelled caller drops this future, so only the time limit closes the request here.
                 let _ = shown.ended.set(EndReason::OutOfTime);
                 Err(ApprovalError::TimedOut)
             }
@@ -103,15 +102,15 @@ impl ApprovalSystem for TerminalApprovals {
     }
 }
 
-/// Why a question is taken away unanswered.
+/// The reason for removing a prompt without an answer.
 pub(super) enum EndReason {
     OutOfTime,
-    /// Somebody was faster.
+    /// Answered in another channel.
     Elsewhere(Option<Actor>),
     Withdrawn,
 }
 
-/// A question on the screen. Dropping it takes it away, and waits until the keyboard is given back.
+/// A prompt on the screen. Dropping the guard removes the prompt and waits until the keyboard is released.
 pub(super) struct PromptGuard {
     pub(super) ended: Arc<OnceLock<EndReason>>,
     pub(super) thread: Option<JoinHandle<()>>,
@@ -122,18 +121,18 @@ impl Drop for PromptGuard {
         // The first reason stays.
         let _ = self.ended.set(EndReason::Withdrawn);
         if let Some(thread) = self.thread.take() {
-            // A panic in there has already been told by the missing answer.
+            // A panic of the thread already shows as a missing answer.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread that shows a question and reads keys.
+/// The work of the thread that shows a prompt and reads keys.
 struct PromptTask {
     screen: Screen,
     request: Arc<OpenRequest>,
-    /// None if that is further away than clocks go.
     stop: Arc<dyn Fn() + Send + Sync>,
+    /// `None` if the deadline is beyond the range of the clock.
     deadline: Option<Instant>,
     ended: Arc<OnceLock<EndReason>>,
 }
@@ -143,14 +142,14 @@ impl PromptTask {
         let request = &*self.request;
         let draw = |all| prompt::rows(request, self.screen.size(), all);
 
-        // Dropped in reverse order: the keyboard is given back before others print in their usual way.
+        // Dropped in reverse order: the keyboard is released before other output is printed.
         let lock = self.screen.lock_for_prompt()?;
         let mut keys = Keys::take(self.screen.key_filter())?;
         lock.rows(&draw(false))?;
         lock.last_row(&prompt::settling_row())?;
         keys.discard_pending()?;
 
-        // What nobody has seen cannot be allowed.
+        // An operation can only be allowed after all of its rows were shown.
         let mut is_all_shown = draw(false).len() == draw(true).len();
         let mut hint = "";
         let mut last_row = prompt::settling_row();
@@ -218,7 +217,7 @@ impl PromptTask {
     }
 }
 
-/// Where nobody can be asked: every question is denied, and the reason says what to do.
+/// Denies every approval request because there is no terminal; the reason says what to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadlessApprovals;
 
@@ -226,9 +225,9 @@ impl ApprovalSystem for HeadlessApprovals {
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
         let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
         let hint = match &request.warning {
-            // No rule that allows it would count.
+            // A rule that allows the operation would have no effect.
             Some(warning) => format!(" ({warning})"),
-            // A `*` in the question would stand for any text in the rule.
+            // A `*` in the prompt would match any text in the rule.
             None if request.prompt.contains('*') => String::new(),
             None => format!(", or answer for good with the approval rule `{rule}: \"allow\"`"),
         };

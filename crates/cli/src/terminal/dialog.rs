@@ -1,4 +1,4 @@
-//! A decision between yes and no, about something that others wrote.
+//! A dialog with two options, about content from an untrusted source.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,9 @@ use super::line::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW};
 use super::prompt::{IGNORED_HINT, Size, bar, corner, format_remaining, mark_rows, settling_row};
 use super::screen::Screen;
 
-/// Something that a person decides about, with everything that the decision is about.
+/// A dialog with two options and the complete content that the user decides on.
 ///
-/// Every text of it is shown behind a bar and further in than the words of the program, with all that a terminal would hide or obey made visible, so none
-/// of it can pass for a part of the question.
+/// Content is indented behind a bar, and control characters are made visible, so that content cannot imitate the dialog itself.
 #[derive(Clone, Debug)]
 pub struct Dialog {
     title: StyledLine,
@@ -38,41 +37,41 @@ struct DialogOption {
     effect: &'static str,
 }
 
-/// What a person has decided.
+/// The user's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialogAnswer {
-    /// Yes.
+    /// The first option.
     Yes,
-    /// No; also if there was no answer in time.
+    /// The second option, or no answer in time.
     No,
-    /// No, and Ctrl-C is meant for more than the question.
+    /// Ctrl-C: the second option, and a request to stop the program.
     Stop,
 }
 
 impl Dialog {
-    /// A decision: what is needed, and why, in words of the program.
+    /// Creates a dialog with a title and the reason for it.
     pub fn new(needed: &str, why: &str) -> Self {
         let title = StyledLine::new().exact(YELLOW.bold(), format!("╭─ {needed}")).exact(DIM, format!("  {why}"));
         Self { title, about: Vec::new(), items: Vec::new(), yes: DialogOption::default(), no: DialogOption::default() }
     }
 
-    /// What it is about.
+    /// Adds the subject of the decision.
     pub fn about(&mut self, text: impl AsRef<str>) {
         self.about.push(StyledLine::new().exact(PLAIN, "  ").exact(CYAN, text));
     }
 
-    /// Something that the person should know.
+    /// Adds a highlighted remark.
     pub fn note(&mut self, text: impl AsRef<str>) {
         self.about.push(StyledLine::new().exact(YELLOW, "! ").exact(YELLOW, text));
     }
 
-    /// One more part of what it is about.
+    /// Adds an item to the content.
     pub fn item(&mut self, kind: &str, name: impl AsRef<str>) {
         let title = StyledLine::new().exact(DIM, format!("{kind} ")).exact(BOLD, name);
         self.items.push(DialogItem { title, details: Vec::new() });
     }
 
-    /// Something about the last part.
+    /// Adds a detail to the last item.
     pub fn detail(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         if let Some(item) = self.items.last_mut() {
             let name = StyledLine::new().exact(DIM, name).exact(DIM, ": ");
@@ -80,13 +79,13 @@ impl Dialog {
         }
     }
 
-    /// What the person can answer, and what comes of it. The first letter of the second is a key, too.
+    /// Sets the labels and the effects of both options. The first letter of the second label is also its key.
     pub fn options(&mut self, yes: &'static str, effect: &'static str, no: &'static str, other: &'static str) {
         self.yes = DialogOption { label: yes, effect };
         self.no = DialogOption { label: no, effect: other };
     }
 
-    /// What it is about, for whoever reads it in a file or a pipe.
+    /// Returns the content as text, for output to a file or a pipe.
     pub fn text(&self) -> String {
         let about = self.about.iter().map(|line| line.render(false));
         let item = |item: &DialogItem| {
@@ -96,13 +95,13 @@ impl Dialog {
         about.chain(self.items.iter().flat_map(item)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Asks the person. Whoever does not answer in time says no.
+    /// Shows the dialog and returns the answer; no answer within `limit` counts as [`DialogAnswer::No`].
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future takes the question away and gives the keyboard back before it returns.
+    /// Dropping the future removes the dialog and releases the keyboard before it returns.
     pub async fn ask(self, screen: &Screen, limit: Duration) -> io::Result<DialogAnswer> {
         let asking = screen.prompt_lock();
         let _turn = asking.lock().await;
@@ -111,7 +110,7 @@ impl Dialog {
         let deadline = Instant::now().checked_add(limit);
         let (screen, is_ended) = (screen.clone(), ended.clone());
         let thread = std::thread::Builder::new().name("decision".into()).spawn(move || {
-            // Nobody waits for the answer to a question that was withdrawn.
+            // The receiver is gone if the dialog was withdrawn.
             let _ = answer.send(self.run(&screen, deadline, &is_ended));
         })?;
         let _shown = PromptGuard { ended, thread: Some(thread) };
@@ -119,7 +118,7 @@ impl Dialog {
     }
 
     fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<EndReason>) -> io::Result<DialogAnswer> {
-        // Dropped in reverse order: the keyboard is given back before others print in their usual way.
+        // Dropped in reverse order: the keyboard is released before other output is printed.
         let lock = screen.lock_for_prompt()?;
         let mut keys = Keys::take(screen.key_filter())?;
         lock.rows(&self.rows(screen.size()))?;
@@ -138,7 +137,7 @@ impl Dialog {
                 last_row = row;
             }
             match keys.next(POLL_INTERVAL)? {
-                // No letter: one that belongs to a prompt must not agree to anything.
+                // Only a digit: a letter typed into a shell prompt must not agree to anything.
                 Some(Key::Character('1')) => break DialogAnswer::Yes,
                 Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break DialogAnswer::No,
                 Some(Key::Refuse) => break DialogAnswer::No,
@@ -154,7 +153,7 @@ impl Dialog {
         Ok(answer)
     }
 
-    /// All of it, however long it is: what is not seen is not decided about.
+    /// Returns all rows, never folded: the user must see everything before deciding.
     fn rows(&self, size: Size) -> Vec<StyledLine> {
         let room = size.columns.saturating_sub(3).max(20);
         let behind =

@@ -1,4 +1,4 @@
-//! Messages of hooks and of the kernel.
+//! Messages from hooks and the kernel.
 
 use amplifier_core::{Display, DisplayMessage, PortError};
 
@@ -11,7 +11,7 @@ pub struct TerminalDisplay {
 }
 
 impl TerminalDisplay {
-    /// A display on that screen.
+    /// Creates a display on `screen`.
     pub fn new(screen: Screen) -> Self {
         Self { screen }
     }

@@ -1,23 +1,24 @@
-//! Tells the keys that a person presses from everything else that arrives at a terminal.
+//! Separates keys that a user presses from other terminal input.
 //!
-//! Whoever can write to a terminal can make it send: it replies to queries for a colour, a setting, its name or its title, and it reports
-//! the mouse and the focus. All of that arrives where keys arrive, as several bytes at once. A person who answers a question presses one
-//! key. So a key counts only alone, with silence before and after it, and no part of an escape sequence ever counts.
+//! Any program that can write to a terminal can make the terminal send input: replies to queries for a colour, a setting, its name or its
+//! title, and reports of the mouse and the focus. All of these arrive on the same channel as keys, as several bytes at once. A user who
+//! answers a prompt presses one key. Therefore a key counts only alone, with silence before and after it, and no part of an escape
+//! sequence ever counts.
 
 use std::time::{Duration, Instant};
 
-/// The silence before a key that counts. A held key repeats faster than this.
+/// The minimum silence before a key. A held key repeats faster than this.
 const SILENCE_BEFORE: Duration = Duration::from_millis(300);
-/// The silence after a key that counts.
+/// The minimum silence after a key.
 const SILENCE_AFTER: Duration = Duration::from_millis(50);
-/// The silence after Esc: the rest of an escape sequence may come late over a slow connection.
+/// The minimum silence after Esc: the rest of an escape sequence may arrive late over a slow connection.
 const SILENCE_AFTER_ESC: Duration = Duration::from_millis(300);
-/// The silence that ends an escape sequence which was never completed.
+/// The silence that ends an incomplete escape sequence.
 const ABANDONED: Duration = Duration::from_secs(2);
 
 const ESC: u8 = 0x1b;
 
-/// A key that a person pressed.
+/// A key that the user pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Character(char),
@@ -27,28 +28,27 @@ pub(super) enum Key {
     Interrupt,
 }
 
-/// Takes bytes and moments of silence, and gives the keys that count.
+/// A state machine from bytes and moments of silence to keys.
 ///
-/// INVARIANT: silence is only what [`silent`](Self::silent) was told about. If the program could not look for a while, that time is not
-/// silence, whatever the clock says.
+/// INVARIANT: only time reported to [`silent`](Self::silent) counts as silence. Time during which the program did not poll does not,
+/// whatever the clock says.
 #[derive(Debug)]
 pub(super) struct KeyFilter {
     state: ParserState,
     is_pasting: bool,
-    /// When the last byte arrived.
     last_byte: Instant,
-    /// `true` if there was silence before whatever comes next.
+    /// `true` if there was silence before the next byte.
     is_silent: bool,
-    /// Pressed after silence; it counts after more silence.
+    /// A key pressed after silence. More silence must follow before it counts.
     candidate: Option<Key>,
     has_ignored: bool,
 }
 
-/// What the bytes so far have begun.
+/// The parser's state after the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ParserState {
     Ground,
-    /// A character of several bytes, of which some are missing. `alone` if there was silence before the first one.
+    /// An incomplete multi-byte character. `alone` is `true` if there was silence before its first byte.
     Character {
         missing: u8,
         code: u32,
@@ -59,7 +59,7 @@ enum ParserState {
     Control(u32),
     /// OSC, DCS, SOS, PM or APC, up to its terminator.
     Text,
-    /// That many bytes that belong to what came before.
+    /// The number of bytes that still belong to the previous sequence.
     Skip(u8),
 }
 
@@ -75,22 +75,22 @@ impl KeyFilter {
         }
     }
 
-    /// Waits for silence again, and forgets that keys were ignored.
+    /// Requires silence again and clears the ignored flag.
     pub(super) fn restart(&mut self, now: Instant) {
         (self.last_byte, self.is_silent, self.candidate, self.has_ignored) = (now, false, None, false);
     }
 
-    /// `true` if a key would be considered now.
+    /// Returns `true` if a key would be considered now.
     pub(super) fn is_ready(&self) -> bool {
         self.is_silent && self.is_at_ground()
     }
 
-    /// `true` if keys came that did not count since one was considered.
+    /// Returns `true` if keys were ignored since the last one that counted.
     pub(super) fn has_ignored(&self) -> bool {
         self.has_ignored
     }
 
-    /// Takes the next byte. Only Ctrl-C counts at once: it is never meant for something else, and allows nothing.
+    /// Processes the next byte. Only Ctrl-C counts at once, because it never allows anything.
     pub(super) fn byte(&mut self, byte: u8, now: Instant) -> Option<Key> {
         let alone = self.is_ready();
         let is_after_silence = std::mem::take(&mut self.is_silent);
@@ -103,13 +103,13 @@ impl KeyFilter {
         }
         self.state = match (self.state, byte) {
             (_, ESC) => {
-                // Also in the middle of something else: it allows nothing, and the person must have a way out.
+                // Also in the middle of a sequence: Esc allows nothing, and the user must be able to leave.
                 self.candidate = is_after_silence.then_some(Key::Refuse);
                 ParserState::Escape
             }
             (ParserState::Skip(1), _) => ParserState::Ground,
             (ParserState::Skip(left), _) => ParserState::Skip(left - 1),
-            // CAN and SUB end whatever was begun.
+            // CAN and SUB end any sequence.
             (ParserState::Control(_) | ParserState::Text, 0x18 | 0x1a) | (ParserState::Text, 0x07) => {
                 ParserState::Ground
             }
@@ -143,7 +143,7 @@ impl KeyFilter {
         None
     }
 
-    /// Takes note that nothing arrived until now, and gives the key that counts by that.
+    /// Records that nothing arrived until `now` and returns the key that counts because of that.
     pub(super) fn silent(&mut self, now: Instant) -> Option<Key> {
         let silence = now.saturating_duration_since(self.last_byte);
         let needed = if self.candidate == Some(Key::Refuse) { SILENCE_AFTER_ESC } else { SILENCE_AFTER };
@@ -164,7 +164,7 @@ impl KeyFilter {
 
     fn character(&mut self, character: Option<char>, alone: bool) -> ParserState {
         match character {
-            // The same as Esc and another character.
+            // Equivalent to Esc and another character.
             Some(character @ '\u{80}'..='\u{9f}') => {
                 return u8::try_from(character).map_or(ParserState::Ground, |byte| escape(byte - 0x40));
             }
@@ -177,12 +177,12 @@ impl KeyFilter {
         ParserState::Ground
     }
 
-    /// The end of a control sequence.
+    /// Handles the last byte of a control sequence.
     fn control(&mut self, number: u32, last: u8) -> ParserState {
         match (number, last) {
             (200, b'~') => self.is_pasting = true,
             (201, b'~') => self.is_pasting = false,
-            // Where the mouse is, in the oldest way: three bytes of any kind follow.
+            // The oldest form of a mouse report: three arbitrary bytes follow.
             (0, b'M') => return ParserState::Skip(3),
             _ => {}
         }
@@ -190,7 +190,7 @@ impl KeyFilter {
     }
 }
 
-/// What a byte after Esc begins.
+/// Returns the state after Esc and `byte`.
 fn escape(byte: u8) -> ParserState {
     match byte {
         b'[' => ParserState::Control(0),

@@ -1,4 +1,4 @@
-//! Keys, one by one, without waiting for Enter.
+//! Single key presses, without Enter.
 
 use std::io::{self, stderr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,40 +11,40 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 use super::key_filter::{Key, KeyFilter};
 
-/// The keyboard while a question is open: raw mode, until it is dropped.
+/// The keyboard in raw mode, until dropped.
 pub(super) struct Keys {
-    // A std lock: nobody else holds it while a question is open.
+    // A std lock: uncontended while a prompt is open.
     filter: Arc<Mutex<KeyFilter>>,
 }
 
 impl Keys {
-    /// Takes the keyboard. The filter stays the same from question to question, because an escape sequence may go on from one to the next.
+    /// Takes the keyboard. All prompts share one filter, because an escape sequence may continue from one prompt to the next.
     pub(super) fn take(filter: Arc<Mutex<KeyFilter>>) -> io::Result<Self> {
         enable_raw_mode()?;
         let keys = Self { filter };
-        // Pasted text is marked as such then.
+        // Marks pasted text.
         execute!(stderr(), EnableBracketedPaste)?;
         Ok(keys)
     }
 
-    /// Throws away what was typed so far, and waits for silence again.
+    /// Discards pending input and requires silence again.
     pub(super) fn discard_pending(&mut self) -> io::Result<()> {
         while self.next(Duration::ZERO)?.is_some() || wait_for_input(Duration::ZERO)? {}
         self.filter().restart(Instant::now());
         Ok(())
     }
 
-    /// `true` if a key would be considered now.
+    /// Returns `true` if a key would be considered now.
     pub(super) fn are_ready(&self) -> bool {
         self.filter().is_ready()
     }
 
-    /// `true` if keys came that did not count.
+    /// Returns `true` if keys were ignored.
     pub(super) fn have_ignored(&self) -> bool {
         self.filter().has_ignored()
     }
 
-    /// The next key that counts, if there is one within that time.
+    /// Returns the next key that counts, if one arrives within the time limit.
     pub(super) fn next(&mut self, within: Duration) -> io::Result<Option<Key>> {
         if !wait_for_input(within)? {
             return Ok(self.filter().silent(Instant::now()));
@@ -63,7 +63,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // Both are tried, whatever becomes of the other.
+        // Both are attempted even if one fails.
         let _ = execute!(stderr(), DisableBracketedPaste);
         let _ = disable_raw_mode();
     }

@@ -1,4 +1,4 @@
-//! Lines of styled text that cannot hold anything invisible.
+//! Lines of styled text without invisible characters.
 
 use std::fmt::Write;
 
@@ -7,60 +7,57 @@ use amplifier_core::text::{Piece, Reading, pieces};
 use anstyle::{AnsiColor, Color, Style};
 use unicode_width::UnicodeWidthChar;
 
-/// What the person's eyes should find first.
 pub(super) const BOLD: Style = Style::new().bold();
-/// What is there for completeness.
 pub(super) const DIM: Style = Style::new().dimmed();
-/// What is as usual.
 pub(super) const PLAIN: Style = Style::new();
-/// What is good, or new.
+/// Allowed, added.
 pub(super) const GREEN: Style = AnsiColor::Green.on_default();
-/// What is bad, or gone.
+/// Denied, failed, removed.
 pub(super) const RED: Style = AnsiColor::Red.on_default();
-/// What deserves a second look.
+/// Warnings.
 pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// Where something is.
+/// Paths and other locations.
 pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
-/// Stands in for a character that cannot be shown. Nothing else looks like it.
+/// Escapes of characters that cannot be shown. No other text has this style.
 const STAND_IN: Style = AnsiColor::Black.on_default().bg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 
 /// A line of styled text.
 ///
-/// INVARIANT: it holds no line break, control character or hidden character. [`exact`](Self::exact) and
-/// [`prose`](Self::prose) are the only ways in, and both make them visible.
+/// INVARIANT: a line contains no line break, control character or hidden character. Text enters only through
+/// [`exact`](Self::exact) and [`prose`](Self::prose), and both make such characters visible.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StyledLine {
     spans: Vec<(Style, String)>,
 }
 
-/// Where a line may be broken.
+/// The positions at which a line may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
-    /// Wherever the room ends: no space is lost.
+    /// Between any two characters, so that no space is lost.
     Anywhere,
-    /// Between words, if there is a space.
+    /// Between words, if the line contains a space.
     Words,
 }
 
 impl StyledLine {
-    /// A line without text.
+    /// Creates an empty line.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a text that the person decides about.
+    /// Adds a text that the user decides on.
     #[must_use]
     pub fn exact(self, style: Style, text: impl AsRef<str>) -> Self {
         self.add(style, text.as_ref(), Reading::Exact)
     }
 
-    /// Adds a text that the person only reads.
+    /// Adds a text that the user only reads.
     #[must_use]
     pub fn prose(self, style: Style, text: impl AsRef<str>) -> Self {
         self.add(style, text.as_ref(), Reading::Prose)
     }
 
-    /// Adds another line at the end of this one.
+    /// Appends another line.
     #[must_use]
     pub(super) fn then(mut self, other: &Self) -> Self {
         self.spans.extend_from_slice(&other.spans);
@@ -77,12 +74,12 @@ impl StyledLine {
         self
     }
 
-    /// How many columns it takes.
+    /// Returns the number of columns of the line.
     pub(super) fn width(&self) -> usize {
         self.spans.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
-    /// The line in rows of at most that many columns; an empty line is one row.
+    /// Splits the line into rows of at most `width` columns; an empty line is one row.
     pub(super) fn wrap(&self, width: usize, at: Break) -> Vec<Self> {
         let characters: Vec<_> =
             self.spans.iter().flat_map(|(style, text)| text.chars().map(|character| (*style, character))).collect();
@@ -108,7 +105,7 @@ impl StyledLine {
         }
     }
 
-    /// The line in one row of at most that many columns; `…` says that there is more.
+    /// Shortens the line to `width` columns, ending with `…` if text was removed.
     pub(super) fn truncate(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
@@ -128,7 +125,7 @@ impl StyledLine {
         Self { spans }
     }
 
-    /// The text of the line, with or without codes for colours.
+    /// Returns the text of the line, with or without colour codes.
     pub fn render(&self, colour: bool) -> String {
         let mut out = String::new();
         for (style, text) in &self.spans {
@@ -139,7 +136,7 @@ impl StyledLine {
     }
 }
 
-/// How many characters fit, but at least one, or nothing would ever end.
+/// Returns the number of characters that fit; at least one, so that wrapping terminates.
 fn count_fitting(characters: &[(Style, char)], width: usize) -> usize {
     let mut used = 0;
     let fits = |&&(_, character): &&(Style, char)| {
@@ -149,12 +146,12 @@ fn count_fitting(characters: &[(Style, char)], width: usize) -> usize {
     characters.iter().take_while(fits).count().max(1).min(characters.len())
 }
 
-/// A selector draws the symbol before it as an emoji, which is twice as wide.
+/// Returns the width of a character. A variation selector widens the symbol before it by one column.
 fn columns(character: char) -> usize {
     if character == '\u{fe0f}' { 1 } else { character.width().unwrap_or(0) }
 }
 
-/// The beginning and the end of what is longer than that many rows, and between them, how much is not shown.
+/// Shortens `rows` to `limit`, keeping the beginning and the end, with a row that counts the hidden rows between them.
 pub(super) fn fold(mut rows: Vec<StyledLine>, limit: usize, hint: &str) -> Vec<StyledLine> {
     if rows.len() <= limit {
         return rows;

@@ -1,8 +1,8 @@
-//! The terminal: what the person sees, and how the person answers.
+//! Output to the terminal and answers from it.
 //!
-//! One [`Screen`] owns the terminal. Everything that is shown goes through it, so that the text of the model, messages
-//! of hooks, the progress line and questions never garble each other. What a model, a tool or a hook says is shown
-//! through [`StyledLine`] and [`visible`], which make visible what a terminal would hide or obey.
+//! One [`Screen`] owns the terminal. All output goes through it, so that model text, hook messages, the progress line and
+//! prompts never garble each other. Text from models, tools and hooks passes through [`StyledLine`] and [`visible`], which
+//! escape control and hidden characters.
 
 mod approve;
 mod dialog;

@@ -1,4 +1,4 @@
-//! What a question looks like, and what a key means.
+//! The layout and the keys of an approval prompt.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,30 +10,27 @@ use amplifier_core::{
 
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, fold};
 
-/// How many options are offered: each has a key of its own, and however many there are, they do not push what they are
-/// about off the screen.
+/// The maximum number of options: each has its own key, and the options must not push the operation off the screen.
 const MAX_OPTIONS: usize = 9;
-/// How many rows the words of a hook may fill, or the fields of an action.
+/// The maximum number of rows for a hook's text, or for the fields of an operation.
 const MAX_NOTE_ROWS: usize = 8;
-/// What can be done about rows that are not shown.
 const MORE_HINT: &str = ", press + to see all";
-/// What is said when keys came that did not count.
 pub(super) const IGNORED_HINT: &str = "keys arrived too quickly; ";
-/// What is said when all rows are shown because an option that allows was chosen before.
+/// Shown if the user chose to allow before all rows were visible.
 pub(super) const UNFOLDED_HINT: &str = "that was not all, here is the rest; ";
-/// Rows around the action that should stay on the screen with it.
+/// The rows that should stay on the screen together with the operation.
 const ROWS_AROUND: usize = 14;
 
-/// How much room there is.
+/// The size of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// The rows of a question, without the last one, which shows the time. With `all`, however many there are.
+/// Returns the rows of a prompt, except the last one, which shows the remaining time. `all` disables folding.
 ///
-/// Every row of the action stands behind a bar, so that no text can pass for a part of the frame.
+/// Every row of the operation is behind a bar, so that no text can imitate the frame.
 pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<StyledLine> {
     let room = size.columns.saturating_sub(3).max(20);
     let limit = |rows: usize| if all { usize::MAX } else { rows };
@@ -41,7 +38,7 @@ pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Styl
     let asks = asks.exact(DIM, &*request.hook).exact(DIM, " asks at ").exact(DIM, request.event.as_str());
     let mut rows = vec![asks.truncate(size.columns)];
 
-    // What stands directly behind the bar is ours. The action itself is further in, so none of it can pass for that.
+    // Only the program's own text is directly behind the bar; the operation is indented and cannot imitate it.
     let preview = &request.preview;
     rows.extend(title(preview).wrap(room, Break::Anywhere).iter().map(|row| bar(" ").then(row)));
     let warnings = request.warning.iter().chain(&preview.warnings);
@@ -68,7 +65,6 @@ pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Styl
     rows
 }
 
-/// The operation, its target and its effect.
 fn title(ActionPreview { title, target, summary, .. }: &ActionPreview) -> StyledLine {
     let more = [(CYAN, target), (DIM, summary)].into_iter().filter_map(|(style, text)| Some((style, text.as_ref()?)));
     more.fold(StyledLine::new().exact(BOLD, title), |line, (style, text)| line.exact(PLAIN, "  ").exact(style, text))
@@ -85,7 +81,7 @@ fn body_row(title: &str, PreviewRow { kind, text, .. }: &PreviewRow) -> StyledLi
     }
 }
 
-/// The last row while the question waits for an answer. The hint says why it still waits.
+/// Returns the last row of an open prompt. The hint explains an ignored key.
 pub(super) fn waiting_row(request: &ApprovalRequest, left: Option<Duration>, hint: &str) -> StyledLine {
     let offered = offered_options(&request.options);
     let numbers = if offered.len() == 1 { "1".to_owned() } else { format!("1–{}", offered.len()) };
@@ -100,12 +96,11 @@ pub(super) fn waiting_row(request: &ApprovalRequest, left: Option<Duration>, hin
     line.exact(PLAIN, " · ").exact(style, format!("{by_itself} in {}", format_remaining(left)))
 }
 
-/// The last row while keys that were typed too early are thrown away.
+/// Returns the last row while early keys are discarded.
 pub(super) fn settling_row() -> StyledLine {
     corner().exact(DIM, "…")
 }
 
-/// What stays after an answer.
 pub(super) fn answered_row(effect: Effect) -> StyledLine {
     match effect {
         Effect::AllowOnce => corner().exact(GREEN, "✓ allowed once"),
@@ -115,7 +110,6 @@ pub(super) fn answered_row(effect: Effect) -> StyledLine {
     }
 }
 
-/// What stays when nobody answered in time.
 pub(super) fn timed_out_row(default: DefaultDecision) -> StyledLine {
     match default {
         DefaultDecision::Allow => corner().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
@@ -123,12 +117,10 @@ pub(super) fn timed_out_row(default: DefaultDecision) -> StyledLine {
     }
 }
 
-/// What stays of a question that somebody answered elsewhere.
 pub(super) fn elsewhere_row(by: Option<&Actor>) -> StyledLine {
     corner().exact(DIM, format!("○ {}", describe_answer(by)))
 }
 
-/// Who answered elsewhere, in words.
 pub(super) fn describe_answer(by: Option<&Actor>) -> String {
     match by {
         None => "answered elsewhere".to_owned(),
@@ -138,17 +130,15 @@ pub(super) fn describe_answer(by: Option<&Actor>) -> String {
     }
 }
 
-/// What stays of a question that nobody waits for any more.
 pub(super) fn withdrawn_row() -> StyledLine {
     corner().exact(DIM, "○ withdrawn: the operation was cancelled")
 }
 
-/// What stays when the person refused and no option says so.
 pub(super) fn denied_row() -> StyledLine {
     corner().exact(RED, "✗ denied")
 }
 
-/// The option that a key stands for: its number, or the first letter of its label if no other begins with it.
+/// Returns the option for a key: its number, or the first letter of its label if that is unique.
 pub(super) fn find_option(options: &[ApprovalOption], key: char) -> Option<&ApprovalOption> {
     let options = offered_options(options);
     let number = key.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
@@ -162,7 +152,7 @@ pub(super) fn find_option(options: &[ApprovalOption], key: char) -> Option<&Appr
     }
 }
 
-/// The option that refuses, for this time if there is such a one.
+/// Returns the option that denies, preferably only once.
 pub(super) fn find_denial(options: &[ApprovalOption]) -> Option<&ApprovalOption> {
     let with = |effect| options.iter().find(|option| option.effect == effect);
     with(Effect::Deny).or_else(|| with(Effect::DenyAlways))
@@ -185,7 +175,6 @@ fn letters(options: &[ApprovalOption]) -> Vec<char> {
     letters.into_iter().filter(|letter| count.get(letter) == Some(&1)).collect()
 }
 
-/// The words of the hook, marked as such.
 fn hook_text(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> Vec<StyledLine> {
     let who = StyledLine::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, format!(" {how}: "));
     let mut lines = words.split('\n').enumerate();
@@ -195,7 +184,7 @@ fn hook_text(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> 
     rows.map(|(row, line)| if row == 0 { line } else { StyledLine::new().exact(PLAIN, "  ").then(&line) }).collect()
 }
 
-/// The options, each with what it really does: the kernel decides by the effect and never by the label.
+/// Returns the options with their effects, because the kernel applies the effect and never the label.
 fn options(request: &ApprovalRequest, room: usize) -> Vec<StyledLine> {
     let offered = offered_options(&request.options);
     let labels: Vec<StyledLine> =
@@ -234,7 +223,7 @@ fn describe_effect(request: &ApprovalRequest, effect: Effect) -> String {
     }
 }
 
-/// A line of the action in rows; those that only go on are marked, so that they do not pass for lines of their own.
+/// Splits a line into rows. Continuation rows are marked, so that they cannot imitate separate lines.
 pub(super) fn mark_rows(mark: &str, line: &StyledLine, room: usize) -> Vec<StyledLine> {
     let rows = line.wrap(room - 2, Break::Anywhere).into_iter().enumerate();
     rows.map(|(row, line)| StyledLine::new().exact(DIM, if row == 0 { mark } else { "↪ " }).then(&line)).collect()
@@ -248,7 +237,7 @@ pub(super) fn corner() -> StyledLine {
     StyledLine::new().exact(YELLOW, "╰─ ")
 }
 
-/// Minutes and seconds; the last second counts until it is over.
+/// Formats a duration as hours, minutes and seconds, rounded up to a second.
 pub(super) fn format_remaining(left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! The one owner of the terminal.
+//! The owner of the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,15 +16,15 @@ use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW}
 use super::prompt::Size;
 use super::spinner::ProgressTasks;
 
-/// Takes the cursor to the beginning of its line and empties the line.
+/// Moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";
-/// The room that is counted on where nobody can tell.
+/// The size to assume if the terminal does not report one.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// The terminal, shared by all who show something. A handle: clones share the same terminal.
+/// The terminal. Cheap to clone; clones share the same terminal.
 ///
-/// The answer of the model goes to stdout, everything else to stderr. A failure to write to stderr is ignored, because
-/// there is nobody left to tell; one to write the answer is told by [`end_text`](Self::end_text).
+/// Model text goes to stdout, everything else to stderr. Failures to write to stderr are ignored;
+/// [`end_text`](Self::end_text) returns failures to write to stdout.
 ///
 /// ```
 /// use amplifier::terminal::Screen;
@@ -44,22 +44,22 @@ pub struct Screen {
 struct ScreenInner {
     // A std lock: nothing awaits while it is held.
     state: Mutex<ScreenState>,
-    /// Held by whoever asks: one question at a time. A tokio lock, because the others wait for a person.
+    /// Held while a prompt is open. A tokio lock, because other prompts wait for the user.
     prompt_lock: Arc<tokio::sync::Mutex<()>>,
     key_filter: Arc<Mutex<KeyFilter>>,
 }
 
-/// What a stream can show.
+/// The capabilities of an output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputMode {
-    /// Whether a person sees it at once, so that lines can be drawn over.
+    /// `true` for an interactive terminal, on which lines can be overwritten.
     pub terminal: bool,
-    /// Whether colours are shown.
+    /// `true` if colours are shown.
     pub colour: bool,
 }
 
 impl OutputMode {
-    /// A stream that takes text and nothing else: a file, a pipe.
+    /// Plain text only: a file or a pipe.
     pub const fn plain() -> Self {
         Self { terminal: false, colour: false }
     }
@@ -73,20 +73,20 @@ struct Stream {
 struct ScreenState {
     answer: Stream,
     side: Stream,
-    /// The room, where it does not come from the terminal itself.
+    /// A fixed size; `None` reads the size of the terminal.
     size: Option<Size>,
-    /// Whether the answer stopped in the middle of a line.
+    /// `true` if model text ended in the middle of a line.
     is_answer_open: bool,
     answer_failed: Option<io::Error>,
     tasks: ProgressTasks,
-    /// Whether the last line of the terminal is the progress line.
+    /// `true` if the last line of the terminal is the progress line.
     is_progress_shown: bool,
-    /// While a question is open nothing else is drawn: what the person decides about stays as it is.
+    /// `true` while a prompt is open. All other output is deferred, so that the prompt stays unchanged.
     is_prompt_open: bool,
     deferred: Vec<DeferredOutput>,
 }
 
-/// What has to wait until the question is answered.
+/// Output that waits until the prompt is closed.
 enum DeferredOutput {
     Text(String),
     Lines(Vec<StyledLine>),
@@ -99,7 +99,7 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// The terminal of this process. Colours are shown on a terminal, unless `NO_COLOR` is set.
+    /// Opens the terminal of this process. Colours are shown on a terminal unless `NO_COLOR` is set.
     pub fn new() -> Self {
         let answer = detect_mode(&io::stdout(), io::stdout().is_terminal());
         let side = detect_mode(&io::stderr(), io::stderr().is_terminal());
@@ -110,7 +110,7 @@ impl Screen {
         )
     }
 
-    /// A screen of 80 columns that writes the answer and everything else to where it is told.
+    /// Creates a screen of 80 columns that writes model text to `answer` and everything else to `side`.
     pub fn to(answer: impl Write + Send + 'static, side: impl Write + Send + 'static, mode: OutputMode) -> Self {
         Self::on(Stream { to: Box::new(answer), mode }, Stream { to: Box::new(side), mode }, Some(DEFAULT_SIZE))
     }
@@ -131,20 +131,20 @@ impl Screen {
         Self { inner: Arc::new(ScreenInner { state: Mutex::new(state), prompt_lock: Arc::default(), key_filter }) }
     }
 
-    /// Whether somebody can be asked: a person sees stderr and types into stdin.
+    /// Returns `true` if prompts are possible: stderr and stdin are both a terminal.
     pub fn can_ask(&self) -> bool {
         self.lock().side.mode.terminal && io::stdin().is_terminal()
     }
 
-    /// Shows the next piece of the model's answer, as it comes.
+    /// Shows the next piece of the model's answer.
     pub fn text(&self, piece: &str) {
         self.lock().text(piece);
     }
 
-    /// Ends the model's answer, and the line it stopped in.
+    /// Ends the model's answer and its last line.
     ///
     /// # Errors
-    /// If a part of the answer could not be written: stdout is closed, or a disk is full.
+    /// If a part of the answer could not be written, because stdout is closed or the disk is full.
     pub fn end_text(&self) -> io::Result<()> {
         let mut state = self.lock();
         if state.is_answer_open {
@@ -153,22 +153,22 @@ impl Screen {
         state.answer_failed.take().map_or(Ok(()), Err)
     }
 
-    /// Shows that a tool runs: its name, and what it is about.
+    /// Shows a tool call: the tool's name and a summary of its input.
     pub fn tool(&self, name: &str, summary: &str) {
         let line =
             StyledLine::new().exact(CYAN, "● ").exact(BOLD, name).exact(PLAIN, "  ").exact(PLAIN, first_line(summary));
         self.print_cut(line);
     }
 
-    /// Shows how a tool ended.
+    /// Shows the result of a tool call.
     pub fn tool_done(&self, ok: bool, summary: &str) {
         let style = if ok { GREEN } else { RED };
         self.print_cut(StyledLine::new().exact(DIM, "  └ ").exact(style, first_line(summary)));
     }
 
-    /// Shows a message with its level and who says it: `hook:<name>`, or `kernel`.
+    /// Shows a message with its level and its source: `hook:<name>` or `kernel`.
     pub fn message(&self, level: Level, source: &str, text: &str) {
-        // As in a log: what cannot be shown is not worth stopping for.
+        // As for a log, a failure to show a message must not stop the program.
         let _ = self.try_message(level, source, text);
     }
 
@@ -178,13 +178,13 @@ impl Screen {
             Level::Warning => ("▲", YELLOW),
             Level::Error => ("✗", RED),
         };
-        // The kind stays in front of the name: a hook that calls itself `kernel` remains a hook.
+        // The kind stays in front of the name, so that a hook named `kernel` is still shown as a hook.
         let source = source.split_once(':').map_or_else(|| source.to_owned(), |(kind, name)| format!("{kind} {name}"));
         let head = StyledLine::new().exact(style.bold(), format!("{sign} {}", level.as_str())).exact(PLAIN, "  ");
         self.print_paragraph(head.exact(BOLD, source).exact(PLAIN, ": "), "  ", PLAIN, text)
     }
 
-    /// Shows what comes next, with room above it.
+    /// Shows a heading with an empty line above it.
     pub fn heading(&self, label: &str, text: &str) {
         let head = StyledLine::new().exact(CYAN.bold(), format!("{label:<8}"));
         let mut state = self.lock();
@@ -193,12 +193,12 @@ impl Screen {
         let _ = self.print_paragraph(head, "        ", BOLD, text);
     }
 
-    /// Shows a remark of the program itself.
+    /// Shows a remark from the program itself.
     pub fn note(&self, text: &str) {
         let _ = self.print_paragraph(StyledLine::new(), "", DIM, text);
     }
 
-    /// Shows the notices of sessions that are built from configuration.
+    /// Returns a handler that shows the notices of sessions.
     pub fn notices(&self) -> Notices {
         let screen = self.clone();
         Notices::new(move |Notice { level, source, text }| match source {
@@ -237,7 +237,7 @@ impl Screen {
         self.lock().size()
     }
 
-    /// Takes the terminal for a question. Until the floor is given back, everything else waits.
+    /// Takes the terminal for a prompt. All other output is deferred until the lock is dropped.
     pub(super) fn lock_for_prompt(&self) -> io::Result<ScreenLock> {
         let mut state = self.lock();
         state.clear_progress()?;
@@ -246,7 +246,6 @@ impl Screen {
         Ok(ScreenLock { screen: self.clone() })
     }
 
-    /// Changes what is being worked on, and shows it.
     pub(super) fn change_tasks<T>(&self, change: impl FnOnce(&mut ProgressTasks) -> T) -> T {
         let mut state = self.lock();
         let changed = change(&mut state.tasks);
@@ -259,7 +258,7 @@ impl Screen {
     }
 
     fn lock(&self) -> MutexGuard<'_, ScreenState> {
-        // What is shown is still worth showing after a panic elsewhere.
+        // The state stays valid after a panic elsewhere.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -313,7 +312,7 @@ impl ScreenState {
         self.is_answer_open && self.answer.mode.terminal && self.side.mode.terminal
     }
 
-    /// Nothing is printed into the middle of the answer's line.
+    /// Ends the line of the model's answer before other output is printed.
     fn close_line(&mut self) -> io::Result<()> {
         if self.is_line_open() {
             self.is_answer_open = false;
@@ -331,7 +330,7 @@ impl ScreenState {
             return Ok(());
         }
         let Some(line) = self.tasks.line() else { return Ok(()) };
-        // The last column stays free: some terminals go to the next line as soon as it is filled.
+        // The last column stays free: some terminals wrap as soon as it is filled.
         let line = line.truncate(self.size().columns.saturating_sub(1)).render(self.side.mode.colour);
         self.is_progress_shown = true;
         self.side.write(&line)
@@ -345,13 +344,13 @@ impl Stream {
     }
 }
 
-/// The terminal in the hands of a question. Dropping it lets the others speak again.
+/// Exclusive use of the terminal by a prompt. Dropping the lock prints the deferred output.
 pub(super) struct ScreenLock {
     screen: Screen,
 }
 
 impl ScreenLock {
-    /// Draws the rows of a question. In raw mode a line break alone would not return to the first column.
+    /// Draws the rows of a prompt. In raw mode a line break alone would not return to the first column.
     pub(super) fn rows(&self, rows: &[StyledLine]) -> io::Result<()> {
         let mut state = self.screen.lock();
         let colour = state.side.mode.colour;
@@ -359,7 +358,7 @@ impl ScreenLock {
         state.side.write(&out)
     }
 
-    /// Draws the last row, over the last row that was drawn.
+    /// Draws the last row over the previous one.
     pub(super) fn last_row(&self, row: &StyledLine) -> io::Result<()> {
         let mut state = self.screen.lock();
         let row = row.truncate(state.size().columns.saturating_sub(1)).render(state.side.mode.colour);
@@ -382,7 +381,7 @@ impl Drop for ScreenLock {
 }
 
 fn detect_mode(stream: &impl anstream::stream::RawStream, terminal: bool) -> OutputMode {
-    // A dumb terminal cannot draw a line over.
+    // A dumb terminal cannot overwrite a line.
     let terminal = terminal && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
     OutputMode { terminal, colour: AutoStream::choice(stream) != ColorChoice::Never }
 }
@@ -395,7 +394,7 @@ fn first_line(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// What was written, readable while it is being written.
+    /// A writer whose content can be read at any time.
     #[derive(Clone, Default)]
     struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
@@ -418,7 +417,7 @@ mod tests {
     const PIPE: OutputMode = OutputMode::plain();
     const TERMINAL: OutputMode = OutputMode { terminal: true, colour: false };
 
-    /// A screen whose two streams end on the same paper.
+    /// Creates a screen that writes both streams to one buffer.
     fn screen(mode: OutputMode) -> (Screen, SharedBuffer) {
         let buffer = SharedBuffer::default();
         (Screen::to(buffer.clone(), buffer.clone(), mode), buffer)
@@ -483,7 +482,7 @@ mod tests {
             buffer.text()
         };
         assert_eq!(flow(TERMINAL), "Hello \\u{202e}you\n\tand\naside\nme\n");
-        // In a pipe the answer stays as it is: the remark goes elsewhere.
+        // In a pipe the answer stays unchanged: the remark goes to the other stream.
         assert_eq!(flow(PIPE), "Hello \\u{202e}you\n\tandaside\nme\n");
     }
 
@@ -498,7 +497,7 @@ mod tests {
         drop(working);
         let shown = still(buffer.text());
         let progress = "* thinking…  0 s";
-        // However often it moved on in between.
+        // Any number of frames in between.
         let moved = format!("{progress}{CLEAR}{progress}");
         let shown =
             std::iter::successors(Some(shown), |shown| shown.contains(&moved).then(|| shown.replace(&moved, progress)));

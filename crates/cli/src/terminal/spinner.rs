@@ -9,16 +9,16 @@ use super::screen::Screen;
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Shows that something is being worked on, and for how long, until it is dropped.
+/// A progress line with the elapsed time, shown until dropped.
 #[must_use = "the progress line goes away when this is dropped"]
 pub struct Spinner {
     screen: Screen,
     id: u64,
-    /// Its end tells the ticking thread to stop.
+    /// Dropping the sender stops the ticking thread.
     _ticking: Option<Sender<()>>,
 }
 
-/// What is being worked on.
+/// The tasks in progress.
 #[derive(Default)]
 pub(super) struct ProgressTasks {
     last_id: u64,
@@ -42,7 +42,7 @@ impl ProgressTasks {
         self.open.retain(|task| task.id != id);
     }
 
-    /// The latest work, and how many others there are.
+    /// Returns a line with the latest task and the number of others.
     pub(super) fn line(&self) -> Option<StyledLine> {
         let task = self.open.last()?;
         let elapsed = task.since.elapsed();
@@ -58,12 +58,12 @@ impl ProgressTasks {
 }
 
 impl Screen {
-    /// Shows that something is being worked on, for as long as the handle lives. Only a terminal shows it.
+    /// Shows a progress line while the returned handle lives. Files and pipes show none.
     pub fn spinner(&self, label: &str) -> Spinner {
         let id = self.change_tasks(|tasks| tasks.begin(label));
         let (ticking, stopped) = channel();
         let screen = self.clone();
-        // A thread, because the line has to move also while the runtime is busy. Without one it only stands still.
+        // A thread, because the line must move while the runtime is busy. Without the thread it does not move.
         let thread = std::thread::Builder::new().name("progress".into());
         let started = self.draws_progress() && thread.spawn(move || tick(&screen, &stopped)).is_ok();
         Spinner { screen: self.clone(), id, _ticking: started.then_some(ticking) }

@@ -1,4 +1,4 @@
-//! The dialog about the bundle of a project.
+//! The trust dialog for a project's bundle.
 
 use amplifier_agent::Cancel;
 use amplifier_core::PortError;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::{Dialog, DialogAnswer, Screen};
 
-/// Asks the user at a terminal about the bundle of a project.
+/// Asks the user at the terminal to trust a project's bundle.
 pub struct TerminalTrustPrompt {
-    /// The terminal.
+    /// The terminal that shows the dialog.
     pub screen: Screen,
-    /// Stopped with Ctrl-C.
+    /// Cancelled on Ctrl-C.
     pub cancel: Cancel,
 }
 
@@ -33,7 +33,7 @@ impl TrustPrompt for TerminalTrustPrompt {
     }
 }
 
-/// What a person decides about: every hook, and every file.
+/// Builds the trust dialog, which lists every hook and every file of the bundle.
 pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dialog {
     let mut dialog = Dialog::new("trust needed", "this project brings hooks of its own");
     dialog.about(pinned.bundle.display().to_string());
@@ -64,7 +64,7 @@ pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dial
     dialog
 }
 
-/// The commands in the settings of a module, such as the linters of `hooks-linter`.
+/// Collects the commands in the settings of a module, such as the linters of `hooks-linter`.
 fn find_commands(config: &Value, commands: &mut Vec<Vec<String>>) {
     match config {
         Value::Object(fields) => {

@@ -81,14 +81,14 @@ fn write(out: &mut dyn Write, reader: LogReader, filter: Filter, format: Format)
     Ok(out.flush()?)
 }
 
-/// Writes a file that nobody sees before it is complete.
+/// Writes a file atomically: no reader sees an incomplete file.
 fn write_file(
     file: &Path,
     force: bool,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let name = file.display();
-    // Told before the work is done; whether it is still so is seen at the end.
+    // Checked early to save work; checked again when the file is placed.
     if !force && file.symlink_metadata().is_ok() {
         bail!("`{name}` is already there; use `--force` to replace it");
     }
@@ -99,7 +99,7 @@ fn write_file(
     written.with_context(failed)
 }
 
-/// A record as a line of CSV (RFC 4180), without its end.
+/// Returns a record as a line of CSV (RFC 4180), without the line break.
 fn csv(record: &Record<'_>, whole: &Body<'_>) -> String {
     let body = record.body.get();
     let body = match whole {
@@ -124,7 +124,7 @@ fn csv(record: &Record<'_>, whole: &Body<'_>) -> String {
     cells.join(",")
 }
 
-/// Names come from hooks and tools, and spreadsheets run what looks like a formula.
+/// Escapes a text that a spreadsheet would run as a formula. Names come from hooks and tools.
 fn csv_text(text: &str) -> String {
     let text = sanitize(text);
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }

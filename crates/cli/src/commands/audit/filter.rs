@@ -1,4 +1,4 @@
-//! Which records are meant.
+//! Record filters.
 
 use std::str::FromStr;
 
@@ -36,7 +36,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The test for records of the log in a folder.
+    /// Returns the predicate for records of the log in a folder.
     pub(crate) fn compile(self) -> impl Fn(&Record<'_>, &Folder) -> anyhow::Result<bool> {
         let Self { session, event, kind: kinds, hook, since, until, from } = self;
         let filter = RecordFilter { session, event, kinds, hook, text: None };
@@ -56,14 +56,14 @@ fn kind(word: &str) -> Result<Kind, String> {
     })
 }
 
-/// A point in time, in the form that records have.
+/// A point in time, in the format of records.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment(String);
 
 impl Moment {
-    /// Whether a record with this time was made then or later.
+    /// Returns `true` for records from this moment on.
     pub(crate) fn is_before(&self, time: &str) -> bool {
-        // Times have one form, so their order is that of their text.
+        // All times have the same format, so text order is time order.
         *time >= *self.0
     }
 }
@@ -76,7 +76,7 @@ impl FromStr for Moment {
         let ago = |span: Span| Ok(Timestamp::now().to_zoned(TimeZone::UTC).checked_sub(span)?.timestamp());
         let time = text
             .parse::<Timestamp>()
-            // A time of the day must not be lost because it lacks its zone.
+            // A time without a zone is an error; it must not be reduced to its date.
             .or_else(|error| if text.contains(':') { Err(error) } else { text.parse().and_then(midnight) })
             .or_else(|_| text.parse().and_then(ago))
             .map_err(|_: jiff::Error| "write how long ago, such as `7d`; a date, `2026-01-31`; or a time (RFC 3339)")?;

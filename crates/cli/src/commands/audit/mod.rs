@@ -1,4 +1,4 @@
-//! `amplifier audit`: shows, verifies and proves what the audit log says, and rotates its key.
+//! `amplifier audit`: the audit log and its key.
 
 mod export;
 pub(crate) mod filter;
@@ -26,7 +26,7 @@ use super::output::{ExitCodeError, ignore_closed_pipe};
 /// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable, or something else went wrong.
 #[derive(Args, Debug)]
 pub struct Audit {
-    // Boxed: other commands have far fewer options, and all stand in one enum.
+    // Boxed: these commands have far more options than others in the same enum.
     #[command(subcommand)]
     command: Box<Command>,
 }
@@ -50,18 +50,17 @@ struct LogLocation {
 }
 
 impl LogLocation {
-    /// The folder. There has to be a home only if none is given.
+    /// Returns the folder. A home is required only if no folder was given.
     fn or_home(self, home: anyhow::Result<Home>) -> anyhow::Result<PathBuf> {
         self.folder.map_or_else(|| Ok(home?.audit_folder()), Ok)
     }
 }
 
 impl Audit {
-    /// Does what was asked for.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If something goes wrong, with an exit code of its own: it must tell a log that cannot be read (3) from one that was changed (1),
-    /// whatever other commands use these codes for.
+    /// With exit code 3 for an unreadable log, which differs from 1 for a changed one.
     pub fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let done = match *self.command {
             Command::Show(show) => show.run(home),

@@ -1,4 +1,4 @@
-//! `amplifier audit prove`: short proofs for someone who has nothing but the public key.
+//! `amplifier audit prove`: short proofs that can be checked with only the public key.
 
 use amplifier_core::text::counted;
 use amplifier_host::Home;
@@ -77,7 +77,7 @@ impl Prove {
     }
 }
 
-/// What `prove` prints.
+/// A proof as printed by `prove`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum AnyProof {
@@ -86,7 +86,7 @@ enum AnyProof {
 }
 
 impl AnyProof {
-    /// What it proves, or why it proves nothing.
+    /// Returns the proved statement, or the reason for a failure.
     fn check(&self, keys: &[PublicKey]) -> Result<String, String> {
         match self {
             Self::Inclusion(proof) => {
@@ -101,13 +101,13 @@ impl AnyProof {
     }
 }
 
-/// Two signed checkpoints, and the proof that what the later one covers begins with what the earlier one covers.
+/// Two signed checkpoints, and the proof that the later log begins with the records of the earlier one.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Continuation {
     earlier: String,
     later: String,
-    /// The hashes of the consistency proof, as RFC 6962 orders them.
+    /// The hashes of the consistency proof, in the order of RFC 6962.
     path: Vec<Hash>,
 }
 
@@ -156,7 +156,7 @@ impl Continuation {
     }
 }
 
-/// The checkpoint in a note that is signed with one of the keys.
+/// Parses a note that must be signed with one of `keys`.
 fn parse_signed(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, String> {
     let note = Note::parse(text).map_err(|error| error.to_string())?;
     let checkpoint = Checkpoint::read(&note).map_err(|error| error.to_string())?;

@@ -1,23 +1,23 @@
-//! Reads the log in a folder.
+//! Log readers with messages for the user.
 
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{AuditError, Folder, Record};
 use anyhow::{Context, anyhow, bail};
 
-/// Reads the records of the log in a folder, in order, each once.
+/// A reader of the log in a folder: all records, in order, each once.
 pub(crate) struct LogReader {
     folder: Folder,
     reader: amplifier_audit::Reader,
 }
 
 impl LogReader {
-    /// A reader of the log in that folder.
+    /// Opens the log in a folder.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         Self::with(folder, amplifier_audit::Reader::new())
     }
 
-    /// A reader of the log in that folder, or of one segment of it.
+    /// Opens the log in a folder, or a single segment.
     pub(crate) fn open_path(path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() || !path.exists() {
             return Self::open(path.to_owned());
@@ -29,7 +29,7 @@ impl LogReader {
     }
 
     fn with(folder: PathBuf, reader: amplifier_audit::Reader) -> anyhow::Result<Self> {
-        // As it was given.
+        // The path as given by the user.
         let shown = folder.display().to_string();
         let folder = Folder::new(folder);
         if reader.segments(&folder).with_context(|| format!("`{shown}` cannot be read"))?.is_empty() {
@@ -38,27 +38,26 @@ impl LogReader {
         Ok(Self { folder, reader })
     }
 
-    /// Where the log is kept.
     pub(crate) fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// How many bytes there are to be read.
+    /// Returns the number of bytes to read.
     pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
         Ok(self.reader.bytes(&self.folder)?)
     }
 
-    /// Shows every record to `visit`. Nothing is skipped: half a record at the end is an error, too.
+    /// Calls `visit` for every record. An incomplete record at the end is an error.
     pub(crate) fn read(self, visit: impl FnMut(&Record<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.reader.read(&self.folder, visit).map_err(add_verify_hint)
     }
 
-    /// Shows every whole record to `visit` that was added since the last call.
+    /// Calls `visit` for every complete record added since the last call.
     pub(crate) fn advance(&mut self, visit: impl FnMut(&Record<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.reader.advance(&self.folder, visit).map(|_| ()).map_err(add_verify_hint)
     }
 
-    /// Goes to the end, and gives the last so many values that `take` makes of records, in order. Reads no more segments than needed.
+    /// Goes to the end and returns the last `count` values that `take` returns, in order. Reads no more segments than needed.
     pub(crate) fn last<T>(
         &mut self,
         count: usize,
@@ -68,7 +67,7 @@ impl LogReader {
     }
 }
 
-/// Names the command that says more about a log that is not as it was recorded.
+/// Adds a hint to run `audit verify` to errors of a damaged log.
 fn add_verify_hint(error: anyhow::Error) -> anyhow::Error {
     const VERIFY: &str = "`amplifier audit verify` says what that means";
     match error.downcast::<AuditError>() {

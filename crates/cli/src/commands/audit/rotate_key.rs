@@ -1,4 +1,4 @@
-//! `amplifier audit rotate-key`: another key signs from now on.
+//! `amplifier audit rotate-key`: a new signing key.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub(crate) struct RotateKey {
     json: bool,
 }
 
-/// What came of it.
+/// The result of a key rotation.
 #[derive(Serialize)]
 struct KeyRotation {
     log: String,
@@ -45,7 +45,7 @@ struct KeyRotation {
 
 impl RotateKey {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
-        // Opening would make a log where there is none, so that it is read first.
+        // Read first, because opening would create a missing log.
         let log = match self.folder.zip(self.key_file) {
             Some((folder, key_file)) => {
                 LogReader::open(folder.clone())?;
@@ -63,7 +63,7 @@ impl RotateKey {
         let public_key = new.public().to_string();
         log.rotate_key(new)?;
         let breach = log.status().breach;
-        // The new key has signed; closing also waits for the anchors.
+        // Closing also waits for the anchors.
         log.close()?;
         let old_public_key = old.public_key.map(|key| key.to_string()).unwrap_or_default();
         let rotation = KeyRotation { log: old.log, old_public_key, public_key };

@@ -1,4 +1,4 @@
-//! One record as one line.
+//! Records as lines of text.
 
 use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
 use anstyle::{AnsiColor, Style};
@@ -7,34 +7,30 @@ use super::summary::{Weight, summary};
 use super::text::{pad, sanitize, truncate};
 use crate::commands::output::columns;
 
-/// Where there is no terminal to say how wide a line may be.
+/// The maximum width of a line without a terminal.
 const WIDEST: usize = 240;
 
-/// Beyond this, a column is cut.
+/// The maximum width of a name.
 const WIDEST_NAME: usize = 40;
 
-/// How records are shown.
+/// The output format of records.
 pub(crate) enum Form {
-    /// As they stand in the log, with bodies that do not stand in their lines.
+    /// Lines of the log, with bodies that are stored separately.
     Json,
-    /// In columns.
-    Row {
-        /// How wide a line may be.
-        columns: usize,
-    },
+    /// Columns of text, in lines of limited width.
+    Row { columns: usize },
 }
 
 impl Form {
-    /// The form that fits the standard output.
+    /// Returns the format for standard output.
     pub(crate) fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Row { columns: columns().unwrap_or(WIDEST) } }
     }
 
-    /// The line for a record of the log in that folder.
     pub(crate) fn line(&self, record: &Record<'_>, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
         match self {
             Self::Json => Ok(bodies.line(record, folder)?),
-            // What is kept elsewhere is too large for a row.
+            // A body that is stored separately is too large for a row.
             Self::Row { columns } if record.body.get().starts_with("{\"blob\"") => {
                 Ok(row(record, record.body.get(), *columns))
             }
@@ -45,7 +41,7 @@ impl Form {
         }
     }
 
-    /// The line for a record that was kept as it stands in the log.
+    /// Formats a record from its line in the log.
     pub(crate) fn line_of(&self, kept: &str, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
         self.line(&Record::parse(kept.as_bytes())?, bodies, folder)
     }
@@ -60,7 +56,7 @@ fn row(record: &Record<'_>, body: &str, columns: usize) -> String {
     let kind = pad(record.kind.as_str(), 17);
     let (weight, text) = summary(record, body);
     let taken = unicode_width::UnicodeWidthStr::width(format!("{place}  {event} {kind} ").as_str());
-    // On a narrow terminal the line wraps, so that something can be read at all.
+    // On a narrow terminal the line wraps, so that the text stays readable.
     let text = sanitize(&text);
     let text = truncate(&text, columns.saturating_sub(taken).max(40));
     let (quiet, style) = (Style::new().dimmed(), style(record.kind, weight));

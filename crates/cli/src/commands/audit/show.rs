@@ -1,4 +1,4 @@
-//! `amplifier audit show`: the records, for the eye.
+//! `amplifier audit show`: records as text.
 
 use amplifier_host::Home;
 use std::collections::VecDeque;

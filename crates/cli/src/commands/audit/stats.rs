@@ -1,4 +1,4 @@
-//! `amplifier audit stats`: a log in numbers.
+//! `amplifier audit stats`: counts of records and decisions.
 
 use amplifier_core::text::counted;
 use amplifier_host::Home;
@@ -55,7 +55,7 @@ impl Statistics {
 struct StatisticsReport {
     #[serde(flatten)]
     statistics: amplifier_audit::Statistics,
-    /// The size of the whole folder, whatever the filter.
+    /// The size of the whole folder, independent of the filter.
     bytes: u64,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for StatisticsReport {
     }
 }
 
-/// The most frequent first.
+/// Writes a table of counts, highest first.
 fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
     if counts.is_empty() {
         return Ok(());
@@ -100,7 +100,7 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>
     counts.into_iter().try_for_each(|(name, count)| writeln!(f, "{} {count:>8}", pad(&sanitize(name), 40)))
 }
 
-/// The size of all files of the log. Links are not followed.
+/// Returns the size of all files of the log. Links are not followed.
 fn size_on_disk(folder: &Path) -> io::Result<u64> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,4 @@
-//! What a record says, in a few words.
+//! One-line summaries of records.
 
 use amplifier_audit::{Kind, Record};
 use amplifier_core::text::counted;
@@ -8,18 +8,18 @@ use amplifier_core::{
 };
 use serde_json::Value;
 
-/// How a summary is to be taken.
+/// The emphasis of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// As any other.
+    /// No emphasis.
     Plain,
-    /// Something was denied, failed or is wrong.
+    /// A denial, failure or defect.
     Bad,
-    /// A person agreed.
+    /// A granted approval.
     Good,
 }
 
-/// What a record with that body says. The text is as the log has it: it can contain anything.
+/// Summarizes a record with its body. The text is untrusted and unescaped.
 pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
     let fields: Value = serde_json::from_str(body).unwrap_or_default();
     if let Some(blob) = fields["blob"].as_str() {
@@ -84,7 +84,7 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
     }
 }
 
-/// What a record about the log itself says.
+/// Summarizes a record about the log itself.
 fn log_summary(record: &Record<'_>, body: &Value) -> (Weight, String) {
     let text = |field: &str| plain(&body[field]);
     let said = |field: &str| if body[field].is_null() { String::new() } else { format!(": {}", text(field)) };
@@ -105,7 +105,7 @@ fn number(value: &Value, thing: &str) -> String {
     value.as_u64().map_or_else(|| format!("{} {thing}s", plain(value)), |number| counted(number, thing))
 }
 
-/// A value as people write it: text without quotes, nothing as a dash, the rest as JSON.
+/// Formats a value: text without quotes, null as a dash, all else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! `amplifier audit tail`: the end of a log, and what is added to it.
+//! `amplifier audit tail`: the last records, and new ones.
 
 use amplifier_host::Home;
 use std::io::Write;
@@ -17,7 +17,7 @@ use super::reader::LogReader;
 use super::row::Form;
 use crate::commands::output::stdout;
 
-/// How often is looked for new records.
+/// The interval of checks for new records.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Shows the last records, and with `--follow` new ones as they are added.
@@ -40,7 +40,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
-        // Before anything is shown: whoever has seen the first line can rely on Ctrl-C.
+        // Before any output, so that Ctrl-C works as soon as the first line is visible.
         let interrupted = if self.follow { Some(watch_interrupt()?) } else { None };
         let form = Form::new(self.json);
         let mut out = stdout();
@@ -48,7 +48,7 @@ impl Tail {
         let mut bodies = Bodies::new();
         let folder = Folder::new(reader.folder().path());
         let matches = self.filter.compile();
-        // The log that is shown, and the number of the next record.
+        // The id of the log, and the number of the next record.
         let mut shown = (String::new(), 0);
         let kept = |record: &Record<'_>| {
             // Segments come in reverse order.
@@ -62,7 +62,7 @@ impl Tail {
         let Some(interrupted) = interrupted else { return Ok(ExitCode::SUCCESS) };
         while interrupted.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
             reader.advance(|record| {
-                // A log whose end was written again is read from its beginning.
+                // A log with a rewritten end is read from its beginning.
                 if record.log == shown.0 && record.seq < shown.1 {
                     return Ok(());
                 }
@@ -78,12 +78,12 @@ impl Tail {
     }
 }
 
-/// Receives something when the person presses Ctrl-C.
+/// Returns a channel that receives a message on Ctrl-C.
 fn watch_interrupt() -> anyhow::Result<Receiver<()>> {
     let problem = "Ctrl-C cannot be listened for";
     let (ready, is_ready) = mpsc::sync_channel(1);
     let (sender, receiver) = mpsc::sync_channel(1);
-    // In a thread of its own, because a command may itself be run by a runtime, which another one cannot be started in.
+    // On a separate thread, because a command may already run in a runtime, and runtimes cannot be nested.
     std::thread::Builder::new()
         .name("ctrl-c".to_owned())
         .spawn(move || {

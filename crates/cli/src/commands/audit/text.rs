@@ -1,4 +1,4 @@
-//! Text from elsewhere, made fit for a terminal.
+//! Untrusted text, prepared for a terminal.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::terminal::{Reading, visible};
 
-/// The text in one line, with everything made visible that a terminal would obey, reorder or not show.
+/// Returns the text as one line, with control, bidirectional and hidden characters escaped.
 pub(crate) fn sanitize(text: &str) -> String {
     visible(text, Reading::Exact)
 }
 
-/// The text, cut where it is wider than that, and ended by `…` then.
+/// Shortens a text to `columns`, ending with `…` if text was removed.
 pub(crate) fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return text.into();
@@ -29,7 +29,7 @@ pub(crate) fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
     kept.into()
 }
 
-/// The text, filled up with spaces to that width.
+/// Pads a text with spaces to `columns`.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(text.width()))
 }

@@ -1,4 +1,4 @@
-//! `amplifier audit verify`: whether a log is as it was written.
+//! `amplifier audit verify`: the integrity of a log.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ impl Verify {
         if let Some(key) = self.key {
             verifier = verifier.key(key);
         }
-        // Those of the configuration are of the person's own log. One that is missing or empty may have been made so, and is no reason to
-        // go on without it.
+        // The configured anchors belong to the user's own log. A missing or empty anchor file may have been tampered with, so it is an
+        // error.
         let checkpoints = match &home {
             Ok(home) if self.checkpoints.is_empty() && self.place.folder.is_none() => {
                 anchors::files(&Flags { config: self.config, ..Flags::default() }.load(home)?.anchors)
@@ -60,12 +60,12 @@ impl Verify {
         }
         let report = verify_log(verifier, &folder)?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
-        // Whether or not anyone reads it to the end, the exit code tells.
+        // Output may fail; the exit code is the result.
         Ok(ExitCode::from(report.verdict().exit_code()))
     }
 }
 
-/// Checks the log in a folder; on a terminal, a bar shows how far that has come.
+/// Verifies the log in a folder, with a progress bar on a terminal.
 pub(crate) fn verify_log(verifier: Verifier<'_>, folder: &Path) -> anyhow::Result<Report> {
     let bar = progress_bar("verifying")?;
     let verifier = verifier.progress(|progress| {
@@ -78,7 +78,7 @@ pub(crate) fn verify_log(verifier: Verifier<'_>, folder: &Path) -> anyhow::Resul
     report.with_context(|| format!("`{}`", folder.display()))
 }
 
-/// A bar that counts bytes, if there is a terminal to show it.
+/// Returns a progress bar for bytes; hidden without a terminal.
 pub(crate) fn progress_bar(doing: &str) -> anyhow::Result<ProgressBar> {
     let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let template = format!("{doing} {{bar:30}} {{percent:>3}}%  {{bytes_per_sec}}  {{msg}}");

@@ -1,4 +1,4 @@
-//! How two values differ, line by line.
+//! Line diffs of JSON values.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::terminal::{Reading, visible};
 
-/// How many lines stand around a change.
+/// The number of context lines around a change.
 const AROUND: usize = 2;
 
-/// A value with its fields in the order of those of another one: that they stand elsewhere is no difference.
+/// Returns `value` with its fields in the order of `like`, because a different order is not a change.
 fn in_order(value: &Value, like: &Value) -> Value {
     match (value, like) {
         (Value::Object(fields), Value::Object(like)) => {
@@ -28,7 +28,7 @@ fn in_order(value: &Value, like: &Value) -> Value {
     }
 }
 
-/// Writes how the old value became the new one, with that much space before each line.
+/// Writes the differences between two values, each line indented by `indent`.
 pub(super) fn write(out: &mut impl Write, indent: usize, old: &Value, new: &Value) -> io::Result<()> {
     let (old, new) = (format!("{old:#}\n"), format!("{:#}\n", in_order(new, old)));
     let diff = TextDiff::from_lines(&old, &new);

@@ -1,4 +1,4 @@
-//! `amplifier hooks`: which hooks would run, what they would do, and what they did.
+//! `amplifier hooks`: lists, tests and traces hooks.
 
 mod diff;
 mod replay;
@@ -39,7 +39,7 @@ use crate::terminal::{Reading, visible};
 /// See which hooks stand around what, and try them before you trust them.
 #[derive(Args, Debug)]
 pub struct Hooks {
-    // Boxed: other commands have far fewer options, and all stand in one enum.
+    // Boxed: these commands have far more options than others in the same enum.
     #[command(subcommand)]
     command: Box<Command>,
 }
@@ -123,7 +123,7 @@ impl Hooks {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the event's name is none, or there is a mistake in the bundle.
+    /// If the event name or the bundle is invalid.
     pub async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match *self.command {
             Command::List { event, json, flags } => list(&flags, &home?, event.as_deref(), json),
@@ -144,7 +144,7 @@ impl Hooks {
     }
 }
 
-/// Looks for mistakes in a bundle, and for what looks like one. Nothing of it runs: a bundle that is named needs no home.
+/// Checks a bundle for errors and warnings. Nothing of the bundle runs, and a named bundle needs no home.
 fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
     let home = if file.is_some() { home.unwrap_or_else(|_| Home::nonexistent()) } else { home? };
     let config = flags.load(&home)?;
@@ -165,7 +165,7 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Answers for want of another that sessions of this command do not give.
+/// Returns warnings for `default: allow`, which sessions of this command ignore.
 fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
     let allows = |placed: &&Placed| placed.entry.default == Some(DefaultDecision::Allow);
     let idle = bundle.hooks.iter().filter(allows).map(|placed| {
@@ -176,7 +176,7 @@ fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
     idle.collect()
 }
 
-/// The bundle that is named, else the one that is configured, else that of the project if it is trusted, else that of the user.
+/// Loads the named bundle, else the configured one, else the project's if trusted, else the user's.
 pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
     if let Some(file) = given.or_else(|| config.bundle.clone()) {
         return Ok(load(&file)?);
@@ -196,7 +196,7 @@ pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home
 pub(crate) struct RegisteredHooks {
     pub(crate) hooks: HookRegistry,
     pub(crate) host: Host,
-    /// Why some may be missing.
+    /// The reason for possibly missing hooks.
     pub(crate) warning: Option<String>,
 }
 
@@ -210,7 +210,6 @@ pub(crate) fn register_all(config: &Config, home: &Home) -> Result<RegisteredHoo
     Ok(RegisteredHooks { hooks, host, warning })
 }
 
-/// Says why hooks may be missing.
 fn warn(warning: Option<String>) -> Result<()> {
     let warning = warning.map(|warning| visible(&warning, Reading::Stream));
     Ok(warning.map_or(Ok(()), |warning| writeln!(std::io::stderr(), "warning: {warning}"))?)
@@ -262,13 +261,13 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to say about an event that is none of those the agent emits, and looks like one of them.
+/// Suggests a known event for an unknown one with a similar name.
 fn suggest_event(event: &str) -> Option<String> {
     let nearest = super::events::misspelt(event)?;
     Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
 }
 
-/// Returns the hook that decided, and its words; empty if no hook did.
+/// Returns the hook that decided and its text; empty if no hook decided.
 fn decided_by(report: &EmissionReport) -> (String, String) {
     let EmissionReport { denied_by, reason, approvals, injections, .. } = report;
     let decided = match report.decision {
@@ -282,7 +281,7 @@ fn decided_by(report: &EmissionReport) -> (String, String) {
     decided.map(|(by, says)| (by.to_owned(), says.to_owned())).unwrap_or_default()
 }
 
-/// Writes hooks to begin with. Nothing that is there is written over.
+/// Writes the files of a starter hook. Existing files are never replaced.
 fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
     let files = match kind {
         StarterKind::Rule => Starter::Rule,
@@ -326,10 +325,10 @@ fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The `on_error` of a hook that listens to a pattern and denies at gating events only.
+/// The `on_error` of a hook that is registered for a pattern and denies only at gating events.
 const BY_EVENT: &str = "by event";
 
-/// Hooks as a table.
+/// Formats hooks as a table.
 pub fn table(hooks: &[HookInfo]) -> String {
     let names: Vec<_> = hooks.iter().map(|hook| visible(&hook.name, Reading::Exact)).collect();
     let events = hooks.iter().map(|hook| hook.event.width()).fold(20, usize::max);
@@ -348,7 +347,7 @@ pub fn table(hooks: &[HookInfo]) -> String {
             HookRole::Observer => "observer",
         };
         let on_error = match on_error {
-            // A pattern: `list` says at which events.
+            // A pattern: `list` names the events.
             OnError::DenyGating => BY_EVENT,
             on_error => on_error.as_str(),
         };

@@ -1,4 +1,4 @@
-//! Which recorded session is meant.
+//! Lookup of recorded sessions.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use anyhow::{Result, bail};
 
 use crate::commands::audit::reader::LogReader;
 
-/// The sessions of logs, and their unresolved operations.
+/// The sessions in audit logs, and their unresolved operations.
 #[derive(Default)]
 pub(super) struct RecordedSessions {
     ids: BTreeSet<String>,
-    /// The one with the newest record.
+    /// The session with the newest record.
     last: Option<String>,
-    /// The intents of operations without a result.
+    /// The intent records of operations without a result.
     pub(super) unresolved: HashSet<u64>,
 }
 
 impl RecordedSessions {
-    /// Reads who is in a log.
+    /// Reads the sessions of a log.
     pub(super) fn read(log: &Path) -> Result<Self> {
         Self::read_all(&[log.to_owned()])
     }
 
-    /// The same of several.
+    /// Reads the sessions of several logs.
     pub(super) fn read_all(logs: &[PathBuf]) -> Result<Self> {
         let mut sessions = Self::default();
         let mut newest = String::new();
@@ -50,7 +50,7 @@ impl RecordedSessions {
         Ok(sessions)
     }
 
-    /// The session that is meant by an id, its beginning, or `last`. The store is that of the installation, if the log is its own.
+    /// Resolves a session id, its beginning, or `last`. `store` is given if the log belongs to this installation.
     pub(super) fn find(&self, wanted: &str, store: Option<&Store>) -> Result<String> {
         let stored = match store {
             Some(store) => store.list()?,
@@ -67,7 +67,7 @@ impl RecordedSessions {
             [] => bail!(
                 "there is no session `{wanted}`; `amplifier sessions list` and `amplifier audit stats` show those there are"
             ),
-            // The shortest comes first: all of an id is no beginning.
+            // The shortest comes first, so a complete id wins over longer ones.
             [first, ..] if meant.len() == 1 || first == wanted => self.recorded(first.clone()),
             _ => Err(StoreError::Ambiguous { id: wanted.to_owned(), count: meant.len() }.into()),
         }

@@ -1,11 +1,10 @@
-//! What an event is about.
+//! Summaries of event data.
 
 use serde_json::{Map, Value};
 
 use crate::session::{describe_input, excerpt};
 
-/// What an event is about, in a few words: the tool and what it is used on, or what else says most. The text is as the data has it:
-/// it can contain anything.
+/// Summarizes event data: the tool and its target, or the most informative other field. The text is untrusted and unescaped.
 pub(super) fn summarize_event(data: &Map<String, Value>) -> String {
     let Some(tool) = data.get("tool_name").and_then(Value::as_str) else {
         let telling = ["selected_tool", "prompt", "message", "error", "reason", "model"];

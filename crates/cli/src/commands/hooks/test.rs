@@ -1,4 +1,4 @@
-//! `amplifier hooks test`: whether the hooks of a bundle do what its tests say.
+//! `amplifier hooks test`: the tests of a bundle.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Test {
     }
 }
 
-/// Runs every test of a bundle, and prints what came of it.
+/// Runs every test of a bundle and prints the results.
 async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
     let mut out = pipe_stdout();
     let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
@@ -71,7 +71,7 @@ async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Resu
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs every test of a bundle: what `--json` prints, as one value.
+/// Runs every test of a bundle and returns the results as JSON.
 pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) -> Result<Value> {
     let mut tests = Vec::new();
     let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
@@ -83,7 +83,7 @@ pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) 
     Ok(json!({ "tests": tests, "passed": passed, "failed": failed }))
 }
 
-/// What came of a test.
+/// The result of a test.
 struct TestResult<'a> {
     file: &'a Path,
     case: &'a Case,
@@ -92,7 +92,7 @@ struct TestResult<'a> {
     found: Value,
 }
 
-/// Runs every test of a bundle on the hooks of the bundle alone, and says how many failed.
+/// Runs every test of a bundle with only the bundle's hooks and returns the number of failures.
 async fn run<'a>(
     bundle: &'a Loaded,
     config: &Config,
@@ -104,7 +104,7 @@ async fn run<'a>(
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
         let Case { name, event, data, before, expect } = case;
-        // What one test does counts for no other.
+        // Each test has its own session, so that tests do not affect each other.
         let session = |data: &Map<String, Value>| {
             let mut data = data.clone();
             data.entry("session_id").or_insert_with(|| format!("test-{}", number + 1).into());
@@ -141,7 +141,7 @@ fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value
     line
 }
 
-/// What was expected, and what came instead of it: nothing that was not asked about.
+/// Returns the expected and the actual values, limited to the fields in the expectation.
 fn compare_outcome(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
     let (mut expected, mut found) = (Map::new(), Map::new());
     let mut compare = |what: &str, wanted: Value, came: Value| {
@@ -156,7 +156,7 @@ fn compare_outcome(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
         compare("by", wanted.as_str().into(), by.into());
     }
     if let Some(wanted) = &wanted.says {
-        // A part is enough.
+        // A substring is enough.
         let came = if says.contains(wanted.as_str()) { wanted } else { &says };
         compare("says", wanted.as_str().into(), came.as_str().into());
     }

@@ -1,4 +1,4 @@
-//! `amplifier hooks trace`: what happened in a session, event by event.
+//! `amplifier hooks trace`: the events of a recorded session.
 
 use amplifier_core::text::counted;
 use amplifier_host::Home;
@@ -122,7 +122,7 @@ impl<W: Write> Printer<'_, W> {
         let about = report.data.as_ref().map(summarize_event).unwrap_or_default();
         let event = pad(&sanitize(&report.event), 20);
         let about = sanitize(&about);
-        // Without spaces at the end of a line, also where no style ends after them.
+        // No trailing spaces, also without styles.
         let about =
             if about.is_empty() { about } else { format!("{:1$} {about}", "", 15_usize.saturating_sub(word.len())) };
         writeln!(self.out, "{QUIET}{}{QUIET:#}  {event} {style}{word}{style:#}{about}", format_time(&emission.time))?;
@@ -206,25 +206,24 @@ impl<W: Write> Printer<'_, W> {
         Ok(writeln!(self.out, "{QUIET}{}{QUIET:#}", self.fit(&row))?)
     }
 
-    /// A line below an event. Its text has to be harmless.
+    /// Writes an indented line below an event. The text must be sanitized.
     fn line(&mut self, style: Style, text: &str) -> Result<()> {
         let line = format!("    {}", text.trim_end());
         let line = self.fit(&line);
         Ok(writeln!(self.out, "{style}{line}{style:#}")?)
     }
 
-    /// Cut on a terminal; whole where a program reads.
+    /// Shortens a line on a terminal.
     fn fit(&self, line: &str) -> String {
         self.columns.map_or_else(|| line.to_owned(), |columns| truncate(line, columns.max(60)).into_owned())
     }
 }
 
-/// The final decision, in a word.
 fn decision_label(report: &EmissionReport) -> (Style, &'static str) {
     let Some(decision) = report.decision else { return (NOTABLE, "unknown") };
     let mut approvals = report.approvals.iter().map(ApprovalReport::granted);
     match decision {
-        // What the event reports has happened already.
+        // The operation of this event has already happened.
         DecisionKind::Deny if !report.is_denied() => (NOTABLE, "deny (too late)"),
         DecisionKind::Deny => (BAD, "deny"),
         DecisionKind::AskUser if report.is_denied() => (BAD, "ask: refused"),
@@ -241,7 +240,7 @@ fn describe_request(approval: &ApprovalReport) -> String {
     let hook = sanitize(&approval.hook);
     match &approval.prompt {
         Some(prompt) => format!("{hook} asks: {}", sanitize(prompt)),
-        // The reason of a decision ends with the prompt.
+        // The reason for a decision ends with the prompt.
         None => {
             let prompt = approval.decision.as_ref().and_then(|decision| Some(decision.reason.split_once(": ")?.1));
             format!("{hook} wants to ask: {}", sanitize(prompt.unwrap_or_default()))
@@ -269,7 +268,7 @@ fn describe_answer(approval: &ApprovalReport) -> String {
     format!("{word} {by}{}{}", waited.unwrap_or_default(), late.collect::<String>())
 }
 
-/// The time as people read it, to the millisecond.
+/// Formats a time to the millisecond.
 fn format_time(time: &str) -> String {
     sanitize(&time.get(..23).unwrap_or(time).replace('T', " "))
 }

@@ -1,4 +1,4 @@
-//! `amplifier hooks try`: what would come of an event.
+//! `amplifier hooks try`: a dry run of an event.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ impl Try {
     }
 }
 
-/// Runs the hooks on an event, and waits for what they do beside the agent. Nobody is asked, and nothing runs but the hooks.
+/// Runs the hooks for an event and waits for their background work. No approval is requested, and only hooks run.
 pub(crate) async fn dry_run(hooks: &HookRegistry, host: &Host, event: &str, data: Map) -> Result<EmissionReport> {
     let outcome = hooks.emit(event, data).await;
     host.settle().await;
@@ -106,7 +106,7 @@ fn write_indented(out: &mut impl Write, text: &str) -> Result<()> {
     Ok(visible(text, Reading::Stream).lines().try_for_each(|line| writeln!(out, "    {line}"))?)
 }
 
-/// Every event gets the time, so it is no change.
+/// Removes the timestamp, which every event gets and which is therefore not a change.
 fn without_time(mut data: Map) -> Value {
     data.remove("timestamp");
     data.into()

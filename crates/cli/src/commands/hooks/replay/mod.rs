@@ -1,4 +1,4 @@
-//! `amplifier hooks replay`: what a candidate policy would have decided about recorded events.
+//! `amplifier hooks replay`: recorded events, decided by a candidate policy.
 
 mod read;
 mod show;
@@ -73,8 +73,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Does it. What goes wrong has an exit code of its own: it must tell a policy that changes something (1) from a log that nothing can be
-    /// concluded from (3).
+    /// Runs the command. Failures have exit code 3, which differs from 1 for changed decisions.
     pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match self.replay(home).await {
             Err(error) if !is_usage(&error) => Err(ExitCodeError::new(3, error).into()),
@@ -104,7 +103,7 @@ impl Replay {
         let (mut batches, reader) = selection.clone().start();
         while let Some(batch) = batches.recv().await {
             for recorded in batch {
-                // What came before counts, also where nobody asks what would be decided about it.
+                // Earlier events are counted even if their decisions are not compared.
                 let event = &recorded.report.event;
                 if !selection.is_selected(event, &recorded.time) || recorded.report.data.is_none() {
                     let (data, at) = (event_data(&recorded), event_time(&recorded));
@@ -117,12 +116,12 @@ impl Replay {
                 listing.add(&recorded, comparison)?;
             }
         }
-        // What is listed so far is no answer if the rest could not be read.
+        // An incomplete list is not a valid result.
         reader.await.context("the reader of the log has failed")??;
         listing.finish(candidate.skipped(), !self.no_verify)
     }
 
-    /// The hooks that a session with this bundle would have.
+    /// Loads the hooks of a session with this bundle.
     fn policy(&self, file: &Path) -> Result<ReplayPolicy> {
         let place = || format!("the workspace `{}`", self.workspace.display());
         let policy = ReplayPolicy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
@@ -131,7 +130,7 @@ impl Replay {
     }
 }
 
-/// Nothing can be concluded from a log that someone was at. Of a segment, all of its log is checked: it vouches for its parts.
+/// Verifies the logs, because a changed log proves nothing. For a segment, the whole log is verified.
 fn check_logs(logs: &[PathBuf]) -> Result<()> {
     let folders = logs.iter().map(|log| Ok(LogReader::open_path(log)?.folder().path().to_owned()));
     for folder in folders.collect::<Result<BTreeSet<PathBuf>>>()? {
@@ -168,7 +167,7 @@ async fn compare_emission(
     }
 }
 
-/// The data as it was recorded. What was not kept still belongs to its session.
+/// Returns the recorded data, with the session id even if the data was not recorded.
 fn event_data(recorded: &RecordedEmission) -> EventData {
     let mut data = recorded.report.data.clone().unwrap_or_default();
     if let (Some(session), None) = (&recorded.session, data.get("session_id")) {
@@ -177,7 +176,7 @@ fn event_data(recorded: &RecordedEmission) -> EventData {
     EventData::from(data)
 }
 
-/// When the hooks were asked. The record is a little later: it is made when they have answered.
+/// Returns the time when the hooks ran. The record is slightly later, because it is written after the hooks have answered.
 fn event_time(recorded: &RecordedEmission) -> SystemTime {
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let asked = recorded.report.data.as_ref().and_then(|data| data.get("timestamp")?.as_str());
@@ -185,7 +184,7 @@ fn event_time(recorded: &RecordedEmission) -> SystemTime {
     at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
-/// Whether a rule may have seen something else than what the log has.
+/// Returns `true` if the recorded data differs from the data that hooks received.
 fn is_redacted(recorded: &RecordedEmission) -> bool {
     recorded.report.data_status == DataStatus::Redacted
 }

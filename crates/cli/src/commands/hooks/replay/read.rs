@@ -1,4 +1,4 @@
-//! Recorded events, read beside their judging.
+//! A background reader of recorded events.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,27 +15,26 @@ use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::LogReader;
 use crate::commands::audit::verify::progress_bar;
 
-/// How many events are handed over at once: one by one, that would cost more than judging them.
+/// The number of events per batch. Sending single events would cost more than deciding on them.
 const BATCH: usize = 128;
 
-/// How many batches may wait to be judged.
+/// The maximum number of waiting batches.
 const WAITING: usize = 8;
 
-/// Events, in order.
 pub(super) type Batch = Vec<RecordedEmission>;
 
-/// Which events are meant.
+/// A reader of the selected events.
 pub(super) struct EventReader {
     pub(super) logs: Vec<PathBuf>,
     pub(super) since: Option<Moment>,
     pub(super) session: Option<String>,
     pub(super) event: Option<EventPattern>,
-    /// Events that are counted, also where they are not meant.
+    /// Events to count even if they are not selected.
     pub(super) counted: BTreeSet<String>,
 }
 
 impl EventReader {
-    /// Reads in a thread of its own, because that takes as long as judging. It ends early when nobody receives any more.
+    /// Reads on a separate thread, because reading takes as long as deciding. Ends early when the receiver is dropped.
     pub(super) fn start(self: Arc<Self>) -> (Receiver<Batch>, JoinHandle<Result<()>>) {
         let (send, receive) = channel(WAITING);
         (receive, spawn_blocking(move || self.read(&send)))
@@ -77,13 +76,13 @@ impl EventReader {
         Ok(())
     }
 
-    /// Whether an event of a session that is meant is meant itself, by its name and its time.
+    /// Returns `true` if an event's name and time are selected. The session is not checked.
     pub(super) fn is_selected(&self, event: &str, time: &str) -> bool {
         self.since.as_ref().is_none_or(|since| since.is_before(time))
             && self.event.as_ref().is_none_or(|pattern| pattern.matches(event))
     }
 
-    /// Whether a record says something about an event that is meant, or counted.
+    /// Returns `true` for records of events that are selected or counted.
     fn is_relevant(&self, record: &Record<'_>) -> bool {
         let event = || record.event.as_deref().unwrap_or_default();
         matches!(

@@ -1,4 +1,4 @@
-//! What would change, listed and counted.
+//! The list and the summary of changed decisions.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,23 +17,23 @@ use crate::commands::hooks::subject::summarize_event;
 use crate::commands::output::{Out, PipeWriter, pipe_stdout};
 use crate::session::excerpt;
 
-/// For whom it is written.
+/// The output format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
     Json,
 }
 
-/// Lists changes as they are found, and counts everything.
+/// A list of changes, printed as they are found, with counts of all events.
 pub(super) struct Listing {
-    /// Whether or not anybody reads it to its end, the exit code tells.
+    // Output may fail; the exit code is the result.
     out: PipeWriter<Out>,
     form: Form,
     limit: Option<u64>,
     events: u64,
     changed: u64,
     redacted: u64,
-    /// How often which decision becomes which.
+    /// Counts by recorded and candidate decision.
     changes: BTreeMap<(&'static str, &'static str), u64>,
     uncompared: BTreeMap<SkipReason, u64>,
 }
@@ -119,7 +119,7 @@ impl Listing {
         Ok(writeln!(self.out, "{line}")?)
     }
 
-    /// Says what it all comes to.
+    /// Prints the summary and returns the exit code.
     pub(super) fn finish(mut self, skipped: &[SkippedHook], verified: bool) -> Result<ExitCode> {
         match self.form {
             Form::Text => self.summary(skipped, verified),
@@ -185,7 +185,7 @@ impl Listing {
     }
 }
 
-/// The decision, and the hooks that made it.
+/// Formats a decision with the hooks that made it.
 fn describe_decision(summary: &DecisionSummary) -> String {
     match summary.decided_by.as_slice() {
         [] => summary.decision.to_string(),
@@ -201,7 +201,7 @@ fn decision_style(would_be: &DecisionSummary) -> Style {
     }
 }
 
-/// What people answered when the event was recorded.
+/// Returns the recorded approval decisions.
 fn recorded_decisions(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
     let decisions = recorded.report.approvals.iter().filter_map(|approval| approval.decision.as_ref());
     decisions.map(|one| (if one.granted { "allowed" } else { "refused" }, one.basis.as_str()))
