@@ -332,11 +332,11 @@ impl Report {
             lines.push(format!("{} {agree} with a checkpoint that is stored elsewhere, unsigned", first_records(size)));
         }
         if self.sealed > 0 || !self.unsealed.is_empty() {
-            let mut line = format!("{} sealed, {} not", counted(self.sealed, "session"), self.unsealed.len());
+            let mut line = format!("{} sealed, {} open", counted(self.sealed, "session"), self.unsealed.len());
             if !self.unsealed.is_empty() {
                 let some: Vec<&str> = self.unsealed.iter().take(5).map(String::as_str).collect();
                 let more = if self.unsealed.len() > 5 { ", …" } else { "" };
-                line.push_str(&format!(" (running, or ended without a word): {}{more}", some.join(", ")));
+                line.push_str(&format!(" (running or crashed): {}{more}", some.join(", ")));
             }
             lines.push(line);
         }

@@ -214,7 +214,7 @@ fn approval(options: &RuleOptions) -> Result<Approval, RuleError> {
         if let FlatOption::Label(label) = option
             && Effect::of_label(label).is_none()
         {
-            let problem = format!("has `{label}`, which could mean anything: write `{{ label, effect }}`");
+            let problem = format!("has the unknown option `{label}`; write `{{ label: {label}, effect: allow_once }}`");
             return Err(RuleError::field("options", problem));
         }
         approval.options.push(ApprovalOption::from(option.clone()));

@@ -134,14 +134,14 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
     }
     let value = |key: &str| problem(&format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n"));
     let told = |key: &str| value(key).lines().next().unwrap().to_owned();
-    assert_eq!(told("priority: high"), "bundle.yaml:5:15: this is not a whole number that fits");
+    assert_eq!(told("priority: high"), "bundle.yaml:5:15: expected a whole number in range");
     assert_eq!(told("on_error: denny"), "bundle.yaml:5:15: unknown value `denny`; did you mean `deny`?");
     assert_eq!(told("deny: twice"), "bundle.yaml:5:5: `deny` is there twice; leave one of them");
     let case = "tests:\n  - name: x\n    event: tool:pre\n    expect: { decision: denied }\n";
     assert!(problem(case).starts_with("bundle.yaml:2:5: unknown decision `denied`; did you mean `deny`?"));
     let first = |text: &str| problem(text).lines().next().unwrap().to_owned();
-    assert_eq!(first("- a\n"), "bundle.yaml:1:1: here belong keys with values, such as `key: value`");
-    assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: here belongs a list, whose items begin with `- `");
+    assert_eq!(first("- a\n"), "bundle.yaml:1:1: expected keys with values: `key: value`");
+    assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: expected a list: items that begin with `- `");
     let documents = "hooks: []\n---\nhooks: []\n";
     assert_eq!(first(documents), "bundle.yaml:3:1: a bundle is one document; take out the `---` before this");
     assert!(problem("hooks: [").starts_with("bundle.yaml:1:"), "{}", problem("hooks: ["));

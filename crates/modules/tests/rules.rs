@@ -204,7 +204,7 @@ fn fields_that_do_not_go_together_are_refused() {
         (json!({"ask": "a", "timeout": -1}), "`timeout` is -1: give seconds, 0 or more"),
         (
             json!({"ask": "a", "options": ["Maybe"]}),
-            "`options` has `Maybe`, which could mean anything: write `{ label, effect }`",
+            "`options` has the unknown option `Maybe`; write `{ label: Maybe, effect: allow_once }`",
         ),
         (json!({"ask": "a", "options": ["Deny"]}), "`options` has none that allows the operation: use `deny` for that"),
         (

@@ -147,7 +147,7 @@ fn bad_options_are_told() {
             ("{ default: ask, timeout: -1 }", "rule error: `timeout` is -1: give seconds, 0 or more"),
             (
                 "{ default: ask, options: [Perhaps] }",
-                "rule error: `options` has `Perhaps`, which could mean anything: write `{ label, effect }`",
+                "rule error: `options` has the unknown option `Perhaps`; write `{ label: Perhaps, effect: allow_once }`",
             ),
         ],
     );

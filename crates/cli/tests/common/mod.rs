@@ -101,7 +101,7 @@ impl Place {
         let report = self.amplifier(&["audit", "verify"]).fine();
         assert!(report.starts_with("sound: "), "{report}");
         let plural = if sessions == 1 { "" } else { "s" };
-        assert!(report.contains(&format!("{sessions} session{plural} sealed, 0 not")), "{report}");
+        assert!(report.contains(&format!("{sessions} session{plural} sealed, 0 open")), "{report}");
     }
 
     /// Makes a pipe with a name. Whoever opens one end waits for the other.

@@ -34,7 +34,7 @@ fn sessions_are_listed_the_newest_first() {
     let columns =
         |line: &str| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect();
     let rows: Vec<Vec<String>> = list.lines().map(columns).collect();
-    assert_eq!(rows[0], ["ID", "BEGUN", "TURNS", "ENDED", "TITLE"]);
+    assert_eq!(rows[0], ["ID", "STARTED", "TURNS", "ENDED", "TITLE"]);
     for (row, id, title) in [(&rows[1], &ids[0], "Greet me"), (&rows[2], &ids[1], "Look around")] {
         assert_eq!([&row[0], &row[2], &row[3], &row[4]], [id, "1", "complete", title]);
     }
@@ -44,7 +44,7 @@ fn sessions_are_listed_the_newest_first() {
 #[test]
 fn where_there_are_none_it_says_how_to_begin_one() {
     let place = Place::with(json!([]));
-    let hint = "There are no sessions yet. `amplifier chat` or `amplifier run` begins one.\n";
+    let hint = "No sessions yet. Start one with `amplifier chat` or `amplifier run`.\n";
     assert_eq!(place.amplifier(&["sessions", "list"]).fine(), hint);
     let failed = place.amplifier(&["sessions", "show", "last"]);
     failed.check_failed("amplifier: unknown session `last`; run `amplifier sessions list` to list the sessions");
@@ -90,9 +90,9 @@ fn a_session_is_exported_as_it_is_and_never_over_another_file() {
     assert_eq!(mode & 0o777, 0o600);
 
     place.write("workspace/mine.md", "mine");
-    export("mine.md").check_failed("amplifier: `mine.md` is there already; please choose another name");
+    export("mine.md").check_failed("amplifier: `mine.md` already exists; choose another name");
     std::os::unix::fs::symlink("elsewhere.md", place.at("workspace/link.md")).unwrap();
-    export("link.md").check_failed("amplifier: `link.md` is there already; please choose another name");
+    export("link.md").check_failed("amplifier: `link.md` already exists; choose another name");
     assert_eq!(
         (place.read("workspace/mine.md").as_str(), place.at("workspace/elsewhere.md").exists()),
         ("mine", false)
@@ -118,7 +118,7 @@ fn a_reader_that_has_enough_is_no_error() {
 #[test]
 fn a_conversation_needs_a_terminal() {
     let place = place();
-    let explanation = "amplifier: a conversation needs a terminal; `amplifier run` does one task without";
+    let explanation = "amplifier: a conversation needs a terminal; use `amplifier run` without one";
     for arguments in [&["chat"][..], &["sessions", "resume"], &["sessions", "fork", "last"]] {
         let Ran { code, out, error } = place.amplifier(arguments);
         assert_eq!((code, out.as_str(), error.trim_end()), (1, "", explanation));

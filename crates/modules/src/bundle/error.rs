@@ -68,13 +68,13 @@ impl BundleError {
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
                 format!("`{key}` is there twice; leave one of them")
             }
-            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("this is not {}", in_words(ty)),
+            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("expected {}", in_words(ty)),
             serde_saphyr::Error::MultipleDocuments { .. } => {
                 "a bundle is one document; take out the `---` before this".to_owned()
             }
             other => match without_place(&other.to_string()).as_str() {
-                "expected mapping start" => "here belong keys with values, such as `key: value`".to_owned(),
-                "expected sequence start" => "here belongs a list, whose items begin with `- `".to_owned(),
+                "expected mapping start" => "expected keys with values: `key: value`".to_owned(),
+                "expected sequence start" => "expected a list: items that begin with `- `".to_owned(),
                 message => message.to_owned(),
             },
         };
@@ -111,7 +111,7 @@ fn in_words(kind: &str) -> &str {
     match kind {
         "bool" | "boolean" => "`true` or `false`",
         "floating point" => "a number",
-        _ if is_whole => "a whole number that fits",
+        _ if is_whole => "a whole number in range",
         other => other,
     }
 }
