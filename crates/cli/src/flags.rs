@@ -11,43 +11,43 @@ use crate::errors::usage;
 /// Flags that all commands with an agent share. Each can also be set in the environment and in the configuration file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Flags {
-    /// Who answers: `anthropic`, `openai` (and everything compatible, with --base-url), `gemini`, or `scripted`
+    /// Model provider [possible values: anthropic, openai (also compatible APIs, with --base-url), gemini, scripted]
     #[arg(long, env = "AMPLIFIER_PROVIDER", value_name = "NAME")]
     pub provider: Option<String>,
-    /// The model
+    /// Model name
     #[arg(long, env = "AMPLIFIER_MODEL", value_name = "NAME")]
     pub model: Option<String>,
-    /// Where the provider is, if not at its usual place: Ollama, vLLM, llama.cpp, a proxy
+    /// Base URL of the provider, for Ollama, vLLM, llama.cpp or a proxy
     #[arg(long, env = "AMPLIFIER_BASE_URL", value_name = "URL")]
     pub base_url: Option<String>,
-    /// The file that the provider `scripted` plays
+    /// Script file for the provider `scripted`
     #[arg(long, env = "AMPLIFIER_SCRIPT", value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// The folder the agent works in, which its file tools do not leave [default: the current one]
+    /// Working folder of the agent; its file tools cannot leave this folder [default: the current one]
     #[arg(long, env = "AMPLIFIER_WORKSPACE", value_name = "FOLDER")]
     pub workspace: Option<PathBuf>,
-    /// A bundle: more hooks, from a YAML file
+    /// Bundle (YAML file) with additional hooks
     #[arg(long, env = "AMPLIFIER_BUNDLE", value_name = "FILE")]
     pub bundle: Option<PathBuf>,
-    /// What becomes of questions: `ask` puts them to the person, `server` to the server as well, `deny` refuses them
+    /// Approval mode [possible values: ask (in this terminal), server (also in the console), deny (deny all requests)]
     #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
     pub approvals: Option<String>,
-    /// Be seen by the server (`amplifier serve`): it is asked as well, and commands are taken from it; short for `--approvals server`
+    /// Connect to the server, which can then watch and stop this session and answer its approval requests; same as `--approvals server`
     #[arg(long)]
     pub serve: bool,
-    /// How long a question waits for an answer before it is denied
+    /// Time limit for an answer, after which the request is denied
     #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
     pub approval_timeout: Option<String>,
-    /// How answers are told: `loop-streaming` or `loop-basic`
+    /// Output mode [possible values: loop-streaming (while the model answers), loop-basic (when the answer is complete)]
     #[arg(long, env = "AMPLIFIER_ORCHESTRATOR", value_name = "NAME")]
     pub orchestrator: Option<String>,
-    /// How safely the audit log is kept: `async`, `group` or `record`
+    /// Audit durability [possible values: async (no wait), group (shared sync), record (sync per record)]
     #[arg(long, env = "AMPLIFIER_AUDIT", value_name = "LEVEL")]
     pub audit: Option<String>,
-    /// Whether commands run where they cannot change bundles, keys or the audit log: `on`, or `off` (for `sudo` and the like)
+    /// Sandbox that protects bundles, keys and the audit log from commands [possible values: on, off (for `sudo` and similar)]
     #[arg(long, env = "AMPLIFIER_CONFINEMENT", value_name = "MODE")]
     pub confinement: Option<String>,
-    /// Another configuration file
+    /// Configuration file
     #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl Flags {
     pub fn load(&self, home: &Home) -> Result<Config> {
         let approvals = match (self.serve, self.approvals.as_deref()) {
             (true, Some(mode)) if mode == ApprovalMode::Deny.as_str() => {
-                return Err(usage("with `--approvals deny`, nobody is asked: leave out `--serve`"));
+                return Err(usage("`--serve` has no effect with `--approvals deny`; leave out `--serve`"));
             }
             (true, _) => Some(ApprovalMode::Server.as_str().to_owned()),
             (false, _) => self.approvals.clone(),

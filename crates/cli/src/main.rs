@@ -56,10 +56,7 @@ fn main() -> ExitCode {
     }
     // Before any key is read. A failure is not fatal, because only the protection of memory is weaker.
     if let Err(error) = amplifier_process::forbid_core_dumps() {
-        _ = writeln!(
-            anstream::stderr(),
-            "amplifier: core dumps cannot be forbidden, so one could contain keys: {error}"
-        );
+        _ = writeln!(anstream::stderr(), "amplifier: cannot disable core dumps, which could contain keys: {error}");
     }
     let matches = without_empty_variables(Amplifier::command()).get_matches();
     let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -135,7 +132,7 @@ fn block_on(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode>
 /// Sends logs to standard error, filtered by `AMPLIFIER_LOG`: `info`, `amplifier_agent=debug`.
 fn init_logs() -> Result<()> {
     let filter = std::env::var("AMPLIFIER_LOG").unwrap_or_else(|_| "off".to_owned());
-    let filter = EnvFilter::builder().parse(filter).context("AMPLIFIER_LOG is no log filter")?;
+    let filter = EnvFilter::builder().parse(filter).context("invalid log filter in AMPLIFIER_LOG")?;
     // The crate logs provider responses, which may contain a key.
     let filter = filter.add_directive("genai=off".parse()?);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

@@ -177,7 +177,7 @@ fn what_a_terminal_replies_does_not_answer_even_in_pieces() {
 fn when_time_is_up_the_default_counts_and_the_terminal_is_as_before() {
     let mut session = ask(CALL, 3, "");
     until(&mut session, "denies in 0:0");
-    until(&mut session, "✗ denied by default: nobody answered in time");
+    until(&mut session, "✗ denied by default: no answer in time");
     until(&mut session, "Approval timed out, denied by default: ");
     check_terminal_is_sane(&mut session);
 }
@@ -186,7 +186,7 @@ fn when_time_is_up_the_default_counts_and_the_terminal_is_as_before() {
 fn a_question_that_will_allow_by_itself_says_so() {
     let mut session = ask(CALL, 3, "allow");
     until(&mut session, "allows in 0:0");
-    until(&mut session, "✓ allowed by default: nobody answered in time");
+    until(&mut session, "✓ allowed by default: no answer in time");
     until(&mut session, "verdict: Proceed");
     check_terminal_is_sane(&mut session);
 }
@@ -252,7 +252,7 @@ fn what_was_not_shown_is_shown_before_it_can_be_allowed() {
         session.send(key).unwrap();
         until(&mut session, "│   step 30\r");
         until(&mut session, "│   step 60\r");
-        until(&mut session, "that was not all, here is the rest; press 1–3");
+        until(&mut session, "all rows are shown now; press 1–3");
         session.send(key).unwrap();
         let shown = until(&mut session, "✓ allowed");
         assert!(!shown.contains("step"), "{shown}");

@@ -161,7 +161,7 @@ fn records_are_shown_in_columns() {
     let expected = "     \
      2  1970-01-01T00:00:10.000000Z  s-1           1  tool:pre           event             continue; {\"tool_name\":\"Bash\"}
      3  1970-01-01T00:00:11.000000Z  s-1           1  tool:pre           hook_report       guard answered continue in 2.0ms
-     4  1970-01-01T00:00:12.000000Z  s-1           1  tool:pre           intent            may begin: call-1
+     4  1970-01-01T00:00:12.000000Z  s-1           1  tool:pre           intent            started: call-1
      5  1970-01-01T00:00:13.000000Z  s-1           1  tool:post          outcome           succeeded: call-1
      6  1970-01-01T00:00:14.000000Z  s-2           1  tool:pre           event             denied by guard: no rm; {\"tool_name\":\"Bash\"}
      7  1970-01-01T00:00:15.000000Z  s-2           1  tool:pre           hook_report       guard answered deny in 2.0ms: no rm
@@ -306,14 +306,14 @@ fn what_cannot_be_read_ends_with_code_three() {
     fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
     let Ran { code, out, error } = place.audit("show", &["--from", "2"]);
     assert_eq!((code, numbers(&out)), (3, vec![2, 3]), "what comes before is shown");
-    let told = "amplifier: line 5 of `seg-000001.jsonl`; `amplifier audit verify` says what that means: its bytes do not have the hash \
+    let told = "amplifier: line 5 of `seg-000001.jsonl`; run `amplifier audit verify` for details: its bytes do not have the hash \
                 it carries\n";
     assert_eq!(error, told);
 
     fs::write(place.segment(), format!("{whole}{{")).unwrap();
     let Ran { code, out, error } = place.audit("show", &[]);
     assert_eq!((code, numbers(&out).len()), (3, 11));
-    assert!(error.contains("ends in half a record"), "{error}");
+    assert!(error.contains("ends with an incomplete record"), "{error}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn verifying_says_what_is_proved_and_what_is_not() {
     for part in [
         "say which key",
         "compare with an anchor",
-        "1 session sealed, 1 not",
+        "1 session sealed, 1 open",
         "that the last record was not exchanged or removed: no signature covers it yet",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -350,7 +350,7 @@ fn one_is_not_told_as_many() {
     }
     let said = place.audit("verify", &[]).fine();
     for part in [
-        "1 session sealed, 0 not\n",
+        "1 session sealed, 0 open\n",
         "1 rotation of keys\n",
         "1 large body is as it was written\n",
         "the last record was",
@@ -600,7 +600,7 @@ fn a_log_can_be_proved_to_continue_an_earlier_one() {
     let mut altered: Value = serde_json::from_str(&proof).unwrap();
     altered["path"].as_array_mut().unwrap().pop();
     let Ran { code, out, .. } = check(&altered.to_string());
-    let problem = "the later log does not begin with what the earlier one had";
+    let problem = "the later log does not begin with the records of the earlier one";
     assert_eq!(
         (code, serde_json::from_str::<Value>(&out).unwrap()),
         (1, json!({ "proved": false, "problem": problem }))
@@ -626,7 +626,7 @@ fn a_new_key_signs_after_a_rotation_and_the_old_one_is_gone() {
     let new = place.public_key();
     let log = running.status().log;
     let expected = format!(
-        "rotated: a new key signs the log {log} from now on, and the old one is removed
+        "rotated: a new key signs the log {log} from now on; the old key is removed
 old public key  {old}
 new public key  {new}
 verify with the new one: amplifier audit verify --key {new}
@@ -737,7 +737,7 @@ fn a_file_is_replaced_only_by_force_and_only_as_a_whole() {
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 
     let Ran { code, error, .. } = place.audit("export", &["--output", &file, "--kind", "seal"]);
-    let told = format!("amplifier: `{file}` is already there; use `--force` to replace it\n");
+    let told = format!("amplifier: `{file}` already exists; use `--force` to replace it\n");
     assert_eq!((code, error), (3, told));
 
     fs::write(place.segment(), format!("{whole}{{")).unwrap();

@@ -35,7 +35,7 @@ fn an_event_is_explained() {
     let expected = "\
 tool:pre: A tool is about to run.
 
-What it carries
+Data
   tool_name            string          The tool that is called.
   tool_input           object          Its parameters.
   tool_call_id         string          Optional. Which call this is, so that it can be paired with its `tool:post`.
@@ -43,11 +43,11 @@ What it carries
   session_id           string          The session this event belongs to.
   timestamp            string          When it happened: UTC, RFC 3339.
 
-What an answer means
+Actions
   deny                 the tool does not run; the model reads `Denied by hook <name>: <reason>` as its result
   modify               `tool_input`
   inject_context       after this tool's result
-  ask_user             a person is asked; a refusal denies
+  ask_user             requests approval; without approval, the operation is denied
 ";
     assert_eq!(fine(&["events", "tool:pre"]), expected);
 }
@@ -103,8 +103,7 @@ fn a_name_that_is_none_leads_to_the_nearest() {
         let (code, out, error) = run(&["events", written]);
         assert_ne!(code, 0);
         assert_eq!(out, "");
-        let told =
-            format!("there is no event `{written}`; did you mean `{nearest}`? `amplifier events` lists all of them");
+        let told = format!("unknown event `{written}`; did you mean `{nearest}`? See `amplifier events`");
         assert!(error.contains(&told), "{error}");
     }
 }
@@ -126,7 +125,7 @@ fn there_is_a_manual_page_for_every_command() {
     assert!(page.contains(".TH amplifier-audit-verify 1") && page.contains("PUBLIC_KEY"), "{page}");
     let (code, _, error) = run(&["man", "audit", "nonsense"]);
     assert_ne!(code, 0);
-    assert!(error.contains("there is no command `audit nonsense`"), "{error}");
+    assert!(error.contains("unknown command `audit nonsense`"), "{error}");
 
     let folder = tempfile::tempdir().unwrap();
     fine(&["man", "--output", &folder.path().join("man1").display().to_string()]);

@@ -100,11 +100,11 @@ hooks:
     let expected = "\
 confirm asks: Run `ls`? [Allow once / Allow always / Deny]
 
-tell tells the agent (as system, 13 bytes):
+tell adds context (as system, 13 bytes):
     Mind
     the gap.
 
-tell tells the person (warning): It runs.
+tell sends a message (warning): It runs.
 
 The data becomes:
         \"tool_name\": \"Bash\",
@@ -202,7 +202,7 @@ fn hooks_to_begin_with_work_at_once_and_are_never_written_over_others() {
         let tested = place.amplifier(&["hooks", "test", &format!("{folder}/bundle.yaml")]).fine();
         assert!(tested.ends_with(&format!("\n{tests} passed; 0 failed\n")), "{tested}");
         let again = place.amplifier(&["hooks", "new", kind, &folder]);
-        let taken = format!("amplifier: `{folder}/bundle.yaml` is there already; please choose another folder");
+        let taken = format!("amplifier: `{folder}/bundle.yaml` already exists; choose another folder");
         again.check_failed(&taken);
     }
 }

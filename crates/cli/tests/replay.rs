@@ -60,7 +60,7 @@ fn summary(ran: &Ran) -> String {
 fn the_same_policy_changes_nothing() {
     let place = session(BUNDLE);
     let ran = replay(&place, BUNDLE, &["--event", "tool:*"]);
-    let expected = "5 events, 0 would be decided otherwise\n";
+    let expected = "5 events, 0 decisions would change\n";
     assert_eq!(ran, Ran { code: 0, out: expected.to_owned(), error: String::new() });
 }
 
@@ -92,15 +92,15 @@ hooks:
         "tool:pre  Bash echo hello",
         "    ask_user by confirm → deny by no-echo",
         "    nothing is said here",
-        "    then it was allowed (rule)",
+        "    at the time: allowed (rule)",
         "tool:pre  Write a.txt",
         "    ask_user by confirm → ask_user by mind-writes, confirm",
         "    Write a.txt?; Write to `a.txt`?",
-        "    then it was allowed (rule)",
+        "    at the time: allowed (rule)",
     ];
     assert_eq!((ran.code, changes(&ran), ran.error.as_str()), (1, expected.map(str::to_owned).to_vec(), ""));
     let expected = "\
-26 events, 4 would be decided otherwise
+26 events, 4 decisions would change
   ask_user → ask_user                     1
   ask_user → deny                         1
   continue → modify                       1
@@ -109,7 +109,7 @@ hooks:
     assert_eq!(summary(&ran), expected);
     let few = replay(&place, candidate, &["--limit", "1", "--event", "tool:*"]);
     assert_eq!((few.code, changes(&few).len()), (1, 3));
-    assert!(few.out.contains("\n\nListed of them: the first 1.\n5 events, 3 would"), "{}", few.out);
+    assert!(few.out.contains("\n\nOnly the first 1 are listed.\n5 events, 3 decisions would"), "{}", few.out);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn two_bundles_are_compared_on_the_same_events_with_what_they_change() {
         "    ask_user by confirm → ask_user by confirm",
         "    Write to `a.txt`?",
         "    /tool_input/content becomes \"friendly\"",
-        "    then it was allowed (rule)",
+        "    at the time: allowed (rule)",
     ];
     assert_eq!((ran.code, changes(&ran)), (1, expected.map(str::to_owned).to_vec()), "{}", ran.error);
     assert_eq!(replay(&place, &set("kind"), &["--against", "../other.yaml"]).code, 0);
@@ -183,13 +183,13 @@ fn programs_do_not_run_unless_they_are_told_to_and_are_named() {
     fs::remove_file(place.at("ran")).unwrap();
     let ran = replay(&place, program, &["--event", "tool:pre"]);
     let expected = "\
-1 event, 0 would be decided otherwise
-not compared: 1, because it was decided by a hook that is not run here
-not run: checker (command); `--run-programs` runs them, too
+1 event, 0 decisions would change
+not compared: 1, because the deciding hook is not run here
+not run: checker (command); use `--run-programs` to run them
 ";
     assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, false), "{}", ran.error);
     let ran = replay(&place, program, &["--event", "tool:pre", "--run-programs"]);
-    let expected = "1 event, 0 would be decided otherwise\n";
+    let expected = "1 event, 0 decisions would change\n";
     assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, true), "{}", ran.error);
 }
 
@@ -205,9 +205,9 @@ fn nothing_follows_from_a_log_that_someone_was_at() {
     fs::write(segment(&place), without.join("\n") + "\n").unwrap();
     let ran = replay(&place, BUNDLE, &[]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""));
-    assert!(ran.error.contains("/home/audit` is not as it was written, so nothing follows from it: "), "{}", ran.error);
+    assert!(ran.error.contains("/home/audit` was changed: "), "{}", ran.error);
     let ran = replay(&place, "hooks: []", &["--no-verify", "--event", "prompt:*"]);
-    let expected = "2 events, 0 would be decided otherwise\nnot verified: whether the log is as it was written\n";
+    let expected = "2 events, 0 decisions would change\nnot verified: the integrity of the log\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, expected), "{}", ran.error);
     fs::write(segment(&place), text.replace("rm -rf build", "rm -rf bUild")).unwrap();
     let ran = replay(&place, BUNDLE, &["--no-verify"]);
@@ -229,12 +229,12 @@ hooks:
   - { rule: no-bulk, on: tool:pre, when: tool_name == "Write" && size(tool_input.content) > 10000, deny: "too much" }
 "#;
     let ran = replay(&place, candidate, &["--event", "tool:pre"]);
-    let refused = "    then it was refused (failed)";
+    let refused = "    at the time: denied (failed)";
     let login: Vec<String> = [
         "    ask_user by confirm → deny by no-login",
         "    no login",
         refused,
-        "    its data has secrets taken out: a rule may have seen something else",
+        "    its data is redacted: a rule may have seen other values",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -246,10 +246,10 @@ hooks:
     fs::remove_dir_all(place.at("home/audit/blobs")).unwrap();
     let ran = replay(&place, candidate, &["--event", "tool:pre"]);
     let expected = "\
-2 events, 1 would be decided otherwise
+2 events, 1 decision would change
   ask_user → deny                         1
 not compared: 1, because the data was erased
-secrets taken out: 1 event; a rule may have seen something else there
+redacted: 1 event; a rule may have seen other values there
 ";
     assert_eq!((ran.code, summary(&ran).as_str()), (1, expected), "{}", ran.error);
 }
@@ -283,10 +283,10 @@ fn rules_see_the_time_of_the_record() {
             &["--session", "s-1", "../home/audit/seg-000001.jsonl"],
             &["tool:pre  Read night", "    continue → deny by sleep", "    it is 3 o'clock"],
         ),
-        (&["--session", "s-2"], &["1 event, 0 would be decided otherwise"]),
-        (&["--since", "1970-01-01T10:00:00Z"], &["1 event, 0 would be decided otherwise"]),
-        (&["--since", "1970-01-02"], &["0 events, 0 would be decided otherwise"]),
-        (&["--since", "7d"], &["0 events, 0 would be decided otherwise"]),
+        (&["--session", "s-2"], &["1 event, 0 decisions would change"]),
+        (&["--since", "1970-01-01T10:00:00Z"], &["1 event, 0 decisions would change"]),
+        (&["--since", "1970-01-02"], &["0 events, 0 decisions would change"]),
+        (&["--since", "7d"], &["0 events, 0 decisions would change"]),
     ] {
         let command = [&["hooks", "replay", "--bundle", "../candidate.yaml"], arguments].concat();
         let output = place.command(&command).env("TZ", "UTC").output().unwrap();
@@ -318,9 +318,9 @@ fn what_was_changed_or_given_up_before_it_was_recorded_is_not_compared() {
     let candidate = "hooks: [{ rule: no, on: tool:pre, when: tool_input.file_path == 'denied', deny: no }]";
     let ran = replay(&place, candidate, &[]);
     let expected = "\
-3 events, 1 would be decided otherwise
+3 events, 1 decision would change
   continue → deny                         1
-not compared: 1, because it was given up before there was a decision
+not compared: 1, because the operation was cancelled before a decision
 not compared: 1, because hooks had changed the data before it was recorded
 ";
     assert_eq!((ran.code, summary(&ran).as_str()), (1, expected));
@@ -330,11 +330,11 @@ not compared: 1, because hooks had changed the data before it was recorded
 fn an_empty_log_changes_nothing_and_what_cannot_be_done_is_told_apart() {
     let place = log(&[]);
     let empty = replay(&place, BUNDLE, &[]);
-    let expected = "0 events, 0 would be decided otherwise\n";
+    let expected = "0 events, 0 decisions would change\n";
     assert_eq!((empty.code, empty.out.as_str(), empty.error.as_str()), (0, expected, ""));
     for (arguments, code, said) in [
-        (&["--session", "nobody"][..], 3, "there is no session `nobody`"),
-        (&["../nowhere"], 3, "there is no audit log in `../nowhere`"),
+        (&["--session", "nobody"][..], 3, "unknown session `nobody`"),
+        (&["../nowhere"], 3, "no audit log in `../nowhere`"),
         (&["../candidate.yaml"], 3, "`../candidate.yaml` is no segment of a log"),
         (&["--against", "../nowhere.yaml"], 3, "../nowhere.yaml"),
         (&["--since", "yesterday"], 2, "yesterday"),
@@ -412,11 +412,11 @@ hooks:
     assert_eq!(requests.iter().filter(|line| line.contains("The needle")).count(), 1, "{requests:#?}");
     // The same rule decides the same, and a rule about the first message finds it in all of them.
     let same = replay(&place, long, &["--event", "provider:request"]);
-    let expected = format!("{} events, 0 would be decided otherwise\n", requests.len());
+    let expected = format!("{} events, 0 decisions would change\n", requests.len());
     assert_eq!((same.code, same.out, same.error.as_str()), (0, expected, ""));
     let all = "hooks: [{ rule: none, on: provider:request, when: 'messages[0].content.contains(\"needle\") || messages[1].content.contains(\"needle\")', deny: no }]";
     let all = replay(&place, all, &["--event", "provider:request"]);
-    let expected = format!("{0} events, {0} would be decided otherwise\n", requests.len());
+    let expected = format!("{0} events, {0} decisions would change\n", requests.len());
     assert!(all.out.contains(&expected), "{}", all.out);
     // Whoever reads the log sees whole requests.
     for command in [&["audit", "export"][..], &["audit", "show", "--json"], &["audit", "tail", "--json", "-n", "1000"]]

@@ -106,7 +106,7 @@ fn links_let_browsers_in_and_the_server_ends_in_order() {
     let served = Served::start(&place);
     assert_eq!(served.enter(served.told("link")), r#"{"name":"ada","role":"admin"}"#);
     let link = place.amplifier(&["serve", "link", "--name", "bob", "--role", "viewer"]);
-    assert_eq!((link.code, link.error.as_str()), (0, "It works once, within 10 minutes.\n"));
+    assert_eq!((link.code, link.error.as_str()), (0, "The link works once, within 10 minutes.\n"));
     assert_eq!(served.enter(link.out.trim()), r#"{"name":"bob","role":"viewer"}"#);
     let link: Value = serde_json::from_str(&place.amplifier(&["serve", "link", "--json"]).fine()).unwrap();
     assert_eq!(served.enter(link["url"].as_str().unwrap()), r#"{"name":"ada","role":"admin"}"#);
@@ -126,12 +126,10 @@ fn being_told_to_end_ends_it_and_it_can_start_again() {
 #[test]
 fn tokens_are_made_listed_and_taken_back_while_it_runs() {
     let place = place();
-    assert!(
-        place.amplifier(&["serve", "token", "list"]).fine().starts_with("There are no tokens but the owner's, in `")
-    );
+    assert!(place.amplifier(&["serve", "token", "list"]).fine().starts_with("No tokens except the owner's, in `"));
     let served = Served::start(&place);
     let made = place.amplifier(&["serve", "token", "add", "ci", "--role", "approver"]);
-    assert_eq!(made.error, "This is the token of `ci` (approver). It is not shown again.\n");
+    assert_eq!(made.error, "The token of `ci` (approver) is not shown again.\n");
     let header = format!("Authorization: Bearer {}\r\n", made.out.trim());
     assert!(served.get("/api/me", &header).1.ends_with(r#"{"name":"ci","role":"approver"}"#));
     let list: Value = serde_json::from_str(&place.amplifier(&["serve", "token", "list", "--json"]).fine()).unwrap();
@@ -140,7 +138,7 @@ fn tokens_are_made_listed_and_taken_back_while_it_runs() {
         (&json!("ci"), &json!("approver"), 3)
     );
     assert!(place.amplifier(&["serve", "token", "list"]).fine().starts_with("ci  "));
-    assert_eq!(place.amplifier(&["serve", "token", "revoke", "ci"]).fine(), "The token of `ci` is taken back.\n");
+    assert_eq!(place.amplifier(&["serve", "token", "revoke", "ci"]).fine(), "Revoked the token of `ci`.\n");
     assert_eq!(served.get("/api/me", &header).0, 401);
     place
         .amplifier(&["serve", "token", "revoke", "ci"])
@@ -152,7 +150,7 @@ fn tokens_are_made_listed_and_taken_back_while_it_runs() {
 #[test]
 fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
     let place = place();
-    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is in.\n");
+    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is signed in.\n");
     let served = Served::start(&place);
     let link = || place.amplifier(&["serve", "link", "--name", "bob", "--role", "approver"]).out;
     let bob = served.browser(link().trim());
@@ -169,7 +167,7 @@ fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
     assert_eq!(served.get(unused.trim().strip_prefix(served.told("url")).unwrap(), "").0, 403);
     place
         .amplifier(&["serve", "browsers", "revoke", "bob"])
-        .check_failed("amplifier: no browser of `bob` is in; `amplifier serve browsers` shows who is");
+        .check_failed("amplifier: no browser of `bob` is signed in; see `amplifier serve browsers`");
     // Taking a token back means the person, who may have browsers.
     let (first, second) = (served.browser(link().trim()), served.browser(link().trim()));
     assert_eq!(place.amplifier(&["serve", "token", "revoke", "bob"]).fine(), "2 browsers of `bob` ended.\n");
@@ -177,7 +175,7 @@ fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
     served.end("TERM");
     assert_eq!(place.amplifier(&["serve", "browsers"]).fine().lines().count(), 1);
     assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "ada"]).fine(), "1 browser of `ada` ended.\n");
-    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is in.\n");
+    assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is signed in.\n");
 }
 
 #[test]
@@ -189,10 +187,10 @@ fn the_doctor_says_whether_a_server_runs() {
         let server = findings.into_iter().find(|finding| finding["what"] == "server").unwrap();
         (server["ok"].clone(), server["about"].as_str().unwrap().to_owned())
     };
-    let absent = (json!(true), "does not run; `amplifier serve` starts it".to_owned());
+    let absent = (json!(true), "not running; start one with `amplifier serve`".to_owned());
     assert_eq!(about(), absent);
     let served = Served::start(&place);
-    assert_eq!(about(), (json!(true), format!("runs at {} (process {})", served.told("url"), served.child.id())));
+    assert_eq!(about(), (json!(true), format!("running at {} (process {})", served.told("url"), served.child.id())));
     served.end("KILL_".trim_end_matches('_'));
     // It had no time to tidy up, and still nobody takes it for running.
     assert!(place.at("home/server/address").exists());
@@ -206,7 +204,7 @@ fn what_keeps_it_from_starting_is_said() {
     let address = taken.local_addr().unwrap();
     let port = address.port();
     place.amplifier(&["serve", "--listen", &address.to_string()]).check_failed(&format!(
-        "amplifier: `{address}` is taken by another program; choose another port: amplifier serve --listen 127.0.0.1:{}",
+        "amplifier: `{address}` is in use by another program; choose another port: amplifier serve --listen 127.0.0.1:{}",
         port.checked_add(1).unwrap_or(7878)
     ));
     place.amplifier(&["serve", "--listen", "0.0.0.0:0"]).check_failed(
@@ -496,8 +494,8 @@ fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_t
         (format!("  1  deny   guard:*  (in {})\n", project.display()), ended.error.split_once("; "));
     assert_eq!((ended.code, ended.out, unreadable.unwrap().0), (1, rules, format!("amplifier: {said}").as_str()));
     assert!(unreadable.unwrap().1.starts_with(&format!("`{}`: ", other.join("approvals.json").display())));
-    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), "`guard:*` is taken back.\n");
-    let none = "there is no standing answer `1`; `amplifier approvals list` shows those there are";
+    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), "Revoked `guard:*`.\n");
+    let none = "unknown approval rule `1`; see `amplifier approvals list`";
     let ended = place.amplifier(&["approvals", "revoke", "1"]);
     assert!(ended.code == 1 && ended.error.starts_with(&format!("amplifier: {none}; {said}; ")), "{}", ended.error);
     let doctor = place.amplifier(&["doctor"]).out;
@@ -601,7 +599,7 @@ fn whoever_runs_an_agent_is_told_that_the_log_was_tampered_with() {
     place.write(segment, &format!("{}\n", lines.join("\n")));
     let ran = place.run(&["Two"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{ran:?}");
-    assert!(ran.error.contains("audit log: it was tampered with, or its disk is broken: "), "{ran:?}");
+    assert!(ran.error.contains("audit log: tampered with, or the disk is broken: "), "{ran:?}");
     assert!(ran.error.contains("`amplifier audit verify`"), "{ran:?}");
     assert_eq!(place.amplifier(&["audit", "verify"]).code, 1);
     // It is recorded, and said once.

@@ -117,7 +117,7 @@ async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_ba
     let Ran { error, .. } = place.run(&["--workspace", &other, "Make it"]);
     assert!(error.contains("there is no terminal to ask on"), "{error}");
 
-    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), format!("`{rule}` is taken back.\n"));
+    assert_eq!(place.amplifier(&["approvals", "revoke", "1"]).fine(), format!("Revoked `{rule}`.\n"));
     assert!(kept_rules(&place).is_empty());
     assert!(place.run(&["Make it"]).error.contains("there is no terminal to ask on"));
     let changes = place.amplifier(&["audit", "export", "--kind", "policy_change"]).fine();
@@ -256,7 +256,7 @@ async fn without_a_server_it_says_so_and_the_time_limit_holds() {
     assert!(error.contains("Approval timed out, denied by default: Run `touch made`?"), "{error}");
     place
         .run(&["--serve", "--approvals", "deny", "Make it"])
-        .check_usage("amplifier: with `--approvals deny`, nobody is asked: leave out `--serve`");
+        .check_usage("amplifier: `--serve` has no effect with `--approvals deny`; leave out `--serve`");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,7 +68,7 @@ fn what_happened_is_shown_event_by_event() {
     let id = shown.lines().next().unwrap().strip_prefix("session ").unwrap();
     assert_eq!(id.len(), 36);
     // Why nobody could be asked is told elsewhere.
-    let refused = shown.lines().find_map(|line| line.strip_prefix("      refused ")).unwrap();
+    let refused = shown.lines().find_map(|line| line.strip_prefix("      denied ")).unwrap();
     assert!(refused.starts_with("Approval failed ("), "{refused}");
     let expected = format!(
         "\
@@ -80,17 +80,17 @@ tool:pre             ask: allowed    Bash echo hello
     no-destructive-shell     continue
     confirm                  ask_user
     confirm wants to ask: Run `echo hello`?
-      allowed by a standing answer of the person
+      allowed by an approval rule
 tool:post            inject_context  Bash echo hello
     reminder                 inject_context
-    reminder tells the agent (14 bytes, 4 tokens, injected): Mind the time.
-    hook:reminder tells the person (info): A command has run.
-    it succeeded
-tool:pre             ask: refused    Write a.txt
+    reminder added context (14 bytes, 4 tokens, injected): Mind the time.
+    hook:reminder sent a message (info): A command has run.
+    succeeded
+tool:pre             ask: denied     Write a.txt
     no-destructive-shell     continue
     confirm                  ask_user
     confirm asks: Write to `a.txt`?
-      refused {refused}
+      denied {refused}
 ",
         id.get(17..).unwrap()
     );
@@ -154,8 +154,7 @@ fn sessions_are_found_that_only_the_log_knows_and_others_are_not() {
     fs::remove_dir_all(place.at("home/sessions")).unwrap();
     assert_eq!(trace(&place, &["last"]), whole);
     assert_eq!(trace(&place, &["last", "--log", "../home/audit"]), whole);
-    let unknown =
-        "there is no session `nobody`; `amplifier sessions list` and `amplifier audit stats` show those there are";
+    let unknown = "unknown session `nobody`; see `amplifier sessions list` and `amplifier audit stats`";
     place.amplifier(&["hooks", "trace", "nobody"]).check_failed(&format!("amplifier: {unknown}"));
     assert_eq!(place.run(&["Again", "--bundle", "../bundle.yaml"]).code, 0);
     let ambiguous = "amplifier: ambiguous session id `0`: 2 sessions match; give more characters";
@@ -163,7 +162,7 @@ fn sessions_are_found_that_only_the_log_knows_and_others_are_not() {
     // The other way round: stored, and not in the log.
     fs::rename(place.at("home/audit"), place.at("home/moved")).unwrap();
     let none = place.amplifier(&["hooks", "trace", "last"]);
-    assert!(none.error.contains("there is no audit log in"), "{none:?}");
+    assert!(none.error.contains("no audit log in"), "{none:?}");
 }
 
 fn record(second: u64, event: EventName, entry: AuditEntry) -> AuditRecord {
@@ -254,18 +253,18 @@ fn calls_side_by_side_late_answers_and_doubts_are_told_apart() {
     let expected = "\
 session s-1
 1970-01-01 00:00:15.000  tool:post            outcome         {\"success\":true,\"tool_call_id\":\"b\"}
-1970-01-01 00:00:10.000  tool:pre             ask: refused    Bash first ␛[31m
+1970-01-01 00:00:10.000  tool:pre             ask: denied     Bash first ␛[31m
     guard                    ask_user            2.0ms
     guard asks: Sure\\u{202e}?
-      refused because nobody answered in time, after 60.0s; too late came `Allow once`; too late came `Deny` of ann by console
+      denied because no answer came in time, after 60.0s; late answer `Allow once`; late answer `Deny` of ann by console
 1970-01-01 00:00:12.000  tool:pre             continue        Bash second
     guard                    continue            2.0ms
 1970-01-01 00:00:13.000  tool:pre             continue        Bash third
-    UNRESOLVED: it may have run, and no result is recorded
+    UNRESOLVED: may have run; no result is recorded
 ";
     assert_eq!(trace(&place, &["s-"]), expected);
     let coloured = place.command(&["hooks", "trace", "s-1", "--denied"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     let coloured = String::from_utf8(coloured.stdout).unwrap();
-    assert!(coloured.contains("\u{1b}[31mask: refused\u{1b}[0m"), "{coloured}");
+    assert!(coloured.contains("\u{1b}[31mask: denied\u{1b}[0m"), "{coloured}");
     assert!(!coloured.contains("third") && coloured.contains("first ␛[31m"), "{coloured}");
 }

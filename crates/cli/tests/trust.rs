@@ -68,10 +68,10 @@ fn nothing_of_a_project_runs_until_it_is_trusted_and_its_absence_is_told() {
     assert_eq!(noted(&place), (true, String::new()));
 
     let untrusted = place.amplifier(&["hooks", "untrust"]).fine();
-    assert_eq!(untrusted, format!("{bundle} is not trusted any more.\n"));
+    assert_eq!(untrusted, format!("{bundle} is no longer trusted.\n"));
     assert!(!noted(&place).0);
-    assert_eq!(place.amplifier(&["hooks", "trusted"]).fine(), "No bundle of a project is trusted.\n");
-    let again = format!("amplifier: `{bundle}` is not trusted; `amplifier hooks trusted` lists what is");
+    assert_eq!(place.amplifier(&["hooks", "trusted"]).fine(), "No trusted bundles.\n");
+    let again = format!("amplifier: `{bundle}` is not trusted; see `amplifier hooks trusted`");
     place.amplifier(&["hooks", "untrust"]).check_failed(&again);
 
     let decisions = recorded(&place);
@@ -171,7 +171,7 @@ fn the_doctor_says_which_bundles_are_used() {
     };
     let (user, project) = (place.at("home/bundle.yaml").display().to_string(), file(&place, "bundle.yaml"));
     let first = format!("{user}: 0 hooks (user); {project}: ");
-    let unused = |why: &str| format!("{first}not used, because it is {why} (project): amplifier hooks trust");
+    let unused = |why: &str| format!("{first}not used: {why} (project); run `amplifier hooks trust`");
     assert_eq!(about(), (true, unused("not trusted")));
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
     assert_eq!(about(), (true, format!("{first}1 hook (project, trusted)")));
@@ -224,12 +224,12 @@ fn text_of_a_bundle_cannot_steer_a_terminal() {
 fn without_a_terminal_trust_needs_to_be_agreed_to() {
     let place = place(BUNDLE);
     let asked = place.amplifier(&["hooks", "trust"]);
-    let nobody = "amplifier: it is not trusted: there is no terminal to ask on; look at what is shown, and run this in a terminal, or with --yes to agree\n";
+    let nobody = "amplifier: not trusted: no terminal to ask on; review the content above, then run this in a terminal or with --yes\n";
     assert_eq!((asked.code, asked.error.as_str()), (2, nobody));
     assert!(asked.out.contains("command: sh ./note.sh") && asked.out.contains("sha256"), "{}", asked.out);
     let other = place.at("other.yaml").display().to_string();
     let usage = format!(
-        "amplifier: only `.amplifier/bundle.yaml` of a project needs trust; use `{other}` by naming it: --bundle {other}"
+        "amplifier: only `.amplifier/bundle.yaml` of a project needs trust; use `{other}` with --bundle {other}"
     );
     place.amplifier(&["hooks", "trust", &other, "--yes"]).check_usage(&usage);
     fs::remove_file(place.at("workspace/.amplifier/bundle.yaml")).unwrap();
@@ -265,7 +265,7 @@ fn a_bundle_to_begin_with_passes_its_tests_and_is_written_once() {
     assert!(written.starts_with(&format!("{bundle}\n")) && written.ends_with("amplifier hooks trust\n"), "{written}");
     let tested = place.amplifier(&["hooks", "test", &bundle]).fine();
     assert!(tested.ends_with("\n4 passed; 0 failed\n"), "{tested}");
-    let taken = format!("amplifier: `{bundle}` is there already; it is not written over");
+    let taken = format!("amplifier: `{bundle}` already exists; edit or remove the file");
     place.amplifier(&["init"]).check_failed(&taken);
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
     let ran = place.run(&["Clean up"]);
@@ -280,7 +280,7 @@ fn a_bundle_to_begin_with_passes_its_tests_and_is_written_once() {
     fs::remove_dir_all(place.at("workspace/.amplifier")).unwrap();
     symlink(place.at("home"), place.at("workspace/.amplifier")).unwrap();
     let link = format!(
-        "amplifier: `{}` is a link; please remove it, or write the bundle by hand",
+        "amplifier: `{}` is a link; remove the link, or write the bundle by hand",
         bundle.trim_end_matches("/bundle.yaml")
     );
     place.amplifier(&["init"]).check_failed(&link);
@@ -313,7 +313,7 @@ fn commands_that_hide_what_they_run_are_marked_in_every_form() {
         r#"[python3, -c, "import policy"]"#,
         r#"[node, -e, "require('./policy')"]"#,
     ];
-    let mark = "    !: what this runs cannot be told from looking at it: ";
+    let mark = "    !: this command cannot be analysed: ";
     let shown = |hook: &str| {
         let place = place(&format!("hooks:\n  - {hook}\n    on: tool:post\n"));
         place.amplifier(&["hooks", "trust", "--yes"]).fine()

@@ -15,11 +15,11 @@ use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 use crate::user::terminal_actor;
 
-/// See and take back standing answers.
+/// List and revoke approval rules
 ///
-/// They stand in `approvals.json` beside the configuration file, as `"HOOK:PATTERN": "allow"` or `"deny"`. The pattern is compared with the
-/// whole question, and `*` stands for any text. Where several match, deny wins. Those that hold for a project alone stand in `projects/`
-/// there. "Allow always" in a session lasts for that session and is not written there.
+/// Approval rules are stored in `approvals.json` next to the configuration file, as `"HOOK:PATTERN": "allow"` or `"deny"`. The pattern is
+/// compared with the whole prompt, and `*` matches any text. If several rules match, deny wins. Rules for a single project are stored in
+/// `projects/` there. "Allow always" in a session lasts for that session and is not stored.
 #[derive(Args, Debug)]
 pub struct Approvals {
     #[command(subcommand)]
@@ -28,17 +28,17 @@ pub struct Approvals {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// All standing answers
+    /// List all approval rules
     List {
-        /// Print JSON, one answer a line
+        /// Print JSON, one rule per line
         #[arg(long)]
         json: bool,
     },
-    /// Take a standing answer back
+    /// Revoke an approval rule
     Revoke {
-        /// The rule, as `list` shows it; or its number there
+        /// Rule as shown by `list`, or its number there
         rule: String,
-        /// Another configuration file
+        /// Configuration file
         #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -63,7 +63,7 @@ impl Approvals {
             }
             Command::List { json: false } if rules.is_empty() && unreadable.is_empty() => {
                 let file = home.approval_rules();
-                writeln!(out, "There are no standing answers. They would stand in `{}`.", file.display())?;
+                writeln!(out, "No approval rules (`{}`).", file.display())?;
             }
             Command::List { json: false } => {
                 for (number, StoredRule { project, rule, decision }) in rules.iter().enumerate() {
@@ -82,25 +82,26 @@ impl Approvals {
                     [] => by_number,
                     [first, others @ ..] if others.iter().all(|other| other.project == first.project) => Some(*first),
                     _ => {
-                        bail!("`{rule}` stands in several places; please give its number in `amplifier approvals list`")
+                        bail!(
+                            "approval rule `{rule}` is in several files; give its number from `amplifier approvals list`"
+                        )
                     }
                 };
                 let Some(StoredRule { project, rule: name, .. }) = meant else {
                     let unread: String = unreadable.iter().map(|why| format!("; {why}")).collect();
-                    bail!(
-                        "there is no standing answer `{rule}`; `amplifier approvals list` shows those there are{unread}"
-                    );
+                    bail!("unknown approval rule `{rule}`; see `amplifier approvals list`{unread}");
                 };
                 // A rule with both decisions in one file is revoked as a whole, so that a denial does not become a permission.
                 let meant = rules.iter().filter(|known| (&known.project, &known.rule) == (project, name));
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
                 for StoredRule { project, rule, decision } in meant {
-                    let rule = rule_from_entry(project.as_deref(), rule, decision).context("a rule names a hook")?;
+                    let rule = rule_from_entry(project.as_deref(), rule, decision)
+                        .context("invalid approval rule: missing hook")?;
                     store.revoke(&rule, &terminal_actor())?;
                 }
                 log.close().context("the audit log")?;
-                writeln!(out, "`{name}` is taken back.")?;
+                writeln!(out, "Revoked `{name}`.")?;
                 return Ok(ExitCode::SUCCESS);
             }
         }

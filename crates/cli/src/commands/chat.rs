@@ -28,7 +28,7 @@ use crate::session::{self, TerminalObserver, TerminalSession};
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::Screen;
 
-/// Talk with the agent.
+/// Start a conversation with the agent
 #[derive(Args, Debug)]
 #[command(
     after_help = "Ctrl-C once lets the running tool finish, twice stops the turn at once. Ctrl-D ends the session."
@@ -64,7 +64,7 @@ impl Chat {
 /// If there is no terminal or the session cannot start.
 pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() {
-        bail!("a conversation needs a terminal; `amplifier run` does one task without");
+        bail!("a conversation needs a terminal; use `amplifier run` without one");
     }
     let config = flags.load(home)?;
     let screen = Screen::new();
@@ -88,7 +88,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
     let remote = RemoteInput::listen(server, &cancel);
     let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
     screen.note(&format!("session {id}; sandbox: {sandbox}"));
-    screen.note("/help shows what you can do, Ctrl-D ends it");
+    screen.note("/help lists the commands, Ctrl-D ends the session");
     let result = read_prompts(&session, &screen, &observer, &remote, home, termination).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.close(reason).await;
@@ -250,12 +250,12 @@ fn line_history(home: &Home) -> Result<Box<FileBackedHistory>> {
 }
 
 const HELP: &str = "\
-/help      this
-/hooks     which hooks stand around what
-/history   the conversation so far
-/tokens    how many tokens were used
-/compact   shorten the conversation to a summary
-/exit      end the session (so does Ctrl-D)";
+/help      list these commands
+/hooks     list the registered hooks
+/history   print the conversation
+/tokens    print the number of tokens used
+/compact   summarize the conversation
+/exit      end the session (also Ctrl-D)";
 
 async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
     match command {
@@ -271,10 +271,10 @@ async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
             }
         }
         "/compact" => match session.compact().await {
-            Ok(()) => screen.note(&format!("the conversation has {} now", counted(session.history().len(), "message"))),
+            Ok(()) => screen.note(&format!("the conversation now has {}", counted(session.history().len(), "message"))),
             Err(end) => screen.note(&end.text()),
         },
-        other => screen.note(&format!("there is no command `{other}`; /help shows those there are")),
+        other => screen.note(&format!("unknown command `{other}`; see /help")),
     }
 }
 
@@ -299,8 +299,7 @@ impl Prompt for LinePrompt {
     }
 
     fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
-        let failing =
-            if matches!(search.status, PromptHistorySearchStatus::Failing) { "nothing found for " } else { "" };
+        let failing = if matches!(search.status, PromptHistorySearchStatus::Failing) { "no match for " } else { "" };
         format!("({failing}{}) ", search.term).into()
     }
 }

@@ -7,12 +7,12 @@ use clap_complete::Shell;
 
 use super::output::print;
 
-/// Print completions for a shell.
+/// Print shell completions
 ///
 /// For bash: `amplifier completions bash > ~/.local/share/bash-completion/completions/amplifier`
 #[derive(Args, Debug)]
 pub struct Completions {
-    /// The shell.
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }

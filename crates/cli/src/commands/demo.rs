@@ -25,11 +25,11 @@ use crate::session::TerminalObserver;
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals, TerminalDisplay};
 
-/// Show what hooks can do, in a minute, without a key or a network.
+/// Show the capabilities of hooks in a minute, without a key or a network
 #[derive(Args, Debug, Default)]
 #[command(
-    after_help = "The model is played from a script. Everything else is real: the tools, the hooks, the question, the audit log. It \
-                        works in a temporary folder, which is removed afterwards."
+    after_help = "The model is scripted. Everything else is real: the tools, the hooks, the approval request, the audit log. The demo runs \
+                  in a temporary folder, which is removed afterwards."
 )]
 pub struct Demo {
     /// Do not pause between words
@@ -46,7 +46,7 @@ impl Demo {
     /// # Errors
     /// If the temporary folder cannot be used.
     pub async fn run(self) -> Result<ExitCode> {
-        let folder = tempfile::tempdir().context("there is no temporary folder")?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let workspace = folder.path().join("workspace");
         prepare(&workspace).context("the temporary workspace")?;
         let screen = Screen::new();
@@ -108,31 +108,30 @@ fn hooks(screen: &Screen, seen: &Arc<AtomicUsize>) -> Result<HookRegistry> {
     hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
         let command = event.text_at("/tool_input/command").unwrap_or_default();
         command.contains("rm -rf").then(|| {
-            guard.heading("BLOCK", "a guard refuses, and the model reads why");
+            guard.heading("BLOCK", "a guard denies, and the model reads the reason");
             HookResult::deny("deleting recursively is not allowed here")
         })
     });
     hooks.hook(TOOL_POST).named("redact").on_error(OnError::Deny).run(move |event: Event<ToolPost>| {
         let output = event.text_at("/tool_result/output")?;
         output.contains(SECRET).then(|| {
-            redact.heading("MODIFY", "a secret is redacted: the model, the transcript and the record never have it");
+            redact.heading("MODIFY", "a secret is redacted: the model, the transcript and the record never contain it");
             HookResult::set("tool_result", json!({ "output": output.replace(SECRET, "[redacted]") }))
         })
     });
     hooks.hook(TOOL_POST).named("linter").run(move |event: Event<ToolPost>| {
         let content = event.text_at("/tool_input/content").or(event.text_at("/tool_input/new_string"))?;
         let line = content.lines().position(|line| line.contains("pritn"))? + 1;
-        linter.heading("INJECT", "a linter tells the model, which corrects itself within the turn");
+        linter.heading("INJECT", "a linter adds context, and the model corrects itself within the turn");
         let problem = format!("greet.py line {line}: undefined name `pritn`; did you mean `print`?");
         Some(HookResult::inject(problem).warning("1 problem in greet.py"))
     });
     hooks.hook(TOOL_PRE).named("production-guard").on_error(OnError::Deny).run(move |event: Event<ToolPre>| {
         let path = event.text_at("/tool_input/file_path")?;
         path.starts_with("production/").then(|| {
-            production.heading("ASK", "a person decides, within a time limit; no answer is a no");
+            production.heading("ASK", "the user decides within a time limit; no answer denies");
             let question = Approval::new(format!("Write to `{path}`?")).options(["Allow once", "Allow always", "Deny"]);
-            HookResult::ask(question.timeout(Duration::from_secs(30)))
-                .because("production files need a person's consent")
+            HookResult::ask(question.timeout(Duration::from_secs(30))).because("production files need approval")
         })
     });
     Ok(hooks)
@@ -178,10 +177,10 @@ fn show_end(screen: &Screen, folder: &Path, workspace: &Path, seen: usize) -> Re
         &format!("{}, hash-chained and signed; the log is {sound}", counted(report.records, "record")),
     );
     screen.note(&format!(
-        "\nWhat is left: build/ is still there, greet.py is {deployed}, and the token never reached the model.\n\n\
-         Next:  amplifier chat      talk with a model of your own (`amplifier doctor` says what it needs)\n       \
-         amplifier events    what hooks can hear, and what their answers mean\n       \
-         amplifier --help    everything else"
+        "\nResult: build/ still exists, greet.py is {deployed}, and the token never reached the model.\n\n\
+         Next:  amplifier chat      start a conversation with your own model (`amplifier doctor` checks the setup)\n       \
+         amplifier events    list the events and the effects of actions\n       \
+         amplifier --help    list all commands"
     ));
     Ok(())
 }

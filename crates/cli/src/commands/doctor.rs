@@ -25,9 +25,9 @@ use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
-/// Say what is configured and what is missing.
+/// Check the configuration
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 everything is there, 1 something is missing.")]
+#[command(after_help = "Exit codes: 0 all checks passed, 1 a check failed.")]
 pub struct Doctor {
     /// Print JSON
     #[arg(long)]
@@ -88,7 +88,7 @@ impl Doctor {
                 let value = if value.is_empty() { "-" } else { value };
                 writeln!(out, "  {name:<16} {value:<40} {source}")?;
             }
-            writeln!(out, "\nWhat was looked at\n")?;
+            writeln!(out, "\nChecks\n")?;
             for Check { what, is_well, about } in &checks {
                 writeln!(out, "  {} {what:<14} {about}", if *is_well { "✓" } else { "✗" })?;
             }
@@ -117,11 +117,7 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     });
     let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
     let unused = unused.map(|project| {
-        format!(
-            "{}: not used, because it is {} (project): amplifier hooks trust",
-            project.file.display(),
-            project.trust()
-        )
+        format!("{}: not used: {} (project); run `amplifier hooks trust`", project.file.display(), project.trust())
     });
     let all: Vec<String> = used.chain(unused).collect();
     let all = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
@@ -136,8 +132,8 @@ fn check_data_folder(folder: &Path) -> Result<String, String> {
         file.as_file().sync_all()
     });
     match written {
-        Ok(()) => Ok(format!("can be written to: {}", folder.display())),
-        Err(error) => Err(format!("`{}` cannot be written to: {error}", folder.display())),
+        Ok(()) => Ok(format!("writable: {}", folder.display())),
+        Err(error) => Err(format!("`{}` is not writable: {error}", folder.display())),
     }
 }
 
@@ -145,36 +141,36 @@ fn check_data_folder(folder: &Path) -> Result<String, String> {
 fn check_audit_log(config: &Config, home: &Home) -> Result<String> {
     let (folder, key) = (home.audit_folder(), home.audit_key());
     if [&folder, &key].into_iter().all(|place| place.symlink_metadata().is_err()) {
-        return Ok("there is none yet; the first session begins it".to_owned());
+        return Ok("none yet; created by the first session".to_owned());
     }
     let log = open_log(config, home)?;
     let breach = log.status().breach;
     log.close()?;
     match breach {
-        Some(what) => bail!("it was tampered with, or its disk is broken: {what}; `amplifier audit verify` says more"),
+        Some(what) => bail!("tampered with, or the disk is broken: {what}; see `amplifier audit verify`"),
         None => Ok(folder.display().to_string()),
     }
 }
 
 fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
     for anchor in &config.anchors {
-        anchor.check(environment).with_context(|| format!("`{anchor}` cannot keep checkpoints"))?;
+        anchor.check(environment).with_context(|| format!("anchor `{anchor}` cannot store checkpoints"))?;
     }
     Ok(match config.anchors.len() {
         0 => "none".to_owned(),
-        anchors => counted(anchors, "place"),
+        anchors => counted(anchors, "anchor"),
     })
 }
 
 fn check_model(choice: &ModelChoice) -> Result<String, String> {
     match choice {
-        ModelChoice::Unconfigured => Err("none is configured; `amplifier demo` needs none".to_owned()),
+        ModelChoice::Unconfigured => Err("no model; set ANTHROPIC_API_KEY, or use --provider and --base-url".to_owned()),
         ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
             Err(error) => Err(error.to_string()),
         },
         ModelChoice::Remote { kind, model, base_url, key } => match (key, base_url) {
-            (None, None) => Err(format!("`{kind}` needs a key: please set {}", kind.key_variable())),
+            (None, None) => Err(format!("missing key for `{kind}`; set {}", kind.key_variable())),
             (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
             (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
         },
@@ -191,12 +187,12 @@ fn find_sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(Active
 
 fn describe_sandbox(config: &Config, level: &SandboxLevel, protection: &ProtectionPlan) -> Result<String, String> {
     let (read_only, hidden) = (protection.read_only().len(), protection.hidden().iter().filter(|path| path.exists()));
-    let places = format!("{} read-only, {} hidden", counted(read_only, "place"), hidden.count());
+    let places = format!("{} read-only, {} hidden", counted(read_only, "path"), hidden.count());
     let missing: Vec<String> =
         protection.missing(&config.sandbox).iter().map(|path| format!("`{}`", path.display())).collect();
     let missing = match missing.is_empty() {
         true => String::new(),
-        false => format!("; not there, so not protected: {}", missing.join(", ")),
+        false => format!("; missing, so not protected: {}", missing.join(", ")),
     };
     let advice = level.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
     match level.reason() {
@@ -225,13 +221,13 @@ fn run_checks(
     let rule_file = home.approval_rules();
     let rules = match ApprovalRuleFiles::for_workspace(home, &config.workspace) {
         Ok(_) if rule_file.exists() => Ok(rule_file.display().to_string()),
-        Ok(_) => Ok("no standing answers".to_owned()),
+        Ok(_) => Ok("no approval rules".to_owned()),
         Err(error) => Err(amplifier_host::reasons(&error)),
     };
     let bash = bash().and_then(|bash| std::process::Command::new(bash).args(["-c", "exit 0"]).status());
     let bash = match bash {
-        Ok(status) if status.success() => Ok("is there".to_owned()),
-        _ => Err("is missing; the tool `Bash` needs it".to_owned()),
+        Ok(status) if status.success() => Ok("found".to_owned()),
+        _ => Err("not found; required by the tool `Bash`".to_owned()),
     };
     let bundles = check_bundles(config, home, sandbox);
     let sandbox = match sandbox {
@@ -240,8 +236,8 @@ fn run_checks(
         Err(error) => Err(reasons(error)),
     };
     let server = match Address::find(&home.server_folder()) {
-        Ok(Some(address)) => Ok(format!("runs at {} (process {})", address.url, address.pid)),
-        Ok(None) => Ok("does not run; `amplifier serve` starts it".to_owned()),
+        Ok(Some(address)) => Ok(format!("running at {} (process {})", address.url, address.pid)),
+        Ok(None) => Ok("not running; start one with `amplifier serve`".to_owned()),
         Err(error) => Err(error.to_string()),
     };
     vec![

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::output::{print, print_json};
 
-/// Explain the events that hooks can listen to: when they happen, what they carry, and what an answer means there.
+/// Explain events: their time, their data, and the effect of each action
 #[derive(Args, Debug)]
 pub struct Events {
-    /// The event to explain, such as `tool:pre`; all of them are listed if none is given.
+    /// Event to explain, such as `tool:pre` [default: list all events]
     name: Option<String>,
-    /// Prints JSON: for each event its JSON Schema and what answers mean.
+    /// Print JSON, with the JSON Schema of each event and the effects of actions
     #[arg(long)]
     json: bool,
 }
@@ -41,7 +41,7 @@ fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
     spec.ok_or_else(|| {
         let names = catalog().iter().map(|spec| spec.name).chain(ALIASES);
         let nearest = names.min_by_key(|known| distance(name, known)).unwrap_or_default();
-        anyhow!("there is no event `{name}`; did you mean `{nearest}`? `amplifier events` lists all of them")
+        anyhow!("unknown event `{name}`; did you mean `{nearest}`? See `amplifier events`")
     })
 }
 
@@ -82,7 +82,7 @@ fn list() -> String {
         }
         text.push('\n');
     }
-    text.push_str("* Hooks can deny or change what happens there. `amplifier events NAME` tells more.\n");
+    text.push_str("* Hooks can deny or change the operation. For details: amplifier events NAME\n");
     text
 }
 
@@ -92,7 +92,7 @@ fn page(spec: &EventSpec) -> String {
     if !aliases.is_empty() {
         _ = writeln!(text, "Also called {}.", aliases.join(", "));
     }
-    text.push_str("\nWhat it carries\n");
+    text.push_str("\nData\n");
     let schema = spec.schema();
     let common = ["session_id", "timestamp"].map(|name| (name, true));
     for (name, required) in spec.fields.iter().map(|field| (field.name, field.required)).chain(common) {
@@ -101,9 +101,13 @@ fn page(spec: &EventSpec) -> String {
         let optional = if required { "" } else { "Optional. " };
         _ = writeln!(text, "  {name:<20} {:<15} {optional}{about}", type_of(field));
     }
-    text.push_str("\nWhat an answer means\n");
+    text.push_str("\nActions\n");
     let Meaning { deny, modify, inject, ask } = meaning(spec);
-    let ask = if ask { "a person is asked; a refusal denies" } else { "no effect: nobody is asked" };
+    let ask = if ask {
+        "requests approval; without approval, the operation is denied"
+    } else {
+        "no effect: no approval request"
+    };
     for (answer, means) in [("deny", deny), ("modify", modify), ("inject_context", inject), ("ask_user", ask)] {
         _ = writeln!(text, "  {answer:<20} {means}");
     }
@@ -152,11 +156,11 @@ const ALIASES: [&str; 4] = ["context:pre-compact", "execution:end", "tool:error"
 
 #[rustfmt::skip] // A table.
 const MEANINGS: &[(&str, Meaning)] = &[
-    ("session:start", all("the session does not start", "session metadata", "stands before the first prompt")),
-    ("session:resume", all("the session is not continued", "session metadata", "stands before the next prompt")),
-    ("session:fork", all("the session does not branch off", "session metadata", "stands before the next prompt")),
-    ("prompt:submit", all("the prompt is not processed; the person sees why", "the prompt", "before the model sees the prompt")),
-    ("provider:request", all("no call; the turn ends and says why", "messages, parameters", "this call")),
+    ("session:start", all("the session does not start", "session metadata", "before the first prompt")),
+    ("session:resume", all("the session is not continued", "session metadata", "before the next prompt")),
+    ("session:fork", all("the session does not branch off", "session metadata", "before the next prompt")),
+    ("prompt:submit", all("the prompt is not processed; the user sees the reason", "the prompt", "before the model sees the prompt")),
+    ("provider:request", all("no call; the turn ends with the reason", "messages, parameters", "this call")),
     ("provider:response", all("the response is withheld", "its text, before display and history", "next call")),
     ("decision:tool_resolution", all("the choice is refused, as at `tool:pre`", "the selected tool", "next call")),
     ("decision:agent_resolution", all("the choice is refused, as at `agent:spawn`", "the selected agent", "next call")),
@@ -165,7 +169,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("tool:post", all("the model gets the reason instead of the result", "`tool_result`, for the model, the transcript and the audit log alike", "after the result")),
     ("agent:spawn", all("not spawned", "task, configuration", "into the child's context")),
     ("agent:complete", all("the parent gets the reason", "the result", "into the parent's context")),
-    ("context:pre_compact", Meaning { ask: false, ..all("compaction is put off once", "target", "carried into the compacted context") }),
+    ("context:pre_compact", Meaning { ask: false, ..all("compaction is postponed once", "target", "carried into the compacted context") }),
 ];
 
 const fn all(deny: &'static str, modify: &'static str, inject: &'static str) -> Meaning {
@@ -176,9 +180,11 @@ fn meaning(spec: &EventSpec) -> Meaning {
     let known = MEANINGS.iter().find(|(name, _)| *name == spec.name).map(|(_, meaning)| *meaning);
     known.unwrap_or(match spec.answers {
         Answers::Observed => OBSERVED,
-        Answers::All => all("it does not happen", "its data", "next call"),
-        Answers::NoQuestions => Meaning { ask: false, ..all("it does not happen", "its data", "next call") },
-        Answers::DenyOrModify => Meaning { ask: false, ..all("it does not happen", "its data", "no effect") },
+        Answers::All => all("the operation does not happen", "its data", "next call"),
+        Answers::NoQuestions => Meaning { ask: false, ..all("the operation does not happen", "its data", "next call") },
+        Answers::DenyOrModify => {
+            Meaning { ask: false, ..all("the operation does not happen", "its data", "no effect") }
+        }
     })
 }
 

@@ -12,11 +12,11 @@ use clap::Args;
 
 use crate::flags::Flags;
 
-/// Write a bundle to begin with: guards for production, destructive commands and secrets.
+/// Create a starter bundle: guards for production, destructive commands and secrets
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
 pub struct Init {
-    /// For all your projects, and not for this one alone
+    /// Create the bundle for all your projects
     #[arg(long)]
     user: bool,
     #[command(flatten)]
@@ -36,24 +36,24 @@ impl Init {
         // A project's files are readable by everyone who works on it.
         let created = if self.user { create_private_folder(folder) } else { std::fs::create_dir_all(folder) };
         created.with_context(|| format!("`{}`", folder.display()))?;
-        let [starter] = Starter::Project.files() else { bail!("there is nothing to begin with") };
+        let [starter] = Starter::Project.files() else { bail!("the starter bundle is missing") };
         // Atomic, and never replaces an existing file, not even a dangling link.
         let mut new = AtomicFile::create_with_mode(&file, if self.user { 0o600 } else { 0o644 })?;
         new.write_all(starter.text.as_bytes())?;
         match new.create_new(Durability::Synced) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                bail!("`{path}` is there already; it is not written over")
+                bail!("`{path}` already exists; edit or remove the file")
             }
             written => written.with_context(|| format!("`{path}`"))?,
         }
         let next = if self.user {
-            "Use it:    it is used from now on, in every session"
+            "Use it:    active in every session from now on"
         } else {
             "Use it:    amplifier hooks trust"
         };
         writeln!(
             std::io::stdout(),
-            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; docs/rules.md says how\n{next}"
+            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; see docs/rules.md\n{next}"
         )?;
         Ok(ExitCode::SUCCESS)
     }
@@ -64,7 +64,7 @@ fn find_project_bundle(config: &Config) -> Result<PathBuf> {
     let workspace = &config.workspace;
     let file = workspace.canonicalize().with_context(|| format!("`{}`", workspace.display()))?.join(PROJECT_BUNDLE);
     if let Some(folder) = file.parent().filter(|folder| folder.is_symlink()) {
-        bail!("`{}` is a link; please remove it, or write the bundle by hand", folder.display());
+        bail!("`{}` is a link; remove the link, or write the bundle by hand", folder.display());
     }
     Ok(file)
 }

@@ -8,15 +8,15 @@ use clap::{Args, Command};
 
 use super::output::print;
 
-/// Print a manual page, or write all of them.
+/// Print a manual page, or write all pages
 ///
-/// To read one: `amplifier man audit verify | man -l -`
+/// Example: `amplifier man audit verify | man -l -`
 #[derive(Args, Debug)]
 pub struct Man {
-    /// The command that the page is about, such as `audit verify`.
+    /// Command of the page, such as `audit verify`
     #[arg(value_name = "COMMAND")]
     path: Vec<String>,
-    /// Writes the pages of all commands into this folder, such as `~/.local/share/man/man1`.
+    /// Folder for the pages of all commands, such as `~/.local/share/man/man1`
     #[arg(long, value_name = "FOLDER", conflicts_with = "path")]
     output: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ impl Man {
     pub fn run(self, command: Command) -> anyhow::Result<ExitCode> {
         let mut command = command.disable_help_subcommand(true);
         if let Some(folder) = self.output {
-            let problem = || format!("the pages cannot be written to `{}`", folder.display());
+            let problem = || format!("cannot write the pages to `{}`", folder.display());
             std::fs::create_dir_all(&folder).with_context(problem)?;
             clap_mangen::generate_to(command, &folder).with_context(problem)?;
             return Ok(ExitCode::SUCCESS);
@@ -38,9 +38,9 @@ impl Man {
         command.build();
         let mut wanted = &command;
         for name in &self.path {
-            wanted = wanted.find_subcommand(name).with_context(|| {
-                format!("there is no command `{}`; `amplifier --help` lists them", self.path.join(" "))
-            })?;
+            wanted = wanted
+                .find_subcommand(name)
+                .with_context(|| format!("unknown command `{}`; see `amplifier --help`", self.path.join(" ")))?;
         }
         let mut page = Vec::new();
         clap_mangen::Man::new(wanted.clone()).render(&mut page)?;

@@ -18,16 +18,16 @@ use crate::session::{self, TerminalSession};
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{OutputMode, Screen, TerminalDisplay};
 
-/// Do one task, and end.
+/// Run one task and exit
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 the task was done, 1 something failed, 2 wrong usage, 3 a hook or a person refused, 130 it was \
-                        interrupted.\n\nCtrl-C once lets the running tool finish, twice stops at once."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 denied by a hook or the user, 130 interrupted.\n\nCtrl-C once \
+                  lets the running tool finish, twice stops at once."
 )]
 pub struct Run {
-    /// What to do; `-` or nothing reads it from standard input
+    /// Task; without one, or with `-`, the task is read from standard input
     task: Option<String>,
-    /// Print every event as one line of JSON, and how it ended as the last one
+    /// Print JSON: one event per line, then the result
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -199,7 +199,7 @@ fn read_task(given: Option<String>) -> Result<String> {
     let text = match given.as_deref() {
         Some("-") | None => {
             if given.is_none() && std::io::stdin().is_terminal() {
-                return Err(usage("there is no task; please say what to do: amplifier run \"…\""));
+                return Err(usage("missing task; give one: amplifier run \"…\""));
             }
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("the task cannot be read from standard input")?;
@@ -208,7 +208,7 @@ fn read_task(given: Option<String>) -> Result<String> {
         Some(text) => text.to_owned(),
     };
     if text.trim().is_empty() {
-        return Err(usage("the task is empty; please say what to do: amplifier run \"…\""));
+        return Err(usage("empty task; give one: amplifier run \"…\""));
     }
     Ok(text)
 }

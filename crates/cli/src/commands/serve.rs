@@ -27,16 +27,16 @@ use crate::flags::Flags;
 use crate::machine;
 use crate::terminal::{Reading, visible};
 
-/// Answer questions and watch sessions in a browser, or over an API.
+/// Run the server: answer approval requests and watch sessions in a browser or over an API
 ///
-/// The server listens on this machine alone. A browser gets in through a one-time link; programs use a token: the owner's is in the file `server/token` beside the audit
-/// log, and `amplifier serve token add` makes others. Roles: a viewer looks, an approver also answers questions and interrupts, an admin may do everything.
+/// The server listens on this machine only. Browsers sign in with a one-time link. Programs use a token: the owner's is in the file `server/token` next to the audit log,
+/// and `amplifier serve token add` creates others. Roles: a viewer reads, an approver also answers approval requests and interrupts, an admin can do everything.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
     mut_arg("serve", |arg| arg.hide(true)),
-    after_help = "Exit codes: 0 it was told to end, 1 it could not start, 2 wrong usage.\n\nCtrl-C ends it: what is being answered is answered. Sessions go on \
-                  without it, and questions stay open."
+    after_help = "Exit codes: 0 stopped, 1 could not start, 2 wrong usage.\n\nCtrl-C finishes the requests in progress and stops the server. \
+                  Sessions outside the server continue, and their approval requests stay open."
 )]
 pub struct Serve {
     #[command(subcommand)]
@@ -47,47 +47,47 @@ pub struct Serve {
 
 #[derive(Args, Debug)]
 struct StartOptions {
-    /// Where to listen; another address than one of this machine alone needs TLS
+    /// Address to listen on; an address that other machines can reach needs TLS
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// A name that browsers may use for the server, beside its address; links lead to the first one
+    /// Additional host name for browsers; can be repeated, and links use the first
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// The certificate for TLS, as PEM
+    /// TLS certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key of the certificate, as PEM
+    /// Key of the TLS certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Listen on the network without TLS: others can then read and change what is said
+    /// Listen on the network without TLS: others can then read and change all traffic
     #[arg(long)]
     insecure: bool,
     /// Open the console in a browser
     #[arg(long)]
     open: bool,
-    /// Print one line of JSON when it runs: the address and a one-time link
+    /// Print one line of JSON at startup, with the address and a one-time link
     #[arg(long)]
     json: bool,
-    /// For sessions that run in the server
+    /// Flags for sessions that run in the server.
     #[command(flatten)]
     flags: Flags,
 }
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Get a link that lets one browser in, once, within ten minutes
+    /// Create a sign-in link for a browser, valid once within ten minutes
     Link {
-        /// The name that answers are recorded under [default: yours]
+        /// Name to record with answers [default: yours]
         #[arg(long)]
         name: Option<String>,
-        /// What the browser may do
+        /// Role of the browser
         #[arg(long, default_value = "admin", value_parser = role())]
         role: Role,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// See which browsers are in, and end them
+    /// List signed-in browsers; sign them out
     Browsers {
         #[command(subcommand)]
         command: Option<BrowserCommand>,
@@ -95,7 +95,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// See, make and take back tokens for programs
+    /// List, create and revoke tokens for programs
     Token {
         #[command(subcommand)]
         command: TokenCommand,
@@ -104,32 +104,32 @@ enum Command {
 
 #[derive(Subcommand, Debug)]
 enum TokenCommand {
-    /// Make a token, and print it: it is not kept, and cannot be shown again
+    /// Create a token and print it; the token is not stored and cannot be shown again
     Add {
-        /// The name that answers are recorded under
+        /// Name to record with answers
         name: String,
-        /// What it allows
+        /// Role of the token
         #[arg(long, default_value = "viewer", value_parser = role())]
         role: Role,
     },
-    /// All tokens, without their secrets
+    /// List all tokens, without their secrets
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Take a token back, and end the browsers of that name; a running server refuses them from now on
+    /// Revoke a token and sign out the browsers of that name; a running server rejects them at once
     Revoke {
-        /// The name, as `list` shows it
+        /// Name as shown by `list`
         name: String,
     },
 }
 
 #[derive(Subcommand, Debug)]
 enum BrowserCommand {
-    /// End the browsers of that name; links for it that were not used end as well
+    /// Sign out the browsers of a name, and revoke its unused links
     Revoke {
-        /// The name, as the list shows it
+        /// Name as shown in the list
         name: String,
     },
 }
@@ -174,16 +174,16 @@ impl StartOptions {
             } else {
                 writeln!(
                     out,
-                    "The console is at {}\n\nTo get in, open this link within ten minutes; it works once:\n\n  {link}\n",
+                    "The console is at {}\n\nTo sign in, open this link within ten minutes; the link works once:\n\n  {link}\n",
                     running.url
                 )?;
-                writeln!(out, "For another one: amplifier serve link\nCtrl-C ends the server.")?;
+                writeln!(out, "For another link: amplifier serve link\nCtrl-C ends the server.")?;
             }
             out.flush()?;
         }
         let page = home.server_folder().join("open.html");
         if open && let Err(error) = open_browser(&page, &link) {
-            writeln!(anstream::stderr(), "no browser could be opened: {}", reasons(&error))?;
+            writeln!(anstream::stderr(), "cannot open a browser: {}", reasons(&error))?;
         }
         tokio::select! {
             _ = interrupts.recv() => {}
@@ -203,8 +203,8 @@ impl StartOptions {
         options.insecure = self.insecure;
         options.tls = self.tls_cert.zip(self.tls_key).map(|(certificate, key)| TlsFiles { certificate, key });
         if self.insecure && options.tls.is_none() && !self.listen.ip().is_loopback() {
-            let warning = "WARNING: everybody on the network between you and this server can read what is said, take the \
-                           token or cookie from it, and answer questions as you. Use --tls-cert and --tls-key.";
+            let warning = "WARNING: anyone on the network between you and this server can read all traffic, take the token \
+                           or cookie from it, and answer approval requests as you. Use --tls-cert and --tls-key.";
             writeln!(anstream::stderr(), "{warning}")?;
         }
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
@@ -223,7 +223,7 @@ impl StartOptions {
         let running = Server::start(app, options).await.map_err(|error| match error {
             ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
                 anyhow!(
-                    "`{listen}` is taken by another program; choose another port: amplifier serve --listen {}:{}",
+                    "`{listen}` is in use by another program; choose another port: amplifier serve --listen {}:{}",
                     listen.ip(),
                     next_port(listen.port())
                 )
@@ -280,7 +280,7 @@ async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: b
     let left = link.expires_at.duration_since(Timestamp::now()) + SignedDuration::from_secs(59);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", visible(&link.url, Reading::Exact))?;
-    writeln!(anstream::stderr(), "It works once, within {}.", counted(left.as_mins(), "minute"))?;
+    writeln!(anstream::stderr(), "The link works once, within {}.", counted(left.as_mins(), "minute"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -292,7 +292,7 @@ async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     }
     let mut out = std::io::stdout().lock();
     if browsers.is_empty() {
-        writeln!(out, "No browser is in.")?;
+        writeln!(out, "No browser is signed in.")?;
     }
     for browser in browsers {
         let name = visible(&browser.name, Reading::Exact);
@@ -304,8 +304,8 @@ async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
 async fn sign_out(folder: &Path, name: &str) -> Result<ExitCode> {
     let shown = visible(name, Reading::Exact);
     match client::end_browsers(folder, name).await? {
-        0 => bail!("no browser of `{shown}` is in; `amplifier serve browsers` shows who is"),
-        ended => writeln!(std::io::stdout(), "{} of `{shown}` ended.", counted(ended, "browser"))?,
+        0 => bail!("no browser of `{shown}` is signed in; see `amplifier serve browsers`"),
+        ended => writeln!(std::io::stdout(), "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -319,12 +319,12 @@ async fn revoke_token(folder: &Path, name: &str) -> Result<ExitCode> {
     let shown = visible(name, Reading::Exact);
     let mut out = std::io::stdout();
     if revoked.is_some() {
-        writeln!(out, "The token of `{shown}` is taken back.")?;
+        writeln!(out, "Revoked the token of `{shown}`.")?;
     }
-    match client::end_browsers(folder, name).await.context("the browsers of that name")? {
+    match client::end_browsers(folder, name).await.context("cannot sign out the browsers of that name")? {
         0 if revoked.is_none() => return Err(AccessError::NoToken(name.to_owned()).into()),
         0 => {}
-        ended => writeln!(out, "{} of `{shown}` ended.", counted(ended, "browser"))?,
+        ended => writeln!(out, "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -337,7 +337,7 @@ async fn run_token_command(folder: &Path, command: TokenCommand) -> Result<ExitC
         TokenCommand::Add { name, role } => {
             let token = files.add(&name, role)?;
             writeln!(out, "{token}")?;
-            writeln!(anstream::stderr(), "This is the token of `{name}` ({role}). It is not shown again.")?;
+            writeln!(anstream::stderr(), "The token of `{name}` ({role}) is not shown again.")?;
         }
         TokenCommand::List { json: true } => {
             let tokens = files.list()?;
@@ -350,7 +350,7 @@ async fn run_token_command(folder: &Path, command: TokenCommand) -> Result<ExitC
         TokenCommand::List { json: false } => {
             let tokens = files.list()?;
             if tokens.is_empty() {
-                writeln!(out, "There are no tokens but the owner's, in `{}`.", folder.join("token").display())?;
+                writeln!(out, "No tokens except the owner's, in `{}`.", folder.join("token").display())?;
             }
             for token in tokens {
                 let name = visible(&token.name, Reading::Exact);

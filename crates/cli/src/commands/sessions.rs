@@ -15,56 +15,56 @@ use super::chat::{SessionStart, converse};
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
-/// Look at stored sessions, and go on with them.
+/// List, read and continue stored sessions
 #[derive(Args, Debug)]
 pub struct SessionsCommand {
     #[command(subcommand)]
     command: Command,
 }
 
-/// An id may be cut short, and `last` is the newest session.
+/// An id can be shortened to its beginning; `last` is the newest session.
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// All sessions, the newest first
+    /// List all sessions, newest first
     List {
-        /// Print JSON, one session a line
+        /// Print JSON, one session per line
         #[arg(long)]
         json: bool,
     },
-    /// One session, to be read
+    /// Print a session
     Show {
-        /// The session: the beginning of its id, or `last`
+        /// Session id, its beginning, or `last`
         id: String,
         /// Print JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// Go on with a session
+    /// Continue a session
     Resume {
-        /// The session: the beginning of its id, or `last`
+        /// Session id, its beginning, or `last`
         #[arg(default_value = "last")]
         id: String,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Begin a session that branches off another one
+    /// Start a session that branches off another one
     Fork {
-        /// The session: the beginning of its id, or `last`
+        /// Session id, its beginning, or `last`
         id: String,
-        /// After which turn it branches off [default: the last one]
+        /// Turn after which the new session branches off [default: the last one]
         #[arg(long)]
         turn: Option<u64>,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Write a session down for others
+    /// Export a session
     Export {
-        /// The session: the beginning of its id, or `last`
+        /// Session id, its beginning, or `last`
         id: String,
-        /// How
+        /// Output format
         #[arg(long, value_enum, default_value_t = Format::Markdown)]
         format: Format,
-        /// Where to [default: standard output]
+        /// New file for the export [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -127,7 +127,7 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     let mut file = match OpenOptions::new().write(true).create_new(true).owner_only().open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail!("`{}` is there already; please choose another name", path.display())
+            bail!("`{}` already exists; choose another name", path.display())
         }
         Err(error) => return Err(error).with_context(|| format!("`{}`", path.display())),
     };
@@ -137,10 +137,10 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
 fn list(out: &mut impl Write, store: &Store) -> Result<()> {
     let sessions = store.list()?;
     if sessions.is_empty() {
-        writeln!(out, "There are no sessions yet. `amplifier chat` or `amplifier run` begins one.")?;
+        writeln!(out, "No sessions yet. Start one with `amplifier chat` or `amplifier run`.")?;
         return Ok(());
     }
-    writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "BEGUN", "TURNS", "ENDED")?;
+    writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "STARTED", "TURNS", "ENDED")?;
     for session in sessions {
         let title = visible(session.shown_title(), Reading::Prose);
         let StoredSession { id, created, turns, ended, .. } = &session;

@@ -26,13 +26,13 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     let (bundle, pinned, verdict) = match Project::find(file, &store).state {
         ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
         ProjectTrust::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
-        ProjectTrust::Unusable(why) => bail!("it cannot be trusted: {why}"),
+        ProjectTrust::Unusable(why) => bail!("the bundle cannot be trusted: {why}"),
     };
     let shown = trust_dialog(&bundle, &pinned, &verdict);
     let mut out = pipe_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), Reading::Exact);
     if verdict == Verdict::Trusted {
-        writeln!(out, "{}\n\n{path} is trusted already, as it is.", shown.text())?;
+        writeln!(out, "{}\n\n{path} is already trusted.", shown.text())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -44,7 +44,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
             writeln!(out, "{}\n", shown.text())?;
             out.flush()?;
             return Err(usage(
-                "it is not trusted: there is no terminal to ask on; look at what is shown, and run this in a terminal, or with --yes to agree",
+                "not trusted: no terminal to ask on; review the content above, then run this in a terminal or with --yes",
             ));
         }
         drop(out);
@@ -73,12 +73,12 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
     let path = visible(&file.to_string_lossy(), Reading::Exact);
     // Before the record: revoking must not fail because the log cannot be written.
     let Some(trusted) = home.trust_store().untrust(&file)? else {
-        bail!("`{path}` is not trusted; `amplifier hooks trusted` lists what is");
+        bail!("`{path}` is not trusted; see `amplifier hooks trusted`");
     };
     let log = open_log(config, home)?;
     record_trust(&log, &Pinned { bundle: file, files: trusted.files }, "taken back")?;
     log.close()?;
-    writeln!(std::io::stdout(), "{path} is not trusted any more.")?;
+    writeln!(std::io::stdout(), "{path} is no longer trusted.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
     let bundles = home.trust_store().list()?;
     let mut out = std::io::stdout().lock();
     if bundles.is_empty() && !json {
-        writeln!(out, "No bundle of a project is trusted.")?;
+        writeln!(out, "No trusted bundles.")?;
     }
     for (bundle, trusted) in &bundles {
         let now = Project::find(bundle.clone(), &home.trust_store());
@@ -123,7 +123,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
 fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let file = resolve_bundle(given, workspace)?;
     if file.symlink_metadata().is_err() {
-        bail!("there is no `{}`; `amplifier init` writes one", file.display());
+        bail!("`{}` not found; create one with `amplifier init`", file.display());
     }
     Ok(file)
 }
@@ -140,7 +140,7 @@ fn resolve_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     if !absolute.ends_with(PROJECT_BUNDLE) {
         let given = given.display();
         return Err(usage(format!(
-            "only `{PROJECT_BUNDLE}` of a project needs trust; use `{given}` by naming it: --bundle {given}"
+            "only `{PROJECT_BUNDLE}` of a project needs trust; use `{given}` with --bundle {given}"
         )));
     }
     let folder = absolute.parent().and_then(Path::parent).unwrap_or(&absolute);

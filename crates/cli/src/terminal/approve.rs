@@ -62,13 +62,13 @@ impl ApprovalSystem for TerminalApprovals {
         let _turn = tokio::select! {
             turn = asking.lock() => turn,
             answer = &mut elsewhere => {
-                let text = format!("a question of hook {}: {}", request.hook, prompt::describe_answer(answer.by.as_ref()));
+                let text = format!("approval request of hook {}: {}", request.hook, prompt::describe_answer(answer.by.as_ref()));
                 self.screen.note(&text);
                 return Ok(answer);
             }
             _ = request.closed() => {
                 let hook = &request.hook;
-                self.screen.note(&format!("a question of hook {hook} ran out of time while another one was open"));
+                self.screen.note(&format!("approval request of hook {hook} timed out while another one was open"));
                 return Err(ApprovalError::TimedOut);
             }
         };
@@ -192,7 +192,7 @@ impl PromptTask {
                     }
                     match prompt::find_denial(&request.options) {
                         None => {
-                            let refused = ApprovalError::Failed("the person refused, and no option says so".into());
+                            let refused = ApprovalError::Failed("the user denied".into());
                             break (prompt::denied_row(), Err(refused));
                         }
                         option => option,
@@ -229,9 +229,9 @@ impl ApprovalSystem for HeadlessApprovals {
             Some(warning) => format!(" ({warning})"),
             // A `*` in the prompt would match any text in the rule.
             None if request.prompt.contains('*') => String::new(),
-            None => format!(", or answer for good with the approval rule `{rule}: \"allow\"`"),
+            None => format!(", or add the approval rule `{rule}: \"allow\"`"),
         };
-        Err(ApprovalError::Failed(format!("there is no terminal to ask on; run in a terminal{hint}")))
+        Err(ApprovalError::Failed(format!("no terminal to ask on; run in a terminal{hint}")))
     }
 }
 
@@ -247,8 +247,7 @@ mod tests {
         hooks.hook(TOOL_PRE).named("guard").run(|_| HookResult::ask("Run \"ls\"?"));
         let session = Coordinator::builder(hooks).approvals(HeadlessApprovals).build();
         let verdict = session.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await;
-        let reason = "Approval failed (there is no terminal to ask on; run in a terminal, or answer for good with the \
-                      approval rule `\"guard:Run \\\"ls\\\"?\": \"allow\"`): Run \"ls\"?";
+        let reason = "Approval failed (no terminal to ask on; run in a terminal, or add the approval rule `\"guard:Run \\\"ls\\\"?\": \"allow\"`): Run \"ls\"?";
         assert_eq!(verdict, Verdict::Denied { by: "guard".into(), reason: reason.into() });
     }
 }

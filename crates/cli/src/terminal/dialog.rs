@@ -114,7 +114,7 @@ impl Dialog {
             let _ = answer.send(self.run(&screen, deadline, &is_ended));
         })?;
         let _shown = PromptGuard { ended, thread: Some(thread) };
-        answered.await.unwrap_or_else(|_| Err(io::Error::other("the question could not be asked")))
+        answered.await.unwrap_or_else(|_| Err(io::Error::other("the dialog could not be shown")))
     }
 
     fn run(&self, screen: &Screen, deadline: Option<Instant>, ended: &OnceLock<EndReason>) -> io::Result<DialogAnswer> {

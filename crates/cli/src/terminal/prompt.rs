@@ -17,7 +17,7 @@ const MAX_NOTE_ROWS: usize = 8;
 const MORE_HINT: &str = ", press + to see all";
 pub(super) const IGNORED_HINT: &str = "keys arrived too quickly; ";
 /// Shown if the user chose to allow before all rows were visible.
-pub(super) const UNFOLDED_HINT: &str = "that was not all, here is the rest; ";
+pub(super) const UNFOLDED_HINT: &str = "all rows are shown now; ";
 /// The rows that should stay on the screen together with the operation.
 const ROWS_AROUND: usize = 14;
 
@@ -55,9 +55,12 @@ pub(super) fn rows(request: &ApprovalRequest, size: Size, all: bool) -> Vec<Styl
     }
 
     rows.push(bar(""));
-    let mut said = hook_text(request, "says", &request.prompt, room);
+    let hook = StyledLine::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, " says: ");
+    let mut said = hook_text(hook, &request.prompt, room);
     let reason = request.reason.as_deref().filter(|reason| !reason.is_empty());
-    said.extend(reason.into_iter().flat_map(|reason| hook_text(request, "gives as its reason", reason, room)));
+    said.extend(
+        reason.into_iter().flat_map(|reason| hook_text(StyledLine::new().exact(DIM, "Reason: "), reason, room)),
+    );
     rows.extend(fold(said, limit(MAX_NOTE_ROWS), MORE_HINT).iter().map(|row| bar(" ").then(row)));
 
     rows.push(bar(""));
@@ -112,8 +115,8 @@ pub(super) fn answered_row(effect: Effect) -> StyledLine {
 
 pub(super) fn timed_out_row(default: DefaultDecision) -> StyledLine {
     match default {
-        DefaultDecision::Allow => corner().exact(YELLOW, "✓ allowed by default: nobody answered in time"),
-        DefaultDecision::Deny => corner().exact(RED, "✗ denied by default: nobody answered in time"),
+        DefaultDecision::Allow => corner().exact(YELLOW, "✓ allowed by default: no answer in time"),
+        DefaultDecision::Deny => corner().exact(RED, "✗ denied by default: no answer in time"),
     }
 }
 
@@ -175,10 +178,9 @@ fn letters(options: &[ApprovalOption]) -> Vec<char> {
     letters.into_iter().filter(|letter| count.get(letter) == Some(&1)).collect()
 }
 
-fn hook_text(request: &ApprovalRequest, how: &str, words: &str, room: usize) -> Vec<StyledLine> {
-    let who = StyledLine::new().exact(DIM, "hook ").exact(CYAN, &*request.hook).exact(DIM, format!(" {how}: "));
-    let mut lines = words.split('\n').enumerate();
-    let first = lines.next().map(|(_, line)| who.exact(PLAIN, line));
+fn hook_text(head: StyledLine, text: &str, room: usize) -> Vec<StyledLine> {
+    let mut lines = text.split('\n').enumerate();
+    let first = lines.next().map(|(_, line)| head.exact(PLAIN, line));
     let all = first.into_iter().chain(lines.map(|(_, line)| StyledLine::new().exact(PLAIN, line)));
     let rows = all.flat_map(|line| line.wrap(room - 2, Break::Words)).enumerate();
     rows.map(|(row, line)| if row == 0 { line } else { StyledLine::new().exact(PLAIN, "  ").then(&line) }).collect()
@@ -196,7 +198,7 @@ fn options(request: &ApprovalRequest, room: usize) -> Vec<StyledLine> {
         let head = StyledLine::new().exact(BOLD, format!("{number}  ")).then(label).exact(PLAIN, padding);
         let indent = head.width();
         let style = if option.effect.allows() { GREEN } else { RED };
-        let effect = StyledLine::new().exact(style, describe_effect(request, option.effect));
+        let effect = StyledLine::new().exact(style, describe_effect(option.effect));
         for (row, line) in effect.wrap(room.saturating_sub(indent).max(16), Break::Words).iter().enumerate() {
             let head = if row == 0 { head.clone() } else { StyledLine::new().exact(PLAIN, " ".repeat(indent)) };
             rows.push(head.then(line));
@@ -204,22 +206,17 @@ fn options(request: &ApprovalRequest, room: usize) -> Vec<StyledLine> {
     }
     let more = request.options.len() - offered.len();
     if more > 0 {
-        rows.push(StyledLine::new().exact(YELLOW, format!("… {more} more that cannot be chosen at a terminal")));
+        rows.push(StyledLine::new().exact(YELLOW, format!("… {more} more, not available in the terminal")));
     }
     rows
 }
 
-fn describe_effect(request: &ApprovalRequest, effect: Effect) -> String {
-    let does = match effect {
-        Effect::AllowOnce => "allows it, this once",
-        Effect::AllowAlways => "allows it",
-        Effect::Deny | Effect::DenyAlways => "denies it",
-    };
-    if effect.is_lasting() {
-        let (hook, event) = (&request.hook, request.event.as_str());
-        format!("{does}, and for this session whatever hook {hook} asks in these words at {event}")
-    } else {
-        does.to_owned()
+fn describe_effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::AllowOnce => "allow this once",
+        Effect::AllowAlways => "allow, and don't ask this again in this session",
+        Effect::Deny => "deny this once",
+        Effect::DenyAlways => "deny, and don't ask this again in this session",
     }
 }
 
@@ -300,13 +297,12 @@ mod tests {
 │   cargo publish
 │
 │ hook guard says: Publish?␛[2K
-│ hook guard gives as its reason: It cannot
+│ Reason: It cannot
 │   be undone.
 │
-│ 1  Allow once     allows it, this once
-│ 2  Allow always   allows it, and for this session whatever hook guard asks in
-│                   these words at tool:pre
-│ 3  Deny           denies it";
+│ 1  Allow once     allow this once
+│ 2  Allow always   allow, and don't ask this again in this session
+│ 3  Deny           deny this once";
         assert_eq!(text(&request, false), expected);
     }
 
@@ -384,9 +380,8 @@ mod tests {
         let options = [ApprovalOption::new("Cancel", Effect::AllowAlways), ApprovalOption::new("Go\non", Effect::Deny)];
         let request = request("ls", "", Approval::new("?").options(options)).await;
         let expected = "\
-│ 1  Cancel   allows it, and for this session whatever hook guard asks in these
-│             words at tool:pre
-│ 2  Go␊on    denies it";
+│ 1  Cancel   allow, and don't ask this again in this session
+│ 2  Go␊on    deny this once";
         assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
     }
 
@@ -394,7 +389,7 @@ mod tests {
     async fn no_more_options_are_offered_than_there_are_keys() {
         let options = (1..=11).map(|number| ApprovalOption::new(format!("option {number}"), Effect::Deny));
         let request = request("ls", "", Approval::new("?").options(options)).await;
-        let expected = "│ 9  option 9   denies it\n│ … 2 more that cannot be chosen at a terminal";
+        let expected = "│ 9  option 9   deny this once\n│ … 2 more, not available in the terminal";
         assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
         assert_eq!(waiting_row(&request, None, "").render(false), "╰─ press 1–9 · Esc denies");
     }

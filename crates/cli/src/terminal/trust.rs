@@ -35,9 +35,9 @@ impl TrustPrompt for TerminalTrustPrompt {
 
 /// Builds the trust dialog, which lists every hook and every file of the bundle.
 pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dialog {
-    let mut dialog = Dialog::new("trust needed", "this project brings hooks of its own");
+    let mut dialog = Dialog::new("trust needed", "this project contains hooks");
     dialog.about(pinned.bundle.display().to_string());
-    dialog.note("whoever wrote the project wrote them; what they run, runs with your rights");
+    dialog.note("the authors of the project wrote them; they run with your permissions");
     if let Verdict::Changed(changes) = verdict {
         changes.iter().for_each(|change| dialog.note(format!("changed since you trusted it: {change}")));
     }
@@ -49,7 +49,7 @@ pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dial
         let mut commands: Vec<Vec<String>> = own.collect();
         find_commands(&config, &mut commands);
         for why in commands.iter().filter_map(|command| opaque_reason(command)) {
-            dialog.detail("!", format!("what this runs cannot be told from looking at it: {why}"));
+            dialog.detail("!", format!("this command cannot be analysed: {why}"));
         }
     }
     for (file, Pin { sha256, mode, leads_to }) in &pinned.files {
@@ -57,10 +57,10 @@ pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dial
         dialog.detail("sha256", sha256.to_string());
         dialog.detail("mode", format!("{mode:o}"));
         if let Some(leads_to) = leads_to {
-            dialog.detail("leads to", leads_to.display().to_string());
+            dialog.detail("links to", leads_to.display().to_string());
         }
     }
-    dialog.options("Trust", "its hooks run, until one of these files changes", "Not now", "nothing of it runs");
+    dialog.options("Trust", "run its hooks until one of these files changes", "Not now", "run none of its hooks");
     dialog
 }
 

@@ -184,7 +184,7 @@ provider:request     session-bundles             0  observer  continue  5 s     
 ";
     assert_eq!(place.amplifier(&["hooks", "list"]).fine(), format!("{table}{followers}"));
     assert_eq!(place.amplifier(&["hooks", "list", "tool:pre"]).fine(), table);
-    assert_eq!(place.amplifier(&["hooks", "list", "tool:post"]).fine(), "No hook hears that.\n");
+    assert_eq!(place.amplifier(&["hooks", "list", "tool:post"]).fine(), "No hook is registered for this event.\n");
     assert_eq!(place.amplifier(&["hooks", "list", "tool:post", "--json"]).fine(), "");
     let hook: Value = serde_json::from_str(&place.amplifier(&["hooks", "list", "tool:pre", "--json"]).fine()).unwrap();
     assert_eq!((&hook["name"], &hook["event"]), (&json!("confirm"), &json!("tool:pre")));
@@ -219,20 +219,20 @@ fn standing_answers_are_listed_and_taken_back() {
     let place = Place::with(json!([]));
     let list = || place.amplifier(&["approvals", "list"]).fine();
     let file = place.at("home/approvals.json").display().to_string();
-    assert_eq!(list(), format!("There are no standing answers. They would stand in `{file}`.\n"));
+    assert_eq!(list(), format!("No approval rules (`{file}`).\n"));
     std::os::unix::fs::symlink(place.at("rules.json"), &file).unwrap();
     place.rules(json!({ "confirm:Run `a`?": "allow", "confirm:Run `b`?": "deny", "confirm:Run `c`?": "allow" }));
     assert_eq!(list(), "  1  allow  confirm:Run `a`?\n  2  deny   confirm:Run `b`?\n  3  allow  confirm:Run `c`?\n");
 
     let revoke = |rule| place.amplifier(&["approvals", "revoke", rule]);
-    assert_eq!(revoke("confirm:Run `a`?").fine(), "`confirm:Run `a`?` is taken back.\n");
-    assert_eq!(revoke("2").fine(), "`confirm:Run `c`?` is taken back.\n");
+    assert_eq!(revoke("confirm:Run `a`?").fine(), "Revoked `confirm:Run `a`?`.\n");
+    assert_eq!(revoke("2").fine(), "Revoked `confirm:Run `c`?`.\n");
     let left: Value = serde_json::from_str(&place.amplifier(&["approvals", "list", "--json"]).fine()).unwrap();
     assert_eq!(left, json!({ "rule": "confirm:Run `b`?", "decision": "deny", "scope": "user", "project": null }));
     assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
     for unknown in ["0", "2", "confirm:*"] {
-        let hint = "`amplifier approvals list` shows those there are";
-        revoke(unknown).check_failed(&format!("amplifier: there is no standing answer `{unknown}`; {hint}"));
+        let hint = "see `amplifier approvals list`";
+        revoke(unknown).check_failed(&format!("amplifier: unknown approval rule `{unknown}`; {hint}"));
     }
     place.write("home/approvals.json", "{ \"confirm:*\": \"perhaps\" }");
     let Ran { code, error, .. } = revoke("1");

@@ -153,7 +153,7 @@ fn the_doctor_finds_anchors_that_cannot_work_and_sessions_say_so_once() {
     ] {
         place.write("home/config.toml", &format!("anchors = [{anchor}]\n"));
         let about = trouble(&place, "anchors").unwrap();
-        assert!(about.contains("cannot keep checkpoints") && about.contains(problem), "{about}");
+        assert!(about.contains("cannot store checkpoints") && about.contains(problem), "{about}");
     }
     place.write("home/config.toml", "anchors = [\"..\"]\n");
     let Ran { code, out, error } = place.run(&["Greet me"]);

@@ -96,7 +96,7 @@ fn a_task_may_come_from_standard_input() {
 #[test]
 fn an_empty_task_is_none() {
     let place = Place::with(json!([]));
-    let explanation = "amplifier: the task is empty; please say what to do: amplifier run \"…\"";
+    let explanation = "amplifier: empty task; give one: amplifier run \"…\"";
     place.run(&[" \n"]).check_usage(explanation);
     place.run(&["-"]).check_usage(explanation);
     place.run(&[]).check_usage(explanation);
@@ -108,7 +108,7 @@ fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
     let place = Place::with(bash("touch made"));
     let Ran { code, out, error } = place.run(&["Make it"]);
     assert_eq!((code, out.as_str()), (0, "Let me try.\nThen I leave it.\n"));
-    let expected = "● Bash  touch made\n  └ Denied by hook confirm: Approval failed (there is no terminal to ask on; run in a terminal, or \
+    let expected = "● Bash  touch made\n  └ Denied by hook confirm: Approval failed (no terminal to ask on; run in a terminal, or \
                     answer for good with the approval rule `\"confirm:Run `touch made`?\": \"allow\"`): Run `touch made`?\n";
     assert_eq!(error, expected);
     assert!(!place.at("workspace/made").exists());

@@ -16,7 +16,7 @@ fn begin(place: &Place, arguments: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(place, arguments);
     let greeting = terminal.until_prompt();
     assert!(greeting.contains("; sandbox: "), "{greeting}");
-    assert!(greeting.contains("/help shows what you can do, Ctrl-D ends it"), "{greeting}");
+    assert!(greeting.contains("/help lists the commands, Ctrl-D ends the session"), "{greeting}");
     terminal
 }
 
@@ -56,7 +56,7 @@ fn lines_that_begin_with_a_slash_are_commands() {
     let hooks = chat.line("/hooks");
     assert!(hooks.contains("tool:pre             confirm                  1000  gate      deny"), "{hooks}");
     assert!(chat.line("/tokens").contains("\n0 tokens\r\n"));
-    assert!(chat.line("/nope").contains("there is no command `/nope`; /help shows those there are"));
+    assert!(chat.line("/nope").contains("unknown command `/nope`; see /help"));
     let answer = chat.line("Greet me");
     assert!(answer.contains("Good morning.\r\n"), "{answer}");
     let history = chat.line("/history");
@@ -105,7 +105,7 @@ fn what_was_stopped_once_does_not_stop_what_comes_next() {
     chat.keys("\x03");
     chat.until_prompt();
     let compacted = chat.line("/compact");
-    assert!(compacted.contains("the conversation has 3 messages now"), "{compacted}");
+    assert!(compacted.contains("the conversation now has 3 messages"), "{compacted}");
     chat.keys("\x04");
     assert_eq!(chat.end(), 0);
 }

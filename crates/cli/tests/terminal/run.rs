@@ -56,7 +56,7 @@ fn what_is_denied_does_not_run_and_the_model_reads_so() {
 fn a_question_that_nobody_answers_in_time_is_denied() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "--approval-timeout", "1.5", "Make it"]);
-    terminal.until("✗ denied by default: nobody answered in time");
+    terminal.until("✗ denied by default: no answer in time");
     terminal.until("Then I leave it.");
     assert_eq!(terminal.end(), 0);
     assert!(!place.at("workspace/made").exists());
@@ -172,7 +172,7 @@ fn without_a_task_it_says_how_to_give_one() {
     let place = Place::with(json!([]));
     let mut terminal = Terminal::start(&place, &["run"]);
     assert_eq!(terminal.end(), 2);
-    assert_eq!(terminal.screen(), ["amplifier: there is no task; please say what to do: amplifier run \"…\""]);
+    assert_eq!(terminal.screen(), ["amplifier: missing task; give one: amplifier run \"…\""]);
 }
 
 #[test]

@@ -38,12 +38,12 @@ fn noted(place: &Place) -> bool {
 fn a_person_sees_what_a_project_would_run_and_decides() {
     let place = place();
     let mut terminal = Terminal::start(&place, &["run", "Do it"]);
-    terminal.until("╭─ trust needed  this project brings hooks of its own");
+    terminal.until("╭─ trust needed  this project contains hooks");
     terminal.until("│ hook note␍␊╰─ ✓ Trust␛[2K");
     terminal.until("│   command: sh ./note.sh");
     terminal.until("note.sh\r\n");
     terminal.until("│   sha256: ");
-    terminal.until("│ 2  Not now   nothing of it runs");
+    terminal.until("│ 2  Not now   run none of its hooks");
     terminal.until(ASKS);
     terminal.keys("n");
     terminal.until("✗ Not now");

@@ -16,33 +16,33 @@ use super::reader::LogReader;
 use super::text::sanitize;
 use crate::commands::output::stdout;
 
-/// Writes records for other programs, as JSON lines or CSV.
+/// Export records as JSON lines or CSV
 ///
-/// JSON lines are the records as they stand in the log, so that each can still be checked. A body that does not stand in the log as a whole, because
-/// it is too large or continues an earlier request to the model, follows at the end of its line, as `content`; if it was erased, that is `null`, and
-/// `erased` is true. In CSV it stands in the place of the body, and text that a spreadsheet would take for a formula begins with an apostrophe.
+/// JSON lines are the records as stored in the log, so that each can still be verified. A body that is stored separately, because it is too large or
+/// continues an earlier model request, follows at the end of its line as `content`; for an erased body, `content` is `null` and `erased` is true. In
+/// CSV, the content replaces the body, and text that a spreadsheet would take for a formula begins with an apostrophe.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     #[command(flatten)]
     place: LogLocation,
     #[command(flatten)]
     filter: Filter,
-    /// The form of the records.
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Writes to this file, which is there as a whole or not at all; to the standard output if none is given.
+    /// File for the export, written completely or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replaces the file if there is one.
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     force: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line
     Jsonl,
-    /// Comma-separated values with a header.
+    /// Comma-separated values with a header
     Csv,
 }
 
@@ -90,7 +90,7 @@ fn write_file(
     let name = file.display();
     // Checked early to save work; checked again when the file is placed.
     if !force && file.symlink_metadata().is_ok() {
-        bail!("`{name}` is already there; use `--force` to replace it");
+        bail!("`{name}` already exists; use `--force` to replace it");
     }
     let failed = || format!("`{name}` cannot be written");
     let mut out = AtomicFile::create(file).with_context(failed)?;

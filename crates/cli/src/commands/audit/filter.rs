@@ -9,28 +9,28 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// Which records are meant: those that all of these fit.
+/// Filters for records; a record must match all of them.
 #[derive(Args, Debug)]
 pub(crate) struct Filter {
-    /// Only records of this session.
+    /// Only records of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only records at this event; `*` stands for any text, as in `tool:*`.
+    /// Only records at this event; `*` matches any text, as in `tool:*`
     #[arg(long, value_name = "NAME", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
-    /// Only records of this kind, such as `intent`; several are separated by commas.
+    /// Only records of these kinds, separated by commas, such as `intent,outcome`
     #[arg(long, value_name = "KIND", value_parser = kind, value_delimiter = ',')]
     kind: Vec<Kind>,
-    /// Only what this hook answered, asked for, said or denied.
+    /// Only answers, approval requests, messages and denials of this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only records from this time on (RFC 3339, such as `2026-01-31T09:00:00Z`; a date; or how long ago, such as `7d`).
+    /// Only records from this time on: an age such as `7d`, a date, or a time (RFC 3339), such as `2026-01-31T09:00:00Z`
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
-    /// Only records before this time.
+    /// Only records before this time
     #[arg(long, value_name = "TIME")]
     until: Option<Moment>,
-    /// Only records from this number on.
+    /// Only records from this number on
     #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
     from: u64,
 }
@@ -52,7 +52,7 @@ impl Filter {
 fn kind(word: &str) -> Result<Kind, String> {
     Kind::from_word(word).ok_or_else(|| {
         let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-        format!("there is no such kind; there are {}", words.join(", "))
+        format!("unknown kind `{word}`; expected one of {}", words.join(", "))
     })
 }
 
@@ -79,7 +79,9 @@ impl FromStr for Moment {
             // A time without a zone is an error; it must not be reduced to its date.
             .or_else(|error| if text.contains(':') { Err(error) } else { text.parse().and_then(midnight) })
             .or_else(|_| text.parse().and_then(ago))
-            .map_err(|_: jiff::Error| "write how long ago, such as `7d`; a date, `2026-01-31`; or a time (RFC 3339)")?;
+            .map_err(
+                |_: jiff::Error| "expected an age such as `7d`, a date such as `2026-01-31`, or a time (RFC 3339)",
+            )?;
         Ok(Self(format!("{time:.6}")))
     }
 }

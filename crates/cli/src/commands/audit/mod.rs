@@ -21,9 +21,9 @@ use clap::{Args, Subcommand};
 
 use super::output::{ExitCodeError, ignore_closed_pipe};
 
-/// Show, verify and prove what the audit log says; rotate its key.
+/// Read, verify and prove the audit log; rotate its key
 ///
-/// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable, or something else went wrong.
+/// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable log, or another failure.
 #[derive(Args, Debug)]
 pub struct Audit {
     // Boxed: these commands have far more options than others in the same enum.
@@ -42,10 +42,10 @@ enum Command {
     RotateKey(rotate_key::RotateKey),
 }
 
-/// Which log is meant.
+/// The location of a log.
 #[derive(Args, Debug)]
 struct LogLocation {
-    /// The folder of the log; that of this installation if none is given.
+    /// Folder of the log [default: the log of this installation]
     folder: Option<PathBuf>,
 }
 

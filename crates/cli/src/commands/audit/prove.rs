@@ -15,30 +15,30 @@ use super::LogLocation;
 use super::reader::LogReader;
 use crate::commands::output::{print, print_json};
 
-/// Proves that a record is in the log, or that a log continues an earlier one, to someone who has nothing but the public key.
+/// Prove to anyone with the public key that a record is in the log, or that the log continues an earlier one
 ///
-/// The proof is printed as JSON; `--check` checks one, and needs no log for that. Exit codes of `--check`: 0 proved, 1 not proved.
+/// The proof is printed as JSON. `--check` checks a proof without the log; its exit codes are 0 proved, 1 not proved.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true).args(["record", "from", "check"]))]
 pub(crate) struct Prove {
     #[command(flatten)]
     place: LogLocation,
-    /// Proves that the record with this number is in the log, as of the newest checkpoint.
+    /// Number of a record to prove, as of the newest checkpoint
     #[arg(long, value_name = "SEQ")]
     record: Option<u64>,
-    /// Proves that nothing of the first so many records was changed since. A checkpoint must cover exactly these.
-    #[arg(long, value_name = "SIZE")]
+    /// Prove the first N records unchanged; a checkpoint must cover exactly these
+    #[arg(long, value_name = "N")]
     from: Option<u64>,
-    /// With `--from`: up to the checkpoint over so many records; the newest if none is given.
-    #[arg(long, value_name = "SIZE", requires = "from")]
+    /// With `--from`: number of records that the later checkpoint covers [default: the newest checkpoint]
+    #[arg(long, value_name = "N", requires = "from")]
     to: Option<u64>,
-    /// Checks the proof in this file.
+    /// File with a proof to check
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "folder")]
     check: Option<PathBuf>,
-    /// With `--check`: the public key that checkpoints must be signed with. Several, if keys were rotated.
+    /// With `--check`: public key that must have signed the checkpoints; repeat for rotated keys
     #[arg(long, value_name = "PUBLIC_KEY", requires = "check")]
     key: Vec<PublicKey>,
-    /// With `--check`: prints what came of it as JSON. (A proof is always JSON.)
+    /// With `--check`: print the result as JSON (a proof is always JSON)
     #[arg(long)]
     json: bool,
 }
@@ -59,7 +59,7 @@ impl Prove {
     fn check_file(&self, file: &Path) -> anyhow::Result<ExitCode> {
         let text = std::fs::read(file).with_context(|| format!("`{}`", file.display()))?;
         let proof: AnyProof = serde_json::from_slice(&text)
-            .map_err(|_| anyhow!("`{}` is no proof as `amplifier audit prove` prints it", file.display()))?;
+            .map_err(|_| anyhow!("`{}` is not a proof from `amplifier audit prove`", file.display()))?;
         let result = proof.check(&self.key);
         let code = ExitCode::from(u8::from(result.is_err()));
         if self.json {
@@ -91,7 +91,7 @@ impl AnyProof {
         match self {
             Self::Inclusion(proof) => {
                 let mut checked = keys.iter().map(|key| proof.check(key));
-                let first = checked.next().ok_or("no key was given")?;
+                let first = checked.next().ok_or("missing key; give one with `--key`")?;
                 let checkpoint = checked.fold(first, Result::or).map_err(|error| error.to_string())?;
                 let Checkpoint { log, time, .. } = checkpoint;
                 Ok(format!("record {} is in the log {log} as of {time}", proof.seq))
@@ -132,7 +132,7 @@ impl Continuation {
             })
         };
         let path = read_tree(folder)?.consistency(from, to).ok_or_else(|| {
-            anyhow!("there is no proof from {from} to {}; the first number must be the smaller", counted(to, "record"))
+            anyhow!("no proof from {from} to {}: the first number must be the smaller one", counted(to, "record"))
         })?;
         Ok(Self { earlier: note(from)?, later: note(to)?, path })
     }
@@ -140,10 +140,10 @@ impl Continuation {
     fn check(&self, keys: &[PublicKey]) -> Result<String, String> {
         let (earlier, later) = (parse_signed(&self.earlier, keys)?, parse_signed(&self.later, keys)?);
         if earlier.log != later.log {
-            return Err("the checkpoints are of two logs".to_owned());
+            return Err("the checkpoints belong to different logs".to_owned());
         }
         if !is_consistent(earlier.size, later.size, &self.path, &earlier.root, &later.root) {
-            return Err("the later log does not begin with what the earlier one had".to_owned());
+            return Err("the later log does not begin with the records of the earlier one".to_owned());
         }
         Ok(format!(
             "the log {} with {} as of {} begins with the {} that it had at {}",

@@ -23,7 +23,8 @@ impl LogReader {
             return Self::open(path.to_owned());
         }
         let number = path.file_name().and_then(|name| amplifier_audit::segment_number(name.to_str()?));
-        let number = number.with_context(|| format!("`{}` is no segment of a log: `seg-….jsonl`", path.display()))?;
+        let number =
+            number.with_context(|| format!("`{}` is not a log segment; expected `seg-….jsonl`", path.display()))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Self::with(folder.to_owned(), amplifier_audit::Reader::segment(number))
     }
@@ -33,7 +34,7 @@ impl LogReader {
         let shown = folder.display().to_string();
         let folder = Folder::new(folder);
         if reader.segments(&folder).with_context(|| format!("`{shown}` cannot be read"))?.is_empty() {
-            bail!("there is no audit log in `{shown}`: no file `seg-….jsonl`");
+            bail!("no audit log in `{shown}`: no file `seg-….jsonl`");
         }
         Ok(Self { folder, reader })
     }
@@ -69,12 +70,12 @@ impl LogReader {
 
 /// Adds a hint to run `audit verify` to errors of a damaged log.
 fn add_verify_hint(error: anyhow::Error) -> anyhow::Error {
-    const VERIFY: &str = "`amplifier audit verify` says what that means";
+    const VERIFY: &str = "run `amplifier audit verify` for details";
     match error.downcast::<AuditError>() {
         Ok(AuditError::Line { file, line, error }) => {
             anyhow!(error).context(format!("line {line} of `{file}`; {VERIFY}"))
         }
-        Ok(AuditError::HalfRecord { file }) => anyhow!("`{file}` ends in half a record; {VERIFY}"),
+        Ok(AuditError::HalfRecord { file }) => anyhow!("`{file}` ends with an incomplete record; {VERIFY}"),
         Ok(error) => error.into(),
         Err(error) => error,
     }

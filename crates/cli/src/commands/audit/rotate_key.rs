@@ -13,24 +13,24 @@ use super::reader::LogReader;
 use crate::commands::output::{print, print_error, print_json};
 use crate::flags::Flags;
 
-/// Puts a new key in force, which signs from now on, and removes the old one: for when somebody may have read it.
+/// Replace the signing key with a new one and remove the old one, for example if others may have read the old key
 ///
-/// The old key vouches for the new one in the log, and all records stay as they are. Sessions and servers that run go on with the new key. Whoever
-/// verifies with `--key` should be given the new public key: whoever has the old key can make a log that it vouches for.
+/// The old key signs the new one in the log, and all records stay unchanged. Running sessions and servers continue with the new key. Give the new
+/// public key to everyone who verifies with `--key`, because the old key can still sign a forged log.
 ///
-/// Exit codes: 0 done; 1 done, but the log was tampered with; 2 wrong usage; 3 something else went wrong.
+/// Exit codes: 0 done; 1 done, but the log was tampered with; 2 wrong usage; 3 another failure.
 #[derive(Args, Debug)]
 pub(crate) struct RotateKey {
-    /// The folder of the log; that of this installation if none is given.
+    /// Folder of the log [default: the log of this installation]
     #[arg(requires = "key_file")]
     folder: Option<PathBuf>,
-    /// The file with the signing key of the log in that folder.
+    /// File with the signing key of the log in that folder
     #[arg(long, value_name = "FILE", requires = "folder")]
     key_file: Option<PathBuf>,
-    /// Another configuration file: it says where checkpoints are anchored.
+    /// Configuration file with the anchors for checkpoints
     #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints the public keys as JSON.
+    /// Print the public keys as JSON
     #[arg(long)]
     json: bool,
 }
@@ -69,7 +69,7 @@ impl RotateKey {
         let rotation = KeyRotation { log: old.log, old_public_key, public_key };
         let done = if self.json { print_json(&rotation) } else { print(rotation.to_string()) }?;
         let Some(what) = breach else { return Ok(done) };
-        let hint = "`amplifier audit verify` says what can still be believed";
+        let hint = "run `amplifier audit verify` to see which records are still valid";
         print_error(&anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}"))?;
         Ok(ExitCode::from(1))
     }
@@ -78,7 +78,7 @@ impl RotateKey {
 impl std::fmt::Display for KeyRotation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { log, old_public_key, public_key } = self;
-        writeln!(f, "rotated: a new key signs the log {log} from now on, and the old one is removed")?;
+        writeln!(f, "rotated: a new key signs the log {log} from now on; the old key is removed")?;
         writeln!(f, "old public key  {old_public_key}")?;
         writeln!(f, "new public key  {public_key}")?;
         writeln!(f, "verify with the new one: amplifier audit verify --key {public_key}")

@@ -14,19 +14,19 @@ use super::reader::LogReader;
 use super::row::Form;
 use crate::commands::output::stdout;
 
-/// Shows records, one line each: number, time, session, turn, event, kind, and what happened.
+/// Print records, one per line: number, time, session, turn, event, kind and summary
 ///
-/// Long lines are cut; `--json` has all of it. Hashes are checked, signatures are not: `amplifier audit verify` does that.
+/// Long lines are shortened; `--json` prints everything. Hashes are checked; signatures are checked only by `amplifier audit verify`.
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     #[command(flatten)]
     place: LogLocation,
     #[command(flatten)]
     filter: Filter,
-    /// Only the last so many of them.
-    #[arg(long, value_name = "COUNT")]
+    /// Show the last N records
+    #[arg(long, value_name = "N")]
     last: Option<usize>,
-    /// Prints the records as they stand in the log, with bodies that do not stand in their lines as `content`.
+    /// Print the records as stored in the log, with separately stored bodies as `content`
     #[arg(long)]
     json: bool,
 }

@@ -21,14 +21,14 @@ use super::reader::LogReader;
 use super::text::{pad, sanitize};
 use crate::commands::output::{print, print_json};
 
-/// Counts records by kind, event, session and hook, and what was decided.
+/// Count decisions, and records by kind, event, session and hook
 #[derive(Args, Debug)]
 pub(crate) struct Statistics {
     #[command(flatten)]
     place: LogLocation,
     #[command(flatten)]
     filter: Filter,
-    /// Prints the numbers as JSON.
+    /// Print the counts as JSON
     #[arg(long)]
     json: bool,
 }
@@ -72,7 +72,7 @@ impl fmt::Display for StatisticsReport {
             ("first", time(&statistics.first_time)),
             ("last", time(&statistics.last_time)),
             ("decisions", format!("{allow} allow, {deny} deny, {asked} asked, {cancelled} cancelled")),
-            ("approvals", format!("{granted} granted, {refused} refused")),
+            ("approvals", format!("{granted} granted, {refused} denied")),
             ("denials", denials.to_string()),
             ("unsealed", statistics.unsealed.len().to_string()),
         ] {

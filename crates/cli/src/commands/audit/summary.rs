@@ -23,7 +23,7 @@ pub(crate) enum Weight {
 pub(crate) fn summary(record: &Record<'_>, body: &str) -> (Weight, String) {
     let fields: Value = serde_json::from_str(body).unwrap_or_default();
     if let Some(blob) = fields["blob"].as_str() {
-        return (Weight::Plain, format!("{}, kept as {blob}", number(&fields["bytes"], "byte")));
+        return (Weight::Plain, format!("{}, stored as {blob}", number(&fields["bytes"], "byte")));
     }
     match record.entry(body) {
         Ok(Some(entry)) => entry_summary(record, &entry),
@@ -59,7 +59,7 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
             (Weight::Plain, format!("#{} {} asks: {}", asked.id, asked.hook, asked.prompt))
         }
         AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook, decision }) => {
-            let (weight, word) = if decision.granted { (Weight::Good, "granted") } else { (Weight::Bad, "refused") };
+            let (weight, word) = if decision.granted { (Weight::Good, "granted") } else { (Weight::Bad, "denied") };
             let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
             let (basis, by, why) = (decision.basis, by(&decision.by), &decision.reason);
             (weight, format!("#{id} {word} to {hook} ({basis}{by}): {why}"))
@@ -75,9 +75,9 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
         AuditEntry::Message(MessageEntry { source, level, text, .. }) => {
             (bad_if(*level == Level::Error), format!("{level} from {source}: {text}"))
         }
-        AuditEntry::Intent(intent) => (Weight::Plain, format!("may begin{}", because(intent.tool_call_id.as_deref()))),
+        AuditEntry::Intent(intent) => (Weight::Plain, format!("started{}", because(intent.tool_call_id.as_deref()))),
         AuditEntry::Outcome(OutcomeEntry { success, tool_call_id }) => {
-            let word = success.map_or("ended", |success| if success { "succeeded" } else { "failed" });
+            let word = success.map_or("finished", |success| if success { "succeeded" } else { "failed" });
             (bad_if(*success == Some(false)), format!("{word}{}", because(tool_call_id.as_deref())))
         }
         AuditEntry::Failure(failure) => (Weight::Bad, format!("{}: {}", failure.part, failure.error)),
@@ -90,7 +90,7 @@ fn log_summary(record: &Record<'_>, body: &Value) -> (Weight, String) {
     let said = |field: &str| if body[field].is_null() { String::new() } else { format!(": {}", text(field)) };
     match record.kind {
         Kind::Gap => (Weight::Bad, format!("{} lost{}", number(&body["lost"], "record"), said("why"))),
-        Kind::Breach => (Weight::Bad, format!("someone was at the log{}", said("what"))),
+        Kind::Breach => (Weight::Bad, format!("the log was tampered with{}", said("what"))),
         Kind::Recovery => {
             (Weight::Plain, format!("{} of segment {}", number(&body["bytes"], "torn byte"), text("segment")))
         }

@@ -20,20 +20,20 @@ use crate::commands::output::stdout;
 /// The interval of checks for new records.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Shows the last records, and with `--follow` new ones as they are added.
+/// Print the last records and, with `--follow`, new ones
 #[derive(Args, Debug)]
 pub(crate) struct Tail {
     #[command(flatten)]
     place: LogLocation,
     #[command(flatten)]
     filter: Filter,
-    /// How many records to begin with.
+    /// Number of records to start with
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
     last: usize,
-    /// Goes on with new records until it is stopped with Ctrl-C.
+    /// Continue with new records until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Prints the records as they stand in the log, with bodies that do not stand in their lines as `content`.
+    /// Print the records as stored in the log, with separately stored bodies as `content`
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +80,7 @@ impl Tail {
 
 /// Returns a channel that receives a message on Ctrl-C.
 fn watch_interrupt() -> anyhow::Result<Receiver<()>> {
-    let problem = "Ctrl-C cannot be listened for";
+    let problem = "cannot listen for Ctrl-C";
     let (ready, is_ready) = mpsc::sync_channel(1);
     let (sender, receiver) = mpsc::sync_channel(1);
     // On a separate thread, because a command may already run in a runtime, and runtimes cannot be nested.

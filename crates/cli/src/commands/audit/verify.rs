@@ -15,24 +15,23 @@ use super::LogLocation;
 use crate::commands::output::print;
 use crate::flags::Flags;
 
-/// Checks every byte, every link and every signature, and says what that proves.
+/// Verify every byte, link and signature of the log
 ///
 /// Exit codes: 0 sound, 1 unsound, 2 wrong usage, 3 unreadable.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     #[command(flatten)]
     place: LogLocation,
-    /// The public key that the log must be signed with; without one, the log is believed which it is.
+    /// Public key that must have signed the log; without it, the key named in the log is trusted
     #[arg(long, value_name = "PUBLIC_KEY")]
     key: Option<PublicKey>,
-    /// Checkpoints that were kept elsewhere: the file of an anchor. Can be given several times. Without, those of the anchors in the
-    /// configuration are used for the person's own log.
+    /// File of an anchor with checkpoints; can be repeated [default for your own log: the configured anchors]
     #[arg(long, value_name = "FILE")]
     checkpoints: Vec<PathBuf>,
-    /// Another configuration file.
+    /// Configuration file
     #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints the report as JSON.
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +54,7 @@ impl Verify {
         for file in &checkpoints {
             let context = || format!("`{}`", file.display());
             let text = std::fs::read(file).with_context(context)?;
-            ensure!(!text.is_empty(), "`{}`: it is empty", file.display());
+            ensure!(!text.is_empty(), "checkpoint file `{}` is empty", file.display());
             verifier = verifier.checkpoints(&text).with_context(context)?;
         }
         let report = verify_log(verifier, &folder)?;

@@ -36,7 +36,7 @@ use crate::flags::Flags;
 use crate::signals::run_until_stopped;
 use crate::terminal::{Reading, visible};
 
-/// See which hooks stand around what, and try them before you trust them.
+/// List, test and trust hooks
 #[derive(Args, Debug)]
 pub struct Hooks {
     // Boxed: these commands have far more options than others in the same enum.
@@ -46,59 +46,59 @@ pub struct Hooks {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// The hooks that would run, in running order
+    /// List the hooks that would run, in running order
     #[command(mut_args(Flags::hide_agent_flags))]
     List {
-        /// Only those that hear this event
+        /// Only hooks registered for this event
         event: Option<String>,
-        /// Print JSON, one hook a line
+        /// Print JSON, one hook per line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Look for mistakes in a bundle
+    /// Check a bundle for mistakes
     #[command(mut_args(Flags::hide_agent_flags))]
     Validate {
-        /// The bundle [default: the one that is configured]
+        /// Bundle [default: the configured one]
         file: Option<PathBuf>,
         #[command(flatten)]
         flags: Flags,
     },
     Test(test::Test),
-    /// Look at what the bundle of a project would run, and let it
-    #[command(after_help = "Exit codes: 0 it is trusted, 1 it cannot be, 2 wrong usage, 3 the person said no.")]
+    /// Review and trust a project's bundle
+    #[command(after_help = "Exit codes: 0 trusted, 1 cannot be trusted, 2 wrong usage, 3 declined.")]
     #[command(mut_args(Flags::hide_agent_flags))]
     Trust {
-        /// The project, or its bundle [default: that of the workspace]
+        /// Project, or its bundle [default: the project of the workspace]
         file: Option<PathBuf>,
-        /// Agree without being asked
+        /// Trust the bundle without a prompt
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Take trust in the bundle of a project back
+    /// Revoke trust in a project's bundle
     #[command(mut_args(Flags::hide_agent_flags))]
     Untrust {
-        /// The project, or its bundle [default: that of the workspace]
+        /// Project, or its bundle [default: the project of the workspace]
         file: Option<PathBuf>,
         #[command(flatten)]
         flags: Flags,
     },
-    /// The bundles of projects that are trusted
+    /// List the trusted bundles of projects
     Trusted {
-        /// Print JSON, one bundle a line
+        /// Print JSON, one bundle per line
         #[arg(long)]
         json: bool,
     },
     /// Print the JSON Schema of bundles, for editors
     Schema,
-    /// Write hooks that work, to begin with
+    /// Create a starter hook
     New {
-        /// What they are made of
+        /// Kind of hook
         kind: StarterKind,
-        /// Where to; it is made if it is not there
+        /// Folder for the files, created if missing
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
@@ -109,13 +109,13 @@ enum Command {
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum StarterKind {
-    /// Rules: no programming
+    /// Rules, without programming
     Rule,
-    /// A program that is run for each event
+    /// A program that runs for each event
     Command,
-    /// A program that is kept running, in Python
+    /// A long-running Python program
     Worker,
-    /// A component that runs in a sandbox, in Rust
+    /// A sandboxed Rust component
     Wasm,
 }
 
@@ -169,8 +169,8 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
 fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
     let allows = |placed: &&Placed| placed.entry.default == Some(DefaultDecision::Allow);
     let idle = bundle.hooks.iter().filter(allows).map(|placed| {
-        let problem = "`amplifier` allows nothing for want of an answer: a question that is not answered in time is denied, \
-                       whatever `default` says; it counts where another program uses the bundle";
+        let problem = "`amplifier` ignores `default: allow`: a request without an answer in time is denied; the key has an effect \
+                       only in other programs";
         placed.problem_in("default", problem)
     });
     idle.collect()
@@ -189,7 +189,7 @@ pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home
         return Ok(bundle);
     }
     let user = Some(home.user_bundle()).filter(|user| user.exists());
-    Ok(load(&user.context("there is no bundle; please name one: --bundle FILE")?)?)
+    Ok(load(&user.context("no bundle found; name one: --bundle FILE")?)?)
 }
 
 /// The hooks that a session would have.
@@ -240,7 +240,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
         }
     } else if listed.is_empty() {
         let hint = event.and_then(suggest_event).map(|hint| format!(" {hint}")).unwrap_or_default();
-        writeln!(out, "No hook hears that.{hint}")?;
+        writeln!(out, "No hook is registered for this event.{hint}")?;
     } else {
         let levels = listed.iter().map(level);
         let lines = table(&listed);
@@ -253,7 +253,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
             let gating: Vec<_> = catalog().iter().map(|spec| spec.name).filter(is_gating).collect();
             writeln!(
                 out,
-                "\n{BY_EVENT}: deny at {}; continue elsewhere. Give an event to see one.",
+                "\n{BY_EVENT}: deny at {}; continue elsewhere. Name an event to see its value.",
                 gating.join(", ")
             )?;
         }
@@ -264,7 +264,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
 /// Suggests a known event for an unknown one with a similar name.
 fn suggest_event(event: &str) -> Option<String> {
     let nearest = super::events::misspelt(event)?;
-    Some(format!("There is no event `{event}` unless it is your own; did you mean `{nearest}`?"))
+    Some(format!("Unknown event `{event}`, unless it is your own; did you mean `{nearest}`?"))
 }
 
 /// Returns the hook that decided and its text; empty if no hook decided.
@@ -292,7 +292,7 @@ fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
     let files = files.files();
     let taken = files.iter().map(|file| folder.join(file.name)).find(|path| path.symlink_metadata().is_ok());
     if let Some(path) = taken {
-        bail!("`{}` is there already; please choose another folder", path.display());
+        bail!("`{}` already exists; choose another folder", path.display());
     }
     let mut out = pipe_stdout();
     for file in files {
@@ -315,7 +315,7 @@ fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
         writeln!(out, "Build it:  rustup target add wasm32-wasip2")?;
         writeln!(out, "           cargo build --release --target wasm32-wasip2 --manifest-path {manifest}")?;
         if !cfg!(feature = "wasm") {
-            writeln!(out, "           this `amplifier` has no sandbox; `cargo install` it with `--features wasm`")?;
+            writeln!(out, "           this `amplifier` cannot run components; install it with `--features wasm`")?;
         }
         writeln!(out, "Try it:    amplifier hooks test {bundle}\nUse it:    amplifier chat --bundle {bundle}")?;
     } else {

@@ -64,9 +64,7 @@ impl RecordedSessions {
         let known: BTreeSet<String> = self.ids.iter().cloned().chain(stored).collect();
         let meant: Vec<&String> = known.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).collect();
         match meant[..] {
-            [] => bail!(
-                "there is no session `{wanted}`; `amplifier sessions list` and `amplifier audit stats` show those there are"
-            ),
+            [] => bail!("unknown session `{wanted}`; see `amplifier sessions list` and `amplifier audit stats`"),
             // The shortest comes first, so a complete id wins over longer ones.
             [first, ..] if meant.len() == 1 || first == wanted => self.recorded(first.clone()),
             _ => Err(StoreError::Ambiguous { id: wanted.to_owned(), count: meant.len() }.into()),
@@ -75,7 +73,7 @@ impl RecordedSessions {
 
     fn recorded(&self, id: String) -> Result<String> {
         if !self.ids.contains(&id) {
-            bail!("there is nothing about the session `{id}` in the audit log");
+            bail!("session `{id}` is not in the audit log");
         }
         Ok(id)
     }

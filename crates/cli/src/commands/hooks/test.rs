@@ -22,11 +22,11 @@ use crate::terminal::{Reading, visible};
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
-#[command(after_help = "Exit codes: 0 all tests passed, 1 one did not, or something else is wrong.")]
+#[command(after_help = "Exit codes: 0 all tests passed, 1 a test failed, or another failure.")]
 pub(super) struct Test {
-    /// The bundle [default: the one that is configured]
+    /// Bundle [default: the configured one]
     file: Option<PathBuf>,
-    /// Print JSON: one test a line, then how many passed
+    /// Print JSON: one test per line, then the counts
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -64,7 +64,7 @@ async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Resu
     let passed = bundle.tests.len() - failed;
     match json {
         true => writeln!(out, "{}", json!({ "passed": passed, "failed": failed }))?,
-        false if bundle.tests.is_empty() => writeln!(out, "0 passed; 0 failed: there is nothing under `tests`")?,
+        false if bundle.tests.is_empty() => writeln!(out, "0 passed; 0 failed: no tests under `tests`")?,
         false => writeln!(out, "\n{passed} passed; {failed} failed")?,
     }
     out.flush()?;

@@ -29,28 +29,27 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 const NOTABLE: Style = AnsiColor::Yellow.on_default();
 
-/// Show what happened in a recorded session, event by event
+/// Print the events of a recorded session
 ///
-/// For each event: when, what was decided, what it is about; below it what every hook answered, how long it took and why, what a
-/// person was asked, and what the agent and the person were told. Hashes are checked, signatures are not: `amplifier audit verify`
-/// does that.
+/// For each event: its time, decision and subject; below, the answer of each hook with duration and reason, approval requests, added
+/// context and messages. Hashes are checked; signatures are checked only by `amplifier audit verify`.
 #[derive(Args, Debug)]
 pub(super) struct Trace {
-    /// The session: its id, the beginning of it, or `last`
+    /// Session id, its beginning, or `last`
     session: String,
-    /// Only this event; `*` stands for any text, as in `tool:*`
+    /// Only this event; `*` matches any text, as in `tool:*`
     #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
-    /// Only events that this hook had a part in
+    /// Only events that this hook took part in
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only where something was stopped: a hook denied it, or a question was not answered with yes
+    /// Only denied operations: by a hook, or because approval was not granted
     #[arg(long)]
     denied: bool,
-    /// Print JSON, one event a line
+    /// Print JSON, one event per line
     #[arg(long)]
     json: bool,
-    /// The folder of the log, if not that of this installation
+    /// Folder of the log [default: the log of this installation]
     #[arg(long, value_name = "FOLDER")]
     log: Option<PathBuf>,
 }
@@ -152,34 +151,34 @@ impl<W: Write> Printer<'_, W> {
             size.extend(entry.tokens.map(|tokens| format!(", {}", counted(tokens, "token"))));
             size.extend(entry.status.map(|status| format!(", {status}")));
             let text = sanitize(&excerpt(&entry.text));
-            self.line(Style::new(), &format!("{} tells the agent ({size}): {text}", sanitize(&entry.hook)))?;
+            self.line(Style::new(), &format!("{} added context ({size}): {text}", sanitize(&entry.hook)))?;
         }
         for entry in &emission.messages {
             let style = if entry.level == Level::Error { BAD } else { Style::new() };
             let hidden = if entry.shown == Some(false) { ", not shown" } else { "" };
             let (source, level) = (sanitize(&entry.source), entry.level.as_str());
-            self.line(style, &format!("{source} tells the person ({level}{hidden}): {}", sanitize(&entry.text)))?;
+            self.line(style, &format!("{source} sent a message ({level}{hidden}): {}", sanitize(&entry.text)))?;
         }
         for failure in &emission.failures {
             self.line(BAD, &format!("{} failed: {}", sanitize(&failure.part), sanitize(&failure.error)))?;
         }
         if let Some(result) = &emission.result {
             match result.success {
-                Some(true) => self.line(GOOD, "it succeeded")?,
-                Some(false) => self.line(BAD, "it failed")?,
-                None => self.line(QUIET, "it ended")?,
+                Some(true) => self.line(GOOD, "succeeded")?,
+                Some(false) => self.line(BAD, "failed")?,
+                None => self.line(QUIET, "finished")?,
             }
         }
         if emission.intent.as_ref().is_some_and(|intent| intent.unresolved) {
-            self.line(BAD, "UNRESOLVED: it may have run, and no result is recorded")?;
+            self.line(BAD, "UNRESOLVED: may have run; no result is recorded")?;
         }
         match emission.data_status {
             DataStatus::Whole | DataStatus::Redacted => {}
-            DataStatus::Erased => self.line(NOTABLE, "its data was erased")?,
-            DataStatus::Withheld => self.line(NOTABLE, "its data was not kept")?,
+            DataStatus::Erased => self.line(NOTABLE, "data was erased")?,
+            DataStatus::Withheld => self.line(NOTABLE, "data was not recorded")?,
         }
         if emission.unreadable > 0 {
-            self.line(NOTABLE, &format!("erased of it: {}", counted(emission.unreadable, "record")))?;
+            self.line(NOTABLE, &format!("erased: {}", counted(emission.unreadable, "record")))?;
         }
         if let Some(by) = &emission.denied_by {
             let reason = emission.reason.as_deref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
@@ -226,7 +225,7 @@ fn decision_label(report: &EmissionReport) -> (Style, &'static str) {
         // The operation of this event has already happened.
         DecisionKind::Deny if !report.is_denied() => (NOTABLE, "deny (too late)"),
         DecisionKind::Deny => (BAD, "deny"),
-        DecisionKind::AskUser if report.is_denied() => (BAD, "ask: refused"),
+        DecisionKind::AskUser if report.is_denied() => (BAD, "ask: denied"),
         DecisionKind::AskUser if report.approvals.is_empty() => (NOTABLE, "ask"),
         DecisionKind::AskUser if approvals.all(|granted| granted == Some(true)) => (GOOD, "ask: allowed"),
         DecisionKind::AskUser => (NOTABLE, "ask: open"),
@@ -250,20 +249,20 @@ fn describe_request(approval: &ApprovalReport) -> String {
 
 fn describe_answer(approval: &ApprovalReport) -> String {
     let Some(decision) = &approval.decision else { return "no answer is recorded".to_owned() };
-    let word = if decision.granted { "allowed" } else { "refused" };
+    let word = if decision.granted { "allowed" } else { "denied" };
     let by = match decision.basis {
-        DecisionBasis::Answer => "by the person".to_owned(),
-        DecisionBasis::Remembered => "by an earlier answer of the person".to_owned(),
-        DecisionBasis::Rule => "by a standing answer of the person".to_owned(),
-        DecisionBasis::Timeout => "because nobody answered in time".to_owned(),
-        DecisionBasis::NoApprovalSystem => "because nobody can be asked".to_owned(),
-        DecisionBasis::Cancelled => "because it was given up".to_owned(),
+        DecisionBasis::Answer => "by the user".to_owned(),
+        DecisionBasis::Remembered => "by an earlier answer of the user".to_owned(),
+        DecisionBasis::Rule => "by an approval rule".to_owned(),
+        DecisionBasis::Timeout => "because no answer came in time".to_owned(),
+        DecisionBasis::NoApprovalSystem => "because no approver is available".to_owned(),
+        DecisionBasis::Cancelled => "because the operation was cancelled".to_owned(),
         _ => sanitize(&decision.reason),
     };
     let waited = approval.waited_ms.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
     let late = approval.late_answers.iter().map(|late| {
         let by = late.by.as_ref().map(|by| format!(" of {} by {}", sanitize(&by.name), sanitize(&by.via)));
-        format!("; too late came `{}`{}", sanitize(&late.label), by.unwrap_or_default())
+        format!("; late answer `{}`{}", sanitize(&late.label), by.unwrap_or_default())
     });
     format!("{word} {by}{}{}", waited.unwrap_or_default(), late.collect::<String>())
 }

@@ -20,13 +20,13 @@ use crate::commands::output::stdout;
 use crate::flags::Flags;
 use crate::terminal::{Reading, visible};
 
-/// Show, hook by hook, what would come of an event
+/// Dry-run an event through the hooks
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
 pub(super) struct Try {
-    /// The event
+    /// Event name
     event: String,
-    /// Its data: JSON, or @FILE
+    /// Event data: JSON, or @FILE
     #[arg(long, default_value = "{}")]
     data: String,
     /// Print JSON
@@ -48,7 +48,7 @@ impl Try {
         } else {
             if report.hooks.is_empty() {
                 let hint = suggest_event(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
-                writeln!(out, "No hook hears that.{}", visible(&hint, Reading::Exact))?;
+                writeln!(out, "No hook is registered for this event.{}", visible(&hint, Reading::Exact))?;
             }
             show(&mut out, data, report)?;
         }
@@ -80,12 +80,12 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
     }
     for one in &report.injections {
         let place = format!("as {}, {}", one.role.as_str(), counted(one.bytes, "byte"));
-        writeln!(out, "\n{} tells the agent ({place}):", exact(&one.hook))?;
+        writeln!(out, "\n{} adds context ({place}):", exact(&one.hook))?;
         write_indented(out, &one.text)?;
     }
     for one in &report.messages {
         let hook = one.source.strip_prefix("hook:").unwrap_or(&one.source);
-        writeln!(out, "\n{} tells the person ({}): {}", exact(hook), one.level.as_str(), exact(&one.text))?;
+        writeln!(out, "\n{} sends a message ({}): {}", exact(hook), one.level.as_str(), exact(&one.text))?;
     }
     for one in &report.outputs {
         writeln!(out, "\n{} prints:", exact(&one.hook))?;
@@ -117,5 +117,5 @@ fn read_data(data: &str) -> Result<Map> {
         Some(file) => std::fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
         None => data.to_owned(),
     };
-    serde_json::from_str(&text).context("the data is no JSON object")
+    serde_json::from_str(&text).context("invalid data: expected a JSON object")
 }

@@ -27,47 +27,47 @@ use crate::commands::audit::verify::verify_log;
 use crate::commands::output::ExitCodeError;
 use crate::errors::is_usage;
 
-/// List every recorded decision that another bundle would change
+/// List the recorded decisions that another bundle would change
 ///
-/// Runs the events of audit logs through the hooks of a bundle, each at the time when it was recorded, and compares what is decided
-/// with what the log says. Nobody is asked: a question counts as a decision of its own, and what the person answered then is shown
-/// beside it. Hooks that run programs or speak to servers are left out and named, unless `--run-programs` is given.
+/// Runs the events of audit logs through the hooks of a bundle, each at its recorded time, and compares the decisions with the log.
+/// Nothing is asked: an approval request counts as a decision of its own, and the recorded answer is shown below it. Hooks that run
+/// programs or call servers are skipped and listed, unless `--run-programs` is given.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 nothing would change, 1 something would, 2 wrong usage, 3 a log is unreadable or not as it was written, or something else went wrong."
+    after_help = "Exit codes: 0 no decision would change, 1 a decision would change, 2 wrong usage, 3 a log is unreadable or changed, or another failure."
 )]
 pub(super) struct Replay {
-    /// Logs: their folders, or single segments of them [default: the log of this installation]
+    /// Log folders, or single segments [default: the log of this installation]
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The bundle that is a candidate
+    /// Candidate bundle
     #[arg(long, value_name = "FILE")]
     bundle: PathBuf,
-    /// Compare with this bundle instead of what was recorded
+    /// Bundle to compare with, instead of the recorded decisions
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// The folder that paths begin at [default: the current one]
+    /// Folder for relative paths [default: the current one]
     #[arg(long, value_name = "FOLDER", default_value = ".", hide_default_value = true)]
     workspace: PathBuf,
-    /// Run programs and ask servers, too, with every event
+    /// Also run programs and call servers, for every event
     #[arg(long)]
     run_programs: bool,
-    /// Only events from this time on: how long ago, such as `7d`; a date; or a time (RFC 3339)
+    /// Only events from this time on: an age such as `7d`, a date, or a time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
-    /// Only this session: its id, the beginning of it, or `last`
+    /// Only this session: its id, its beginning, or `last`
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only this event; `*` stands for any text, as in `tool:*`
+    /// Only this event; `*` matches any text, as in `tool:*`
     #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
-    /// List so many changes at most; all are counted
+    /// Maximum number of listed changes; all are counted
     #[arg(long, value_name = "COUNT")]
     limit: Option<u64>,
-    /// Do not check first that the logs are as they were written
+    /// Do not verify the logs first
     #[arg(long)]
     no_verify: bool,
-    /// Print JSON: one change a line, then the summary
+    /// Print JSON: one change per line, then the summary
     #[arg(long)]
     json: bool,
 }
@@ -137,10 +137,7 @@ fn check_logs(logs: &[PathBuf]) -> Result<()> {
         let report = verify_log(Verifier::new(), &folder)?;
         if !report.is_sound() {
             let first = report.findings.first().map(|finding| finding.text.as_str()).unwrap_or_default();
-            bail!(
-                "the log `{}` is not as it was written, so nothing follows from it: {first}; `amplifier audit verify` says more",
-                folder.display()
-            );
+            bail!("the log `{}` was changed: {first}; see `amplifier audit verify`", folder.display());
         }
     }
     Ok(())

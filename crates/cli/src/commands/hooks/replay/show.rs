@@ -95,10 +95,10 @@ impl Listing {
             writeln!(self.out, "    {} becomes {}", sanitize(pointer), sanitize(&excerpt(&value.to_string())))?;
         }
         for (word, basis) in recorded_decisions(recorded) {
-            writeln!(self.out, "    then it was {word} ({basis})")?;
+            writeln!(self.out, "    at the time: {word} ({basis})")?;
         }
         if is_redacted(recorded) {
-            writeln!(self.out, "    its data has secrets taken out: a rule may have seen something else")?;
+            writeln!(self.out, "    its data is redacted: a rule may have seen other values")?;
         }
         Ok(())
     }
@@ -150,36 +150,32 @@ impl Listing {
             writeln!(out)?;
         }
         if self.limit.is_some_and(|limit| self.changed > limit) {
-            writeln!(out, "Listed of them: the first {}.", self.limit.unwrap_or_default())?;
+            writeln!(out, "Only the first {} are listed.", self.limit.unwrap_or_default())?;
         }
-        writeln!(out, "{}, {} would be decided otherwise", counted(self.events, "event"), self.changed)?;
+        writeln!(out, "{}, {} would change", counted(self.events, "event"), counted(self.changed, "decision"))?;
         for ((was, would_be), count) in &self.changes {
             writeln!(out, "  {} {count:>6}", pad(&format!("{was} → {would_be}"), 34))?;
         }
         for (reason, count) in &self.uncompared {
             let why = match reason {
                 SkipReason::Erased => "the data was erased",
-                SkipReason::Withheld => "the data was not kept",
-                SkipReason::Cancelled => "it was given up before there was a decision",
-                SkipReason::NotRun => "it was decided by a hook that is not run here",
+                SkipReason::Withheld => "the data was not recorded",
+                SkipReason::Cancelled => "the operation was cancelled before a decision",
+                SkipReason::NotRun => "the deciding hook is not run here",
                 SkipReason::Modified => "hooks had changed the data before it was recorded",
                 SkipReason::Unnamed => "the event has no valid name",
             };
             writeln!(out, "not compared: {count}, because {why}")?;
         }
         if self.redacted > 0 {
-            writeln!(
-                out,
-                "secrets taken out: {}; a rule may have seen something else there",
-                counted(self.redacted, "event")
-            )?;
+            writeln!(out, "redacted: {}; a rule may have seen other values there", counted(self.redacted, "event"))?;
         }
         if !skipped.is_empty() {
             let names: Vec<String> = skipped.iter().map(|hook| format!("{} ({})", hook.name, hook.kind)).collect();
-            writeln!(out, "not run: {}; `--run-programs` runs them, too", sanitize(&names.join(", ")))?;
+            writeln!(out, "not run: {}; use `--run-programs` to run them", sanitize(&names.join(", ")))?;
         }
         if !verified {
-            writeln!(out, "not verified: whether the log is as it was written")?;
+            writeln!(out, "not verified: the integrity of the log")?;
         }
         Ok(())
     }
@@ -204,5 +200,5 @@ fn decision_style(would_be: &DecisionSummary) -> Style {
 /// Returns the recorded approval decisions.
 fn recorded_decisions(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
     let decisions = recorded.report.approvals.iter().filter_map(|approval| approval.decision.as_ref());
-    decisions.map(|one| (if one.granted { "allowed" } else { "refused" }, one.basis.as_str()))
+    decisions.map(|one| (if one.granted { "allowed" } else { "denied" }, one.basis.as_str()))
 }
