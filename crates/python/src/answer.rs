@@ -1,4 +1,4 @@
-//! What a hook answered, on its way from Python to the kernel and back.
+//! Conversion of hook results between Python and the kernel.
 
 use amplifier_core::{ApprovalOption, FlatAction, FlatOption, FlatResult, HookError};
 use pyo3::prelude::*;
@@ -8,30 +8,30 @@ use crate::encode;
 use crate::fields::{read_options, type_name};
 use crate::result::HookResult;
 
-/// The kernel's result over dicts.
+/// The kernel's result, with dicts as data.
 pub(crate) type NativeResult = amplifier_core::HookResult<Py<PyDict>>;
 
-/// The flat form over dicts.
+/// The flat form of a result, with dicts as data.
 pub(crate) type NativeFlat = FlatResult<Py<PyDict>>;
 
-/// Whether a hook returned what says "go on" and nothing else, in the two ways in which nearly all do.
+/// Returns `true` for a plain "continue" in one of its two most common forms.
 #[inline]
 pub(crate) fn is_silent(answer: &Bound<'_, PyAny>) -> bool {
     answer.is_none()
         || answer.cast::<HookResult>().is_ok_and(|result| result.try_borrow().is_ok_and(|result| result.is_silent()))
 }
 
-/// Reads what a hook returned; `None` is "go on", with nothing else said.
+/// Reads the return value of a hook; `None` means a plain "continue".
 pub(crate) fn read(answer: &Bound<'_, PyAny>) -> Result<Option<NativeResult>, HookError> {
     flat(answer)?.map(amplifier_core::HookResult::from_flat).transpose()
 }
 
-/// The same for an event whose data is JSON.
+/// Reads the return value of a hook for an event with JSON data.
 pub(crate) fn read_json(answer: &Bound<'_, PyAny>) -> Result<amplifier_core::HookResult, HookError> {
     flat(answer)?.map_or_else(|| Ok(amplifier_core::HookResult::proceed()), |flat| in_json(answer.py(), flat))
 }
 
-/// The result over JSON.
+/// The kernel's result, with JSON as data.
 pub(crate) fn in_json(py: Python<'_>, flat: NativeFlat) -> Result<amplifier_core::HookResult, HookError> {
     let action = flat.action;
     let flat = flat.try_map_data(|data| encode::to_map(data.bind(py))).map_err(|error| match action {
@@ -70,14 +70,14 @@ fn unreadable_text(py: Python<'_>, error: &PyErr) -> String {
     format!("the answer cannot be read: {}", error.value(py))
 }
 
-/// `true` if a dict states an action other than `continue`.
+/// Returns `true` if a dict has an action other than `continue`.
 fn intervenes(fields: &Bound<'_, PyDict>) -> bool {
     let action = fields.get_item("action").ok().flatten();
     action
         .is_some_and(|action| action.extract::<String>().map_or(true, |action| action != FlatAction::Continue.as_str()))
 }
 
-/// An option that is stated with its effect.
+/// An option with its effect.
 pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
     let option = option.cast::<PyDict>().ok().filter(|option| option.len() == 2)?;
     let field = |name| option.get_item(name).ok().flatten();
@@ -87,7 +87,7 @@ pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
 }
 
 impl HookResult {
-    /// Whether it says "go on", and nothing else.
+    /// Returns `true` for a plain "continue".
     fn is_silent(&self) -> bool {
         self.action == FlatAction::Continue
             && self.data.is_none()
@@ -96,10 +96,10 @@ impl HookResult {
             && !self.suppress_output
     }
 
-    /// The same for the kernel.
+    /// Converts the result for the kernel.
     pub(crate) fn to_flat(&self, py: Python<'_>) -> Result<NativeFlat, HookError> {
         let text = |text: &Option<Py<PyString>>| text.as_ref().map(|text| text.bind(py).to_string_lossy().into_owned());
-        // Looked at again, because the list may have been changed since.
+        // Checked again, because the list may have been changed since.
         let options = self.approval_options.as_ref().map(|options| read_options("approval_options", options.bind(py)));
         let invalid = |error: &PyErr| match self.action {
             FlatAction::Continue => unreadable(py, error),
@@ -113,7 +113,7 @@ impl HookResult {
             };
             options.bind(py).iter().filter_map(option).collect()
         });
-        // Copied, because the hook may keep the dict and go on changing it.
+        // Copied, because the hook may keep and change the dict.
         let data = self.data.as_ref().map(|data| data.bind(py).copy().map(Bound::unbind)).transpose();
         Ok(FlatResult {
             action: self.action,
@@ -134,7 +134,7 @@ impl HookResult {
         })
     }
 
-    /// What the kernel says, for Python.
+    /// Converts a result of the kernel for Python.
     pub(crate) fn from_flat(py: Python<'_>, flat: FlatResult<Py<PyDict>>) -> PyResult<Self> {
         let text = |text: Option<String>| text.map(|text| PyString::new(py, &text).unbind());
         let options = flat.approval_options.map(|options| {

@@ -1,4 +1,4 @@
-//! A question to a person, as Python sees it.
+//! Approval requests for Python.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,49 +11,47 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::encode;
 
-/// A question that is open.
+/// An open approval request.
 #[pyclass(module = "amplifier_core.approval", frozen)]
 pub(crate) struct ApprovalRequest(pub(crate) Arc<amplifier_core::OpenRequest>, pub(crate) Duration);
 
 #[pymethods]
 impl ApprovalRequest {
-    /// Tells this question from every other one of the session.
+    /// The id of the request, unique within the session.
     #[getter]
     fn id(&self) -> u64 {
         self.0.number
     }
 
-    /// The hook that asks.
     #[getter]
     fn hook(&self) -> &str {
         &self.0.hook
     }
 
-    /// The event at which it asks.
     #[getter]
     fn event(&self) -> &str {
         self.0.event.as_str()
     }
 
-    /// The question.
+    /// The text of the request.
     #[getter]
     fn prompt(&self) -> &str {
         &self.0.prompt
     }
 
-    /// What the hook gives as its reason.
+    /// The hook's reason.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.0.reason.as_deref()
     }
 
-    /// What the kernel wants the person to know before an answer.
+    /// A warning from the kernel for the approver.
     #[getter]
     fn warning(&self) -> Option<&str> {
         self.0.warning.as_deref()
     }
 
-    /// The effect of the operation, as JSON has it: `title`, `target`, `summary`, `warnings`, `body`, `fields`, `truncated`, `compared_with`.
+    /// The preview of the operation as JSON: `title`, `target`, `summary`, `warnings`, `body`, `fields`, `truncated`, `compared_with`.
     #[getter]
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let preview =
@@ -61,25 +59,25 @@ impl ApprovalRequest {
         encode::to_python(py, &preview)
     }
 
-    /// What the person can answer.
+    /// The labels of the options.
     #[getter]
     fn options(&self) -> Vec<&str> {
         self.0.options.iter().map(|option| option.label.as_str()).collect()
     }
 
-    /// What each answer does: `allow_once`, `allow_always`, `deny` or `deny_always`.
+    /// The effect of each option: `allow_once`, `allow_always`, `deny` or `deny_always`.
     #[getter]
     fn effects(&self) -> Vec<&'static str> {
         self.0.options.iter().map(|option| option.effect.as_str()).collect()
     }
 
-    /// How many seconds there are for an answer.
+    /// The time limit in seconds.
     #[getter]
     fn timeout(&self) -> f64 {
         self.1.as_secs_f64()
     }
 
-    /// What counts when nobody answered in time: `allow` or `deny`.
+    /// The decision if there is no answer in time: `allow` or `deny`.
     #[getter]
     pub(crate) fn default(&self) -> &'static str {
         match self.0.default {
@@ -88,19 +86,19 @@ impl ApprovalRequest {
         }
     }
 
-    /// What will run if the person agrees, as JSON has it.
+    /// The data of the operation, as JSON.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         encode::to_dict(py, self.0.data.iter())
     }
 
-    /// The digest of that data.
+    /// The digest of the data.
     #[getter]
     fn digest(&self) -> String {
         self.0.digest.to_string()
     }
 
-    /// The option that a person means by what was typed: its number, counted from 1, or its label in any case.
+    /// Resolves typed text to an option: its number, counted from 1, or its label in any case.
     fn option(&self, typed: &str) -> Option<&str> {
         self.0.option(typed).map(|option| option.label.as_str())
     }
@@ -110,14 +108,14 @@ impl ApprovalRequest {
     }
 }
 
-/// The text with everything visible that a terminal would hide or obey, in one line or with its line breaks.
+/// Returns the text with control and hidden characters escaped, in one line or with its line breaks.
 #[pyfunction]
 #[pyo3(signature = (text, *, lines = false))]
 pub(crate) fn visible(text: &Bound<'_, PyString>, lines: bool) -> String {
     text::visible(&text.to_string_lossy(), if lines { Reading::Lines } else { Reading::Exact })
 }
 
-/// The label that a person means by what was typed: its number, counted from 1, or the label in any case.
+/// Resolves typed text to a label: its number, counted from 1, or the label in any case.
 #[pyfunction]
 pub(crate) fn meant(labels: Vec<String>, typed: &str) -> Option<String> {
     let options: Vec<ApprovalOption> = labels.into_iter().map(ApprovalOption::from).collect();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::encode;
 use crate::fields::read_word;
 
-/// An audit log that is open for writing.
+/// An audit log, open for writing.
 #[pyclass(module = "amplifier_core.audit", frozen, weakref)]
 pub(crate) struct AuditLog {
     // A std lock: nothing calls Python while it is held.
@@ -27,19 +27,19 @@ pub(crate) struct AuditLog {
     durability: Durability,
 }
 
-/// What went wrong, as an exception of Python.
+/// Converts an error of the log to a Python exception.
 fn failed(error: AuditError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
 
 impl AuditLog {
-    /// The log itself.
+    /// Returns the log.
     pub(crate) fn log(&self) -> PyResult<Log> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))
     }
 
-    /// Raises if it is kept less safely than a bundle says.
+    /// Raises if the durability of the log is lower than a bundle requires.
     pub(crate) fn check_durability(&self, wanted: Durability) -> PyResult<()> {
         let (wanted, kept) = (wanted.max(self.durability), self.durability);
         if wanted == kept {
@@ -50,27 +50,27 @@ impl AuditLog {
         )))
     }
 
-    /// The paths that whoever changed them could keep the log from being opened with, and the key, which nobody else reads.
+    /// Returns the paths that must be protected from changes, and the key file, which only the log may read.
     pub(crate) fn paths(&self) -> ([PathBuf; 2], PathBuf) {
         ([self.folder.clone(), binding_file(&self.key_file)], self.key_file.clone())
     }
 
     fn do_with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(Log) -> Result<T, AuditError> + Send) -> PyResult<T> {
         let log = self.log()?;
-        // It waits for the disk.
+        // Waits for the disk.
         py.detach(|| work(log)).map_err(failed)
     }
 }
 
 #[pymethods]
 impl AuditLog {
-    /// Opens a log in a folder, signed with the key in a file. Both are made if they are not there. Relative paths are those of the current folder,
-    /// whatever is current later.
+    /// Opens a log in a folder, signed with the key in a file. Creates both if missing. Relative paths are resolved against the current
+    /// folder at this moment.
     #[new]
     #[pyo3(signature = (folder, key_file, *, durability="group"))]
     fn new(py: Python<'_>, folder: PathBuf, key_file: PathBuf, durability: &str) -> PyResult<Self> {
         crate::trace::to_logging();
-        // As the log itself has them: whoever protects them asks later, when another folder may be current.
+        // Absolute paths: protection reads them later, when the current folder may be different.
         let folder = std::path::absolute(folder)?;
         let key_file = std::path::absolute(key_file)?;
         let durability: Durability = read_word("durability", durability)?;
@@ -79,30 +79,30 @@ impl AuditLog {
         Ok(Self { log: Mutex::new(Some(log)), folder, key_file, durability })
     }
 
-    /// The file with its key.
+    /// The file with the signing key.
     #[getter]
     fn key_file(&self) -> PathBuf {
         self.key_file.clone()
     }
 
-    /// Records that the rules changed, in the words of whoever changed them.
+    /// Records a change of the policy, described by the caller.
     fn policy_change(&self, change: &Bound<'_, PyDict>) -> PyResult<()> {
         let change = Value::Object(encode::to_map(change)?);
         self.log()?.policy_change(&change).map(drop).map_err(failed)
     }
 
-    /// Seals a session: counts what happened in it, and says why it ended. Returns when that is signed and safe.
+    /// Seals a session: records the counts of its records and the reason for its end. Returns when the seal is signed and stored.
     #[pyo3(signature = (session_id, reason="complete"))]
     fn seal(&self, py: Python<'_>, session_id: &str, reason: &str) -> PyResult<()> {
         self.do_with(py, |log| log.seal_blocking(session_id, reason))
     }
 
-    /// Signs a checkpoint of everything so far, and makes it safe.
+    /// Signs and stores a checkpoint of all records so far.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
         self.do_with(py, |log| log.checkpoint())
     }
 
-    /// How the log is doing: its id, its size, its public key, and why it cannot be written to, if that is so.
+    /// The state of the log: its id, its size, its public key, and the reason if it cannot be written.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let status = self.log()?.status();
         let key = status.public_key.map(|key| key.to_string());
@@ -110,13 +110,13 @@ impl AuditLog {
         encode::to_python(py, &status)
     }
 
-    /// Whether it was closed.
+    /// `True` if the log is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Writes what was taken, signs a checkpoint, and closes the log. Closing it twice is harmless.
+    /// Writes pending records, signs a checkpoint and closes the log. Closing again has no effect.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
         log.map_or(Ok(()), |log| py.detach(|| log.close()).map_err(failed))
@@ -136,37 +136,37 @@ impl AuditLog {
     }
 }
 
-/// What a verification found out.
+/// The result of a verification.
 #[pyclass(module = "amplifier_core.audit", frozen)]
 pub(crate) struct AuditReport(amplifier_audit::Report);
 
 #[pymethods]
 impl AuditReport {
-    /// Whether nothing is wrong.
+    /// `True` if no problem was found.
     #[getter]
     fn is_sound(&self) -> bool {
         self.0.is_sound()
     }
 
-    /// What it comes to: `sound`, `unsound` or `unreadable`.
+    /// The verdict: `sound`, `unsound` or `unreadable`.
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         encode::to_python(py, &serde_json::to_value(self.0.verdict()).unwrap_or_default())
     }
 
-    /// How many records were checked.
+    /// The number of verified records.
     #[getter]
     fn records(&self) -> u64 {
         self.0.records
     }
 
-    /// What is wrong, each in words.
+    /// The problems found, as text.
     #[getter]
     fn findings(&self) -> Vec<String> {
         self.0.findings.iter().map(|finding| finding.text.clone()).collect()
     }
 
-    /// Everything, as JSON has it.
+    /// Returns the report as JSON.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         encode::to_python(py, &self.0.to_json())
     }
@@ -180,8 +180,8 @@ impl AuditReport {
     }
 }
 
-/// Checks the log in a folder: every byte, every link, every signature. `key` is the public key that it must be signed with, and
-/// `checkpoints` what was kept of it elsewhere.
+/// Verifies the log in a folder: every byte, link and signature. `key` is the public key that must have signed the log; `checkpoints` are
+/// checkpoints stored elsewhere.
 #[pyfunction]
 #[pyo3(signature = (folder, *, key=None, checkpoints=None))]
 pub(crate) fn verify(
@@ -206,8 +206,8 @@ pub(crate) fn verify(
     report.map(AuditReport).map_err(failed)
 }
 
-/// The records of a log, in order, as dicts. A body that does not stand in its line as a whole is there as `content`, too; `None` if it was erased.
-/// Hashes are checked, the chain is not: see `verify`.
+/// Returns the records of a log, in order, as dicts. A body that is stored separately is included as `content`; `None` if it was erased.
+/// Hashes are checked, but not the chain: see `verify`.
 #[pyfunction]
 pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
     let lines = py.detach(|| {
@@ -230,7 +230,7 @@ pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'
     if lines.is_empty() {
         return Err(failed(AuditError::Missing));
     }
-    // Python reads what is deeper than others do, and says so if it cannot.
+    // Python supports deeper nesting than other readers and raises an error beyond its limit.
     let loads = py.import("json")?.getattr("loads")?;
     let list = PyList::empty(py);
     for line in lines {

@@ -1,7 +1,7 @@
-//! Futures of Rust that are awaited in Python, and awaitables of Python that are awaited in Rust.
+//! Rust futures that Python awaits, and Python awaitables that Rust awaits.
 //!
-//! A future is polled in the task that awaits it. Awaitables that it waits for run in tasks of their own on the same loop, because a
-//! time limit, or another one, may be waited for at the same time.
+//! A future is polled in the task that awaits it. Awaitables that the future waits for run in separate tasks on the same loop, because the
+//! future may wait for a time limit or another awaitable at the same time.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -25,12 +25,12 @@ type BoxFuture = Pin<Box<dyn Future<Output = PyResult<Py<PyAny>>> + Send>>;
 /// A future of the kernel that Python awaits.
 #[pyclass(name = "Driven", module = "amplifier_core.coordinator")]
 pub(crate) struct KernelFuture {
-    // Never locked: it is reached through `&mut self` only, and lends the future what it lacks to be shared.
+    // Never locked: it is only accessed through `&mut self`, and makes the future `Sync`.
     future: Mutex<Option<BoxFuture>>,
     waker: Arc<TaskWaker>,
-    /// What makes the future end soon by itself, if it is to have that chance when it is cancelled.
+    /// Asks the future to end by itself when it is cancelled.
     stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// The cancellation after which it was made to.
+    /// The cancellation after which `stop` was called.
     stopped: Option<PyErr>,
 }
 
@@ -55,8 +55,8 @@ impl KernelFuture {
         Self { future: Mutex::new(Some(Box::pin(future))), waker: Arc::default(), stop: None, stopped: None }
     }
 
-    /// Has a future that is cancelled end by itself: `stop` asks it to, and says whether there is something to end. Cancelled once more, it
-    /// is given up.
+    /// Lets a cancelled future end by itself: `stop` asks it to, and returns whether there is something to end. A second cancellation drops
+    /// the future.
     pub(crate) fn stopping(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.stop = Some(Box::new(stop));
         self
@@ -89,7 +89,7 @@ impl KernelFuture {
             let polled = threads::defer_wakes(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
             if let Some(interrupt) = INTERRUPT.take() {
                 self.give_up();
-                // What is told that it was given up may be interrupted, too; it is raised once.
+                // A future that is cancelled while interrupted raises only once.
                 INTERRUPT.take();
                 return Err(interrupt);
             }
@@ -106,7 +106,7 @@ impl KernelFuture {
         }
     }
 
-    /// What the loop is to wait for, unless the future was woken meanwhile.
+    /// Returns the awaitable for the loop, unless the future was woken meanwhile.
     fn sleep<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.waker.is_woken.load(Ordering::Acquire) {
             return Ok(None);
@@ -116,18 +116,18 @@ impl KernelFuture {
         let sleeper = (running.unbind(), future.clone().unbind());
         {
             let mut sleeping = self.waker.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
-            // Looked at while it is locked: whoever wakes from now on finds the sleeper.
+            // Checked under the lock, so that a later wake finds the sleeper.
             if self.waker.is_woken.load(Ordering::Acquire) {
                 return Ok(None);
             }
             *sleeping = Some(sleeper);
         }
-        // This is how a task is told that it may sleep until the future is done.
+        // Tells the task that it may sleep until the future is done.
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         Ok(Some(future))
     }
 
-    /// Dropping the future withdraws what it waits for.
+    /// Drops the future, which withdraws everything it waits for.
     fn give_up(&mut self) {
         let runtime = threads::handle();
         let _within = runtime.as_ref().map(Handle::enter);
@@ -149,38 +149,37 @@ impl Drop for KernelFuture {
 }
 
 thread_local! {
-    /// What ends more than the part in which it was raised, such as `KeyboardInterrupt`.
+    /// An error that ends more than the part that raised it, such as `KeyboardInterrupt`.
     static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Raises an error that is not for the kernel to deal with: whatever waits here is given up.
+/// Stores an error that the kernel must not handle; everything that waits here is cancelled.
 pub(crate) async fn interrupt(error: PyErr) -> std::convert::Infallible {
     INTERRUPT.set(Some(error));
     std::future::pending().await
 }
 
-/// Keeps an error of that kind, until the future is polled no more.
+/// Stores such an error until the future is polled no more.
 pub(crate) fn note_interrupt(py: Python<'_>, error: &PyErr) {
     if is_an_interrupt(py, error).unwrap_or_default() {
         INTERRUPT.set(Some(error.clone_ref(py)));
     }
 }
 
-/// Asks Python for something, and waits for it.
+/// Calls Python and waits for the result.
 pub(crate) async fn ask(call: impl FnOnce(Python<'_>) -> PyResult<CallFuture>) -> PyResult<Py<PyAny>> {
     uninterrupted().await;
     awaited(threads::call_python(call)).await
 }
 
-/// Goes on, unless something was raised that ends more than a part: then nothing is asked any more.
+/// Continues unless an interrupt was raised, after which Python is no longer called.
 pub(crate) async fn uninterrupted() {
     if is_interrupted() {
         std::future::pending().await
     }
 }
 
-/// Waits for what Python was asked. There is no answer if something is raised that ends more than a part: what waits for one is given up as a
-/// whole.
+/// Waits for the result of a Python call. An interrupt returns no result: the whole future is cancelled.
 pub(crate) async fn awaited(asked: PyResult<CallFuture>) -> PyResult<Py<PyAny>> {
     let answer = match asked {
         Ok(pending) => pending.await,
@@ -197,7 +196,7 @@ fn is_interrupted() -> bool {
     INTERRUPT.with_borrow(Option::is_some)
 }
 
-/// Rings once, and wakes whoever waits for it.
+/// A one-time alarm that wakes its waiter.
 #[derive(Clone, Default)]
 pub(crate) struct Alarm(Arc<Mutex<(bool, Option<Waker>)>>);
 
@@ -226,7 +225,7 @@ impl Alarm {
     }
 }
 
-/// What Python calls to ring an alarm.
+/// The callback with which Python rings an alarm.
 #[pyclass(frozen)]
 pub(crate) struct AlarmCallback(pub(crate) Alarm);
 
@@ -239,14 +238,14 @@ impl AlarmCallback {
     }
 }
 
-/// What Python answered: at once, or in a task that Rust waits for.
+/// The result of a Python call: immediate, or a task that Rust awaits.
 pub(crate) enum CallFuture {
     Now(Option<PyResult<Py<PyAny>>>),
     Task { task: Py<PyAny>, alarm: Alarm },
 }
 
 impl CallFuture {
-    /// What a call gave. An awaitable becomes a task.
+    /// Converts the return value of a call. An awaitable becomes a task.
     pub(crate) fn of(answer: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = answer.py();
         if answer.getattr_opt(intern!(py, "__await__"))?.is_none() {
@@ -284,7 +283,7 @@ impl Future for CallFuture {
 impl Drop for CallFuture {
     fn drop(&mut self) {
         if let Self::Task { task, .. } = self {
-            // Cancelling a task that is done changes nothing.
+            // Cancelling a finished task has no effect.
             Python::attach(|py| {
                 if let Err(error) = task.bind(py).call_method0(intern!(py, "cancel")) {
                     error.write_unraisable(py, None);

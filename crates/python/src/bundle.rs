@@ -1,4 +1,4 @@
-//! Bundles, for Python: their rules, modules and programs stand beside hooks that are written in it.
+//! Bundles for Python. Their rules, modules and programs run next to hooks that are written in Python.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,19 +25,19 @@ use crate::provider::{self, RemoteProvider, ScriptedProvider};
 use crate::registry::HookRegistry;
 use crate::{confine, encode, threads};
 
-/// A mistake in a bundle, as an exception of Python: with the file, the line, the column, and a caret below.
+/// Converts an error in a bundle to a Python exception, with the file, the line, the column and a caret.
 pub(crate) fn mistake(error: &BundleError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A bundle with everything that it includes.
+/// A bundle with all included bundles.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct Bundle {
     loaded: Loaded,
     from: BundleOrigin,
 }
 
-/// Where a bundle can be read anew.
+/// The source from which a bundle can be reloaded.
 #[derive(Clone)]
 enum BundleOrigin {
     File(PathBuf),
@@ -68,7 +68,7 @@ impl Bundle {
         bundles::alone(self.loaded.clone())
     }
 
-    /// The settings of the bundle, laid over what is usual: the user's configuration file is the command's.
+    /// Returns the settings of the bundle over the defaults. The user's configuration file belongs to the command only.
     fn config(&self) -> PyResult<(Config, Levels)> {
         let levels = self.levels();
         let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
@@ -81,7 +81,7 @@ impl Bundle {
         &self.loaded
     }
 
-    /// The modules of the bundle that do not come with the package, each with the folder that it is looked for from if it is a file.
+    /// Returns the modules that are not part of the package, each with the folder for relative module files.
     pub(crate) fn foreign_modules(&self) -> Vec<(&str, &Path)> {
         let modules =
             self.loaded.hooks.iter().filter_map(|placed| Some((placed.entry.module.as_deref()?, placed.folder())));
@@ -91,49 +91,49 @@ impl Bundle {
 
 #[pymethods]
 impl Bundle {
-    /// Loads a bundle from a file, with what it includes.
+    /// Loads a bundle and its includes from a file.
     #[staticmethod]
     fn load(file: PathBuf) -> PyResult<Self> {
         Self::read(BundleOrigin::File(file))
     }
 
-    /// Reads a bundle from a text. `file` is what it is called in errors; what it includes and runs is looked for from its folder.
+    /// Parses a bundle from text. `file` is its name in errors; relative includes and commands are resolved in its folder.
     #[staticmethod]
     #[pyo3(signature = (text, file=None))]
     fn parse(text: String, file: Option<PathBuf>) -> PyResult<Self> {
         Self::read(BundleOrigin::Text(text, file.unwrap_or_else(|| PathBuf::from("bundle"))))
     }
 
-    /// Whether there is a file that can change.
+    /// `True` if the bundle comes from files, which can change.
     #[getter]
     fn has_files(&self) -> bool {
         self.loaded.has_files()
     }
 
-    /// The files that were read.
+    /// The files of the bundle.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
         self.loaded.files.clone()
     }
 
-    /// What the hooks are called, in order.
+    /// The names of the hooks, in order.
     #[getter]
     fn hooks(&self) -> Vec<String> {
         self.loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect()
     }
 
-    /// What is no mistake, but looks like one, each in words.
+    /// Warnings about the bundle, as text.
     fn doubts(&self) -> Vec<String> {
         self.loaded.doubts().iter().map(ToString::to_string).collect()
     }
 
-    /// The modules of the bundle that do not come with the package.
+    /// The modules of the bundle that are not part of the package.
     #[getter]
     fn foreign(&self) -> Vec<&str> {
         self.foreign_modules().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The settings and tools of a session with the bundle.
+    /// Returns the settings and tools of a session with the bundle.
     fn session<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (config, levels) = self.config()?;
         let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
@@ -161,12 +161,12 @@ impl Bundle {
         encode::to_python(py, &settings)
     }
 
-    /// Raises if an audit log is kept less safely than the bundle says.
+    /// Raises if the durability of an audit log is lower than the bundle requires.
     fn check_log(&self, log: &AuditLog) -> PyResult<()> {
         self.loaded.session.audit.map_or(Ok(()), |wanted| log.check_durability(wanted))
     }
 
-    /// The first model of the bundle; nothing if it has none.
+    /// Returns the first model of the bundle, or `None`.
     fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(entry) = self.loaded.providers.first() else { return Ok(None) };
         if entry.provider.as_str() == "scripted" && entry.script.is_none() {
@@ -190,7 +190,7 @@ impl Bundle {
     }
 }
 
-/// The files of a bundle, and the log that has its new versions.
+/// The files of a bundle, and the log that records new versions.
 struct BundleFiles {
     loaded: Loaded,
     from: BundleOrigin,
@@ -207,7 +207,7 @@ impl BundleSource for BundleFiles {
     }
 }
 
-/// The bundle of a session, whose changes are picked up. Modules that are written in Python are mounted by whoever puts a version in force.
+/// The bundle of a session, reloaded when its files change. The caller mounts modules that are written in Python.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct BundleWatcher {
     kernel: bundle::BundleWatcher,
@@ -217,8 +217,8 @@ pub(crate) struct BundleWatcher {
 
 #[pymethods]
 impl BundleWatcher {
-    /// `audit` records new versions, if it is an `AuditLog`. `name_session` is called with the id of a session and the name that a hook gives to it. Programs of
-    /// hooks are kept from what is protected.
+    /// `audit`, if an `AuditLog`, records new versions. `name_session` is called with the id of a session and the name that a hook gives to
+    /// it. Programs of hooks cannot access protected paths.
     #[new]
     #[pyo3(signature = (hooks, bundle, workspace, protection, audit=None, name_session=None))]
     fn new(
@@ -232,9 +232,9 @@ impl BundleWatcher {
         threads::start(bundle.py())?;
         let mut host = protection.host(&workspace)?;
         if let Some(give) = name_session {
-            // It is called on another thread, which has no loop: what Python does with it must not need one.
+            // Called on another thread without a loop, so the Python function must not need one.
             host = host.name_session(move |id, name| {
-                // If the interpreter is gone, the session is, too.
+                // If the interpreter has ended, so has the session.
                 let _ = Python::try_attach(|py| {
                     if let Err(error) = give.call1(py, (id, name)) {
                         error.write_unraisable(py, None);
@@ -251,12 +251,12 @@ impl BundleWatcher {
     /// Prepares the first version.
     fn prepare(&self, bundle: Py<Bundle>, py: Python<'_>) -> PyResult<PreparedVersion> {
         let levels = bundle.get().levels();
-        // Components are compiled, and launchers tried: others can go on meanwhile.
+        // Detached, because components are compiled and launchers are tested here.
         let version = py.detach(|| with_runtime(|| self.kernel.prepare(levels))).map_err(|error| mistake(&error))?;
         Ok(PreparedVersion { version: Mutex::new(Some(version)), bundle })
     }
 
-    /// Reads the bundle if a file of it has changed, or `always`. Gives the version that is to be put in force, or the `Reload` that says why there is none.
+    /// Reloads the bundle if a file has changed, or `always`. Returns the version to activate, or a `Reload` with the reason for none.
     fn read(&self, always: bool) -> PyResult<KernelFuture> {
         let reading = self.kernel.read(always);
         if always && self.kernel.has_ended() {
@@ -281,12 +281,12 @@ impl BundleWatcher {
         }))
     }
 
-    /// Notes that a new version cannot be used.
+    /// Records that a new version cannot be used.
     fn refuse(&self, error: String) -> Reload {
         Reload::new(self.kernel.refuse(error))
     }
 
-    /// Registers a handler that looks for changes. Gives what takes it away again.
+    /// Registers a handler that checks for changes. Returns a function that unregisters it.
     #[staticmethod]
     fn follow(hooks: &Bound<'_, HookRegistry>, handler: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
         let options = [("name", FOLLOWER), ("role", "observer")].into_py_dict(hooks.py())?;
@@ -296,16 +296,16 @@ impl BundleWatcher {
         followed_events().map(register).into_iter().collect()
     }
 
-    /// Takes every hook away that is not of Python, for good.
+    /// Unregisters all hooks that are not written in Python, permanently.
     fn unregister(&self) {
         with_runtime(|| self.kernel.unregister());
     }
 
-    /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most.
+    /// Waits up to five seconds for background work of hooks, such as notifications.
     fn settle(&self) -> KernelFuture {
         let host = self.host.clone();
         KernelFuture::new(async move {
-            // Where tokio has ended, or another process has it, nothing is under way.
+            // Without a runtime in this process, there is no background work.
             if Handle::try_current().is_ok() {
                 host.settle().await;
             }
@@ -320,7 +320,7 @@ fn with_runtime<T>(act: impl FnOnce() -> T) -> T {
     act()
 }
 
-/// A version of a bundle that is ready. Unless it is put in force, everything stays as it was.
+/// A version of a bundle that is ready. Nothing changes until the version is activated.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct PreparedVersion {
     // A std lock: nothing calls Python while it is held.
@@ -337,7 +337,7 @@ impl PreparedVersion {
 
 #[pymethods]
 impl PreparedVersion {
-    /// The hooks whose modules Python brings, in order.
+    /// The hooks with Python modules, in order.
     #[getter]
     fn foreign(&self) -> Vec<BundleHook> {
         let version = self.version();
@@ -345,40 +345,40 @@ impl PreparedVersion {
         hooks.filter(|hook| hook.foreign().is_some()).cloned().map(BundleHook).collect()
     }
 
-    /// Registers the hooks in order, up to one whose module Python brings, and gives that: its hooks are to be registered before this is called again.
+    /// Registers the hooks in order, up to one with a Python module, and returns that one. Its hooks must be registered before the next call.
     fn register(&self) -> PyResult<Option<BundleHook>> {
         let next = self.version().as_mut().map_or(Ok(None), |version| version.register());
         Ok(next.map_err(|error| mistake(&error))?.map(BundleHook))
     }
 
-    /// Puts the version in force.
+    /// Activates the version.
     fn commit(&self) -> PyResult<Reload> {
         let version = self.version().take();
         let reload = with_runtime(|| version.and_then(bundle::PreparedVersion::commit));
         reload.map(Reload::new).ok_or_else(|| PyRuntimeError::new_err("the bundle was unmounted meanwhile"))
     }
 
-    /// Drops the version, unless it is in force.
+    /// Drops the version, unless it is active.
     fn drop(&self) {
         let version = self.version().take();
         with_runtime(|| drop(version));
     }
 }
 
-/// The result of reading a bundle anew. As text, it says so.
+/// The result of a reload. Its text form describes the result.
 #[pyclass(module = "amplifier_core.bundles", frozen, get_all)]
 pub(crate) struct Reload {
-    /// Whether other hooks are in force now, or the same in another order.
+    /// `True` if the active hooks or their order changed.
     changed: bool,
-    /// The hooks that go on as they were.
+    /// The hooks that are unchanged.
     kept: Vec<String>,
-    /// The hooks that are new, or not what they were.
+    /// The hooks that are new or changed.
     began: Vec<String>,
-    /// The hooks that are gone, or not what they were.
+    /// The hooks that are removed or changed.
     ended: Vec<String>,
-    /// What is wrong with the new version, if something is: the old one stays in force then.
+    /// The error in the new version, if any. The old version then stays active.
     error: Option<String>,
-    /// The level and the text that a person is to be told, unless nothing has changed or the same was told before.
+    /// The level and the text of a message to the user; `None` if nothing changed or the same message was already shown.
     news: Option<(&'static str, String)>,
     text: String,
 }
@@ -405,43 +405,43 @@ impl Reload {
     }
 }
 
-/// A hook of a bundle whose module Python brings.
+/// A hook of a bundle with a Python module.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct BundleHook(Arc<CompiledHook>);
 
 #[pymethods]
 impl BundleHook {
-    /// Who it is in all versions of its bundle.
+    /// The identity of the hook in all versions of its bundle.
     #[getter]
     fn who(&self) -> &str {
         self.0.who()
     }
 
-    /// Whether it is that of the version before, and goes on.
+    /// `True` if the hook is unchanged from the previous version and continues to run.
     #[getter]
     fn is_kept(&self) -> bool {
         self.0.is_kept()
     }
 
-    /// The module that Python has to bring for it.
+    /// The module that Python must provide.
     #[getter]
     fn foreign(&self) -> &str {
         self.0.foreign().unwrap_or_default()
     }
 
-    /// The folder of its bundle.
+    /// The folder of the bundle.
     #[getter]
     fn folder(&self) -> &Path {
         self.0.placed().folder()
     }
 
-    /// The options of a module.
+    /// The options of the module.
     fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let config = self.0.placed().entry.config.iter().flatten();
         encode::to_dict(py, config.map(|(key, value)| (key.as_str(), value)))
     }
 
-    /// What the bundle says about how it is registered.
+    /// The registration settings in the bundle.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let HookEntry { name, priority, timeout, role, on_error, .. } = &self.0.placed().entry;
         let on_error = on_error.map(OnError::as_str);
@@ -451,13 +451,13 @@ impl BundleHook {
         encode::to_dict(py, given.map(|(key, value)| (key.as_str(), value)))
     }
 
-    /// Something that is wrong with its module, with the place in the bundle.
+    /// Returns an error about the module, with its position in the bundle.
     fn problem(&self, text: &str) -> String {
         self.0.placed().problem_in("module", text).to_string()
     }
 }
 
-/// The modules that come with the package: what each is called, what it does, and the JSON Schema of its options.
+/// Returns the modules of the package: their names, their descriptions, and the JSON Schemas of their options.
 #[pyfunction]
 pub(crate) fn builtin_modules<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -468,7 +468,7 @@ pub(crate) fn builtin_modules<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// Why there is no module of that name, with the name that was meant if one is close.
+/// Returns the error for an unknown module, with a similar name if there is one.
 #[pyfunction]
 pub(crate) fn no_module(name: &str) -> String {
     Module::named(name).err().unwrap_or_default()

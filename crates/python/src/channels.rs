@@ -1,4 +1,4 @@
-//! Contribution channels, for functions of Python: the kernel's own. What is awaited runs on the caller's loop.
+//! Contribution channels of the kernel, for Python functions. Awaitables run on the caller's loop.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -16,7 +16,7 @@ use crate::step::is_awaitable;
 use crate::timer::{is_a_cancellation, is_an_interrupt};
 use crate::{log, trace};
 
-/// Contributors by the channel that they contribute to.
+/// The contributors of each channel.
 #[pyclass(module = "amplifier_core.coordinator", frozen)]
 #[derive(Default)]
 pub(crate) struct Channels {
@@ -24,7 +24,7 @@ pub(crate) struct Channels {
     // Std locks: nothing calls Python while they are held.
     /// The contributors, for the garbage collector.
     functions: Mutex<Vec<Weak<Port>>>,
-    /// What a contributor raised that ends more than itself, such as `KeyboardInterrupt`.
+    /// An interrupt raised by a contributor, such as `KeyboardInterrupt`.
     interrupt: Arc<Mutex<Option<PyErr>>>,
 }
 
@@ -35,7 +35,7 @@ impl Channels {
         Self::default()
     }
 
-    /// Registers a function, and gives one that takes it away again.
+    /// Registers a function. Returns a function that unregisters it.
     fn register<'py>(
         &self,
         py: Python<'py>,
@@ -65,7 +65,7 @@ impl Channels {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What cannot be looked at now is in use.
+        // Skipped if in use.
         let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
         functions.iter().filter_map(Weak::upgrade).try_for_each(|function| function.visit(&visit))
     }
@@ -120,7 +120,7 @@ pub(crate) struct ContributionCollector(Arc<tokio::sync::Mutex<driving::Collecti
 
 #[pymethods]
 impl ContributionCollector {
-    /// What was there at once.
+    /// Returns the contributions that are available immediately.
     fn at_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         if let Ok(collecting) = self.0.try_lock() {
@@ -129,7 +129,7 @@ impl ContributionCollector {
         Ok(list)
     }
 
-    /// Waits for the others, and gives everything, as often as it is awaited.
+    /// Waits for the other contributions and returns all of them. Can be awaited repeatedly.
     fn finish(&self) -> KernelFuture {
         let collecting = self.0.clone();
         KernelFuture::new(async move {

@@ -1,4 +1,4 @@
-//! Time as the caller's event loop counts it.
+//! Time of the caller's event loop.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::bridge::{Alarm, AlarmCallback};
 use crate::person_wait::{self, OpenPrompt};
 use crate::timer::{running_loop, seconds};
 
-/// A clock whose waits end on the event loop that runs when they begin.
+/// A clock that waits on the running event loop.
 pub(crate) struct LoopClock {
     origin: Instant,
 }
@@ -56,13 +56,13 @@ impl Clock for LoopClock {
     }
 }
 
-/// The time of the loop that runs.
+/// Returns the time of the running loop.
 pub(crate) fn loop_nanos() -> Option<u64> {
     let time = Python::attach(|py| running_loop(py)?.call_method0(intern!(py, "time")).ok()?.extract::<f64>().ok());
     time.map(|seconds| (seconds * 1e9) as u64)
 }
 
-/// Waits on the loop. Without one, it waits for ever: then nothing else can be waited for, either.
+/// A wait on the loop. Without a loop, the wait never ends: nothing else can be awaited either.
 struct Sleep {
     duration: Duration,
     alarm: Alarm,

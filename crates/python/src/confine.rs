@@ -1,4 +1,4 @@
-//! Confinement, for Python: programs are started through the interpreter, as a launcher.
+//! The sandbox for Python: programs are started through the interpreter as launcher.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ use pyo3::prelude::*;
 use crate::audit::AuditLog;
 use crate::bundle::{Bundle, mistake};
 
-/// Runs the program that the arguments name, confined as they say, and gives the code to exit with.
+/// Runs the program in the arguments in a sandbox and returns the exit code.
 #[pyfunction]
 pub(crate) fn become_confined(arguments: Vec<OsString>) -> u8 {
     launch(arguments)
 }
 
-/// The paths that tools of a session cannot change or read, and the sandbox that keeps programs from them.
+/// The protected paths of a session, and the sandbox that enforces them for programs.
 #[pyclass(frozen, module = "amplifier_core._native")]
 pub(crate) struct Protection {
     plan: ProtectionPlan,
     active: ActiveSandbox,
     home: Home,
     is_home_used: bool,
-    /// `true` if commands are judged by what is seen of them, because the sandbox alone does not keep them from what is protected.
+    /// `true` if commands are also analysed, because the sandbox alone does not protect all paths.
     is_guarded: bool,
     /// `true` if programs of hooks run in the sandbox of the agent's commands.
     is_shared: bool,
@@ -39,30 +39,31 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    /// Keeps file tools and commands from what is protected.
+    /// Protects paths from file tools and commands.
     pub(crate) fn of(&self, workspace: Workspace) -> Workspace {
         self.plan.protect_workspace(workspace).sandboxed(self.active.sandbox.clone())
     }
 
-    /// Registers the hook that denies commands which would change what is protected, where the sandbox alone cannot.
+    /// Registers the hook that denies commands which would change protected paths, if the sandbox alone cannot prevent that.
     pub(crate) fn guard(&self, hooks: &HookRegistry, workspace: &Workspace) -> Option<Registration> {
         let home = self.home.environment().home();
         self.is_guarded.then(|| guards::protect(hooks, workspace.clone(), home))
     }
 
-    /// The sandbox of commands and MCP servers.
+    /// Returns the sandbox of commands and MCP servers.
     pub(crate) fn sandbox(&self) -> &amplifier_process::sandbox::Sandbox {
         &self.active.sandbox
     }
 
-    /// The approval rules of a session: those that a program gives, and those in the user's files for this folder, as they are at each approval request.
+    /// Returns the approval rules of a session: those from the program, and those in the user's files for this folder, read for each approval
+    /// request.
     pub(crate) fn rules(&self, given: ApprovalRules, workspace: &Path) -> PyResult<SessionRules> {
         let files = self.is_home_used.then(|| ApprovalRuleFiles::for_workspace(&self.home, workspace)).transpose();
         let files = files.map_err(|error| PyValueError::new_err(format!("approval rules: {}", reasons(&error))))?;
         Ok(SessionRules { given, files })
     }
 
-    /// Has rules that allow a tool of an MCP server count only for the definition that they were given for.
+    /// Limits rules that allow a tool of an MCP server to the definition for which they were given.
     pub(crate) fn follow_definitions(&self, server: &McpServer) -> PyResult<()> {
         if !self.is_home_used {
             return Ok(());
@@ -72,12 +73,12 @@ impl Protection {
         followed.map_err(|error| PyRuntimeError::new_err(reasons(&error)))
     }
 
-    /// The user's home, if it counts for the session.
+    /// Returns the user's home, if the session uses it.
     pub(crate) fn used_home(&self) -> Option<&Home> {
         self.is_home_used.then_some(&self.home)
     }
 
-    /// The surroundings of a bundle's hooks.
+    /// Returns the environment of a bundle's hooks.
     pub(crate) fn host(&self, workspace: &Path) -> PyResult<Host> {
         let (plan, active) = (self.plan.clone(), self.active.clone());
         let host = match self.is_shared {
@@ -88,7 +89,7 @@ impl Protection {
     }
 }
 
-/// The approval rules that a program gives, and those in files.
+/// The approval rules from the program and from files.
 pub(crate) struct SessionRules {
     given: ApprovalRules,
     files: Option<ApprovalRuleFiles>,
@@ -124,8 +125,9 @@ impl ApprovalRuleSource for SessionRules {
 
 #[pymethods]
 impl Protection {
-    /// `bundle`, an `AuditLog` and `store` are protected, with the user's home for this program; without any of them, only with `confine` or a home whose rules count. `home` is another folder than
-    /// the usual one; the rules in it count for the session if `is_home_used`. A sandbox is looked for if the session `starts` programs.
+    /// `bundle`, an `AuditLog` and `store` are protected, together with the user's home; without any of them, only with `confine` or a home
+    /// with active rules. `home` overrides the default folder; its rules apply to the session if `is_home_used`. A sandbox is set up if the
+    /// session `starts` programs.
     #[new]
     #[pyo3(signature = (workspace, *, bundle=None, audit=None, store=None, home=None, is_home_used=false, confine=None, starts=false))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
@@ -167,7 +169,7 @@ impl Protection {
             own.hidden.push(key);
         }
         if let Some(store) = store {
-            // What is not there cannot be protected.
+            // Missing paths cannot be protected.
             create_private_folder(&store)
                 .map_err(|error| PyOSError::new_err(format!("the folder `{}`: {error}", store.display())))?;
             own.read_only.push(store);
@@ -178,7 +180,7 @@ impl Protection {
             own.reserved = names;
         }
         let loaded = bundle.map(|bundle| bundle.get().loaded());
-        // Files are looked for, and a process is started and waited for.
+        // Detached: searches for files, starts a process and waits for it.
         let (plan, active) = py.detach(|| {
             let plan = ProtectionPlan::embedded(own, &home, is_home_used, &workspace, loaded)
                 .map_err(|error| PyValueError::new_err(reasons(&error)))?;
@@ -207,20 +209,20 @@ impl Protection {
         Ok(Self { plan, active, home, is_home_used, is_guarded, is_shared, warnings })
     }
 
-    /// The texts for whoever runs the session: why protection is weaker than it could be.
+    /// The reasons for reduced protection, as text.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
     }
 
-    /// Raises if a new version of the bundle uses a file that is not protected: what is, is settled when a session begins.
+    /// Raises if a new version of the bundle uses a file that is not protected. Protected paths are fixed at the start of a session.
     fn check(&self, bundle: &Bound<'_, Bundle>) -> PyResult<()> {
         let (code, _) = code_of(bundle)?;
         self.plan.check_bundle(bundle.get().loaded(), code).map_err(|error| mistake(&error))
     }
 }
 
-/// The folders of this program: those in `home`, else the usual ones. Where rules in them do not count, they need not be found.
+/// Returns the folders of this program: those in `home`, else the default ones. Missing folders are an error only if rules in them apply.
 fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> PyResult<Home> {
     if let Some(folder) = home {
         return Ok(Home::at(std::path::absolute(folder)?).with(environment));
@@ -232,10 +234,10 @@ fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> 
     }
 }
 
-/// What starts a program in a sandbox.
+/// The launcher of sandboxed programs.
 struct PyLauncher {
     words: Vec<OsString>,
-    /// Whoever can change one of these is not confined by it.
+    /// Files of the launcher. A program that can change one of them can escape the sandbox.
     parts: Vec<PathBuf>,
 }
 
@@ -247,7 +249,7 @@ fn launcher(py: Python<'_>) -> PyResult<PyLauncher> {
     })
 }
 
-/// The code of a bundle's modules that are written in Python, and the names under which other modules would be found before them.
+/// Returns the Python code of a bundle's modules, and the paths that would be imported instead of them.
 fn code_of(bundle: &Bound<'_, Bundle>) -> PyResult<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut code, mut names) = (Vec::new(), Vec::new());
     let foreign = bundle.get().foreign_modules();

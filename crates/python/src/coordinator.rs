@@ -1,4 +1,4 @@
-//! The coordinator of a session: the kernel's own, awaited in the caller's task.
+//! The kernel's coordinator of a session, awaited in the caller's task.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::registry::HookRegistry;
 use crate::result::HookResult;
 use crate::{answer, encode, trace};
 
-/// Emits for a session, and routes what hooks say.
+/// Emits events for a session and routes the results of hooks.
 #[pyclass(module = "amplifier_core.coordinator", frozen)]
 pub(crate) struct Coordinator {
     pub(crate) kernel: amplifier_core::Coordinator,
     hooks: Py<HookRegistry>,
     pub(crate) reserved: Option<Py<PyDict>>,
     ports: Vec<Arc<Port>>,
-    /// Who has the parts of the session, if that is not this.
+    /// The owner of the session's parts, if different.
     owner: Option<Py<PyAny>>,
 }
 
 impl Coordinator {
-    /// The coordinator of a session that has its parts elsewhere.
+    /// Creates a coordinator whose parts have another owner.
     pub(crate) fn of(
         kernel: amplifier_core::Coordinator,
         hooks: Py<HookRegistry>,
@@ -44,14 +44,14 @@ impl Coordinator {
 
 impl Drop for Coordinator {
     fn drop(&mut self) {
-        // That of a session ends with the session.
+        // The coordinator of a session ends with the session.
         if self.owner.is_none() {
             self.hooks.get().release(self.kernel.session_id());
         }
     }
 }
 
-/// Runs what goes on after an emission has returned: in a task on the loop that runs then.
+/// Runs background work of an emission in a task on the running loop.
 pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
     let driven = KernelFuture::new(async {
         future.await;
@@ -65,7 +65,7 @@ pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
     });
 }
 
-/// The configuration is wrong.
+/// Creates an error about an invalid configuration.
 pub(crate) fn invalid(error: &dyn std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("the configuration is wrong: {error}"))
 }
@@ -83,10 +83,10 @@ fn event_name(event: &str) -> PyResult<EventName> {
     event.parse().map_err(|error: amplifier_core::InvalidEventName| PyValueError::new_err(error.to_string()))
 }
 
-/// A part of a session, and whether it takes what it is given as one object.
+/// A part of a session, and whether its method takes a single object.
 pub(crate) type Part = (Py<PyAny>, bool);
 
-/// Who denied and why, for Python; nothing if it may run.
+/// Returns the source of and the reason for a denial, or `None`.
 fn denial<'py>(py: Python<'py>, verdict: &Verdict) -> PyResult<Bound<'py, PyAny>> {
     match verdict {
         Verdict::Proceed(_) => Ok(py.None().into_bound(py)),
@@ -148,21 +148,21 @@ impl Coordinator {
         Ok(Self { kernel: builder.build(), hooks, reserved, ports, owner: None })
     }
 
-    /// Emits an event for the session; what comes back is to be given to `route`.
+    /// Emits an event for the session. The caller passes the outcome to `route`.
     fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<EmitAwaitable> {
         let (registry, session) = (slf.get().hooks.clone_ref(slf.py()), slf.clone().unbind());
         Ok(EmitAwaitable::new(EmitRequest::new(registry, event, data, Purpose::Outcome, Some(session))?))
     }
 
-    /// Routes an outcome: gives the data that may run and the flat result, or who denied and why.
-    /// Where outcomes of emissions that somebody else begins are collected.
+    /// Returns the context variable that collects outcomes of nested emissions.
     #[staticmethod]
     fn collector(py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(outcome::collector(py)?.clone().unbind())
     }
 
+    /// Routes an outcome. Returns the data to proceed with and the flat result, or the source of and the reason for a denial.
     fn route(slf: Py<Self>, outcome: Py<Outcome>) -> KernelFuture {
-        // The garbage collector sees the parts of a session through this: as long as they may be called, it has to be there.
+        // The garbage collector sees the parts of a session through this object, so it must live as long as they can be called.
         KernelFuture::new(async move {
             let kernel = &slf.get().kernel;
             let routed = outcome.get();
@@ -189,7 +189,7 @@ impl Coordinator {
                     let counts = if observed { &routed.emitted } else { &routed.kernel.data.current };
                     result.data = Some(counts.clone_ref(py));
                     if matches!(result.action, FlatAction::Deny | FlatAction::AskUser) {
-                        // It was granted, or has no effect at this event.
+                        // Granted, or without effect at this event.
                         result.action = FlatAction::Continue;
                     }
                 }
@@ -198,7 +198,7 @@ impl Coordinator {
         })
     }
 
-    /// Routes the answer of a single hook, or the flat view of several: gives who denied and why, or nothing.
+    /// Routes the result of a single hook, or the flat view of several. Returns the source of and the reason for a denial, or `None`.
     fn process(
         slf: &Bound<'_, Self>,
         result: &Bound<'_, HookResult>,
@@ -224,23 +224,23 @@ impl Coordinator {
         }))
     }
 
-    /// Whether the session would refuse the text for its size: raises then.
+    /// Raises if the session would refuse the text because of its size.
     fn check_injection(&self, hook: &str, text: &str) -> PyResult<()> {
         let checked = self.kernel.check_injection(hook, &Injection::new(text));
         checked.map_err(|too_large| PyValueError::new_err(too_large.to_string()))
     }
 
-    /// Begins a turn: the injection budget starts afresh.
+    /// Starts a turn and resets the injection budget.
     fn begin_turn(&self) {
         self.kernel.begin_turn();
     }
 
-    /// Forgets the answers that last for the session.
+    /// Forgets the remembered answers of the session.
     fn forget_answers(&self) {
         self.kernel.forget_answers();
     }
 
-    /// How many tokens hooks injected in the running turn.
+    /// Returns the number of tokens that hooks injected in the current turn.
     #[getter]
     fn injected_tokens(&self) -> usize {
         self.kernel.injected_tokens()

@@ -1,4 +1,4 @@
-//! The data of an event as Python has it: a dict.
+//! Event data as a Python dict.
 
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,24 +11,24 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::encode;
 
-/// A dict that is passed from hook to hook. Hooks get copies of it; it never leaves the emission before its end.
+/// The dict that is passed from hook to hook. Hooks get copies, and the original leaves the emission only at its end.
 pub(crate) struct NativeData {
     pub(crate) current: Py<PyDict>,
     reserved: Vec<Py<PyDict>>,
     stamp: Option<Py<PyString>>,
 }
 
-/// What a registry lays around the data of every event.
+/// Fields that a registry adds to the data of every event.
 #[derive(Default)]
 pub(crate) struct Base {
     /// Below the event's own data.
     pub(crate) defaults: Option<Py<PyDict>>,
-    /// Above it: nobody can forge these.
+    /// Above the event's own data, so that they cannot be forged.
     pub(crate) reserved: Option<Py<PyDict>>,
 }
 
 impl NativeData {
-    /// Lays around the data what the registry and the session add.
+    /// Adds the fields of the registry and the session to the data.
     pub(crate) fn new<'py>(
         own: &Bound<'py, PyDict>,
         base: Option<&Base>,
@@ -56,7 +56,7 @@ impl NativeData {
         Ok(Self { current: current.unbind(), reserved, stamp: stamp.map(Bound::unbind) })
     }
 
-    /// Puts back what a hook cannot take away.
+    /// Restores the fields that a hook cannot remove.
     fn keep(&self, py: Python<'_>, data: &Bound<'_, PyDict>) -> PyResult<()> {
         if let Some(stamp) = &self.stamp {
             let own = data.get_item(intern!(py, "timestamp"))?;
@@ -87,7 +87,7 @@ impl Data for NativeData {
     fn apply(&mut self, change: Change<Py<PyDict>>) {
         Python::attach(|py| {
             let changed = self.changed_by(py, change);
-            // This fails only without memory; what was there is whole then.
+            // Fails only without memory; the old data is then unchanged.
             if let Ok(changed) = changed
                 && self.keep(py, changed.bind(py)).is_ok()
             {
@@ -105,13 +105,13 @@ impl Data for NativeData {
     }
 
     fn digest(&self) -> Option<Digest> {
-        // The same text as the kernel gets when the outcome is routed.
+        // The same text that the kernel gets when the outcome is routed.
         let map = Python::attach(|py| encode::to_cut_map(self.current.bind(py)));
         EventData::from(map.ok()?).digest().ok()
     }
 }
 
-/// The moment of an event. Most events of a second differ in six digits, and making the rest anew would cost more than a hook.
+/// The timestamp of an event. Reuses the text of the current second, because formatting all of it would cost more than a hook.
 fn now(py: Python<'_>) -> Bound<'_, PyString> {
     thread_local! {
         static LAST: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };

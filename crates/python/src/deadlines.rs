@@ -1,4 +1,4 @@
-//! Who is told when a time is up on an event loop.
+//! Deadlines of hooks on an event loop.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use pyo3::types::{IntoPyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::timer::{Moment, running_loop, time};
 
-/// The time limits of all hooks that wait on a loop. One call that the loop makes serves them all: one for each would cost more than
-/// most hooks. Nearly all end in time, so that nearly always the call finds nobody, or those who came later.
-// Held by the call that the loop will make, and by those who wait.
+/// The deadlines of all hooks that wait on a loop. One timer of the loop serves all of them, because a timer per hook would cost more than
+/// most hooks. Nearly all hooks end in time, so that the timer usually finds nothing to cancel.
+// Held by the loop's timer and by the waiting hooks.
 #[pyclass(frozen, weakref)]
 pub(crate) struct DeadlineWatch {
     running: Option<Py<PyWeakrefReference>>,
@@ -26,11 +26,11 @@ pub(crate) struct DeadlineWatch {
 struct WaiterTable {
     waiters: BTreeMap<WaiterKey, Waiter>,
     added: u64,
-    /// When the loop calls next, and what it gave for that, which holds the loop, and so is not held.
+    /// The time of the loop's timer, and a weak reference to its handle, which would otherwise keep the loop alive.
     call: Option<(Moment, Option<Py<PyWeakrefReference>>)>,
 }
 
-/// When somebody's time is up; two at the same time differ in their number.
+/// A deadline, with a number that distinguishes equal times.
 pub(crate) type WaiterKey = (Moment, u64);
 
 pub(crate) struct Waiter {
@@ -39,7 +39,7 @@ pub(crate) struct Waiter {
 }
 
 impl DeadlineWatch {
-    /// The one of a loop. A thread runs one loop at a time, and nearly always the one that it ran last; but it may have several, by turns.
+    /// Returns the deadlines of a loop. A thread runs one loop at a time, usually the same one, but may alternate between several.
     pub(crate) fn of<'py>(running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         thread_local! {
             static KNOWN: RefCell<Vec<Py<PyWeakrefReference>>> = const { RefCell::new(Vec::new()) };
@@ -88,14 +88,14 @@ impl DeadlineWatch {
 
     pub(crate) fn remove(&self, place: WaiterKey) {
         let waiter = self.book().waiters.remove(&place);
-        // After the lock is released: that may run code.
+        // After the lock is released, because dropping may run code.
         drop(waiter);
     }
 
-    /// Has the loop call at that time, and not at the one that was set before.
+    /// Replaces the loop's timer with one at an earlier time.
     fn call_at(slf: &Bound<'_, Self>, running: &Bound<'_, PyAny>, when: Moment) -> PyResult<()> {
         let py = slf.py();
-        // Whoever comes first shall not lend the variables of its context to all that follow.
+        // In an empty context, so that the first hook's context variables do not leak to others.
         let context = py.import("contextvars")?.getattr("Context")?.call0()?;
         let named = [("context", context)].into_py_dict(py)?;
         let handle = running.call_method(intern!(py, "call_at"), (when.seconds(), slf, when.0), Some(&named))?;
@@ -110,11 +110,11 @@ impl DeadlineWatch {
 
 #[pymethods]
 impl DeadlineWatch {
-    /// What the loop calls, with the time that it was asked for: cancels everybody whose time is up.
+    /// Called by the loop with the scheduled time; cancels all hooks whose deadline has passed.
     fn __call__(slf: &Bound<'_, Self>, when: i64) -> PyResult<()> {
         let py = slf.py();
         let Some(running) = running_loop(py) else { return Ok(()) };
-        // Loops call early, by less than their clocks can tell.
+        // Loops call slightly early, by less than the resolution of their clocks.
         let now = time(&running)?.max(Moment(when));
         let mut book = slf.get().book();
         let later = book.waiters.split_off(&(now, u64::MAX));
@@ -134,7 +134,7 @@ impl DeadlineWatch {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What cannot be looked at now is in use.
+        // Skipped if in use.
         let Ok(book) = self.book.try_lock() else { return Ok(()) };
         book.waiters.values().try_for_each(|waiter| visit.call(&waiter.task))
     }
@@ -145,8 +145,8 @@ impl DeadlineWatch {
     }
 }
 
-/// A reference that keeps nothing alive. Whatever cannot be referred to in this way, an object of somebody else's loop, is forgotten: a
-/// call that is not taken back finds nobody, and a loop that is not known again gets a watch of its own.
+/// Returns a weak reference. Objects without support for weak references, such as those of other loop implementations, are forgotten: a timer
+/// that is not cancelled finds nothing, and a loop that is not found again gets new deadlines.
 fn weak(object: &Bound<'_, PyAny>) -> Option<Py<PyWeakrefReference>> {
     PyWeakrefReference::new(object).ok().map(Bound::unbind)
 }

@@ -1,4 +1,4 @@
-//! An emission that is awaited: the kernel's state machine, driven in the caller's own task.
+//! Awaitable emissions: the kernel's state machine, driven in the caller's task.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::registry::HookRegistry;
 use crate::run::Run;
 use crate::step::{Input, ResumeStep, awaitable};
 
-/// What `emit` gives: it runs the hooks when it is awaited.
+/// The awaitable returned by `emit`, which runs the hooks.
 #[pyclass(name = "Emitting", module = "amplifier_core.hooks")]
 pub(crate) struct EmitAwaitable {
     stage: EmitStage,
@@ -26,19 +26,18 @@ enum EmitStage {
     Finished,
 }
 
-/// What is to be emitted, and what for.
+/// The arguments of an emission.
 pub(crate) struct EmitRequest {
     pub(crate) registry: Py<HookRegistry>,
     pub(crate) event: Py<PyString>,
     pub(crate) data: Py<PyDict>,
     pub(crate) purpose: Purpose,
-    /// The session that it belongs to.
     pub(crate) session: Option<SessionRef>,
 }
 
 impl EmitRequest {
     /// # Errors
-    /// If the event is no text, or the data no dict.
+    /// If the event is not a str or the data is not a dict.
     #[inline]
     pub(crate) fn new(
         registry: Py<HookRegistry>,
@@ -49,7 +48,7 @@ impl EmitRequest {
     ) -> PyResult<Self> {
         let event = event.cast::<PyString>().map_err(|_| wrong_type("event", "a str", event))?;
         let data = data.cast::<PyDict>().map_err(|_| wrong_type("data", "a dict", data))?;
-        // Handlers are told the name, and not a member of somebody's enum.
+        // Handlers receive a plain str, not a member of an enum.
         let event = match event.is_exact_instance_of::<PyString>() {
             true => event.clone(),
             false => PyString::new(event.py(), &event.to_string_lossy()),
@@ -58,17 +57,16 @@ impl EmitRequest {
     }
 }
 
-/// The session that an emission belongs to.
 pub(crate) type SessionRef = Py<Coordinator>;
 
-/// What is made of the outcome.
+/// The form of the result.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     /// The flat view.
     Flat,
-    /// All of it.
+    /// The complete outcome.
     Outcome,
-    /// What the hooks answered, each within this time.
+    /// The results of the hooks, each within this time limit.
     Collect(Duration),
 }
 
@@ -78,7 +76,7 @@ impl EmitAwaitable {
     }
 
     fn resume<'py>(&mut self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
-        // Whatever fails on the way, it is over.
+        // Finished, even if a step fails.
         let request = match (std::mem::replace(&mut self.stage, EmitStage::Finished), input) {
             (EmitStage::Running(mut run), input) => {
                 let waits = run.advance(py, Some(input));
@@ -99,7 +97,7 @@ impl EmitAwaitable {
         let mut run = Run::new(py, request, listeners, data);
         match run.advance(py, None) {
             Ok(Some(yielded)) => {
-                // Most emissions never get here: their hooks answer at once.
+                // Most emissions do not get here: their hooks answer immediately.
                 self.stage = EmitStage::Running(Box::new(run));
                 Ok(ResumeStep::Yield(yielded))
             }
@@ -108,7 +106,7 @@ impl EmitAwaitable {
         }
     }
 
-    /// Ends it: the hook that runs is closed, the others are not called.
+    /// Ends the emission: the running hook is closed, and the others are not called.
     fn end(&mut self, py: Python<'_>) -> PyResult<()> {
         let EmitStage::Running(mut run) = std::mem::replace(&mut self.stage, EmitStage::Finished) else {
             return Ok(());
@@ -117,7 +115,7 @@ impl EmitAwaitable {
     }
 }
 
-/// A guard that never ran is worse than one that failed: as for any coroutine, there is a warning.
+/// Warns, as for any coroutine that was never awaited: a guard that never ran is worse than one that failed.
 impl Drop for EmitAwaitable {
     fn drop(&mut self) {
         let EmitStage::Ready(request) = &self.stage else { return };
@@ -127,7 +125,7 @@ impl Drop for EmitAwaitable {
             Purpose::Collect(_) => "emit_and_collect",
         };
         let _ = Python::try_attach(|py| {
-            // It may be dropped while an exception is on its way.
+            // It may be dropped while an exception is propagating.
             let raised = PyErr::take(py);
             let text = format!("coroutine '{method}' was never awaited: no hook has run");
             let warned = CString::new(text)
@@ -144,7 +142,7 @@ impl Drop for EmitAwaitable {
 }
 
 awaitable!(EmitAwaitable {
-    /// What is shown of a task that awaits nothing else. It is asked for also by the hook that runs, so nothing is borrowed.
+    /// Shown for a task that awaits nothing else. Also requested by the running hook, so nothing is borrowed.
     #[getter(__qualname__)]
     fn qualified_name(_slf: &Bound<'_, Self>) -> &'static str {
         "HookRegistry.emit"
@@ -152,7 +150,7 @@ awaitable!(EmitAwaitable {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let event = |event: &Py<PyString>| event.bind(slf.py()).to_string_lossy().into_owned();
-        // The hook that runs may ask, too.
+        // The running hook may also request this.
         match slf.try_borrow().as_deref().map(|emitting| &emitting.stage) {
             Ok(EmitStage::Ready(request)) => format!("<Emitting of '{}'>", event(&request.event)),
             Ok(EmitStage::Running(run)) => format!("<Emitting of '{}', waiting>", event(run.event())),
@@ -174,7 +172,7 @@ awaitable!(EmitAwaitable {
     }
 
     fn __clear__(&mut self) {
-        // One that nobody awaits says so when it is dropped.
+        // The awaitable warns by itself when dropped.
         if matches!(self.stage, EmitStage::Running(_)) {
             self.stage = EmitStage::Finished;
         }

@@ -1,7 +1,8 @@
-//! Python's values as JSON, where JSON is needed: for digests, the record, and events that the kernel itself emits.
+//! Conversion of Python values to JSON, for digests, records, and events that the kernel emits.
 //!
-//! Tuples and sets become lists, keys become text (two that would be the same differ: `1` and `1 (int)`), dates and times ISO 8601, bytes Base64, enums their values, dataclasses and models
-//! dicts; numbers that JSON does not have become text, and so does everything else, also what holds itself.
+//! Tuples and sets become lists; keys become text, made unique (`1` and `1 (int)`); dates and times become ISO 8601; bytes become Base64;
+//! enums become their values; dataclasses and models become dicts. Numbers without a JSON form become text, as do all other values, including
+//! recursive ones.
 
 use std::collections::HashSet;
 
@@ -14,44 +15,44 @@ use pyo3::types::{
 };
 use serde_json::{Map, Number, Value};
 
-/// A little more than a digest accepts, so that the kernel says what is too deep.
+/// Slightly more than a digest accepts, so that the kernel reports data that is too deep.
 const DEEPEST: usize = 130;
 
-/// The dict as JSON.
+/// Converts a dict to JSON.
 ///
 /// # Errors
-/// If it is too deep.
+/// If the data is too deep.
 pub(crate) fn to_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
     map(data, &mut Ancestors::of(data.as_any()))
 }
 
-/// The dict as JSON, without what is too deep, for the kernel to say so: it has no digest either.
+/// Converts a dict to JSON without values that are too deep. The kernel reports them, because such data has no digest.
 pub(crate) fn to_cut_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
     map(data, &mut Ancestors { is_cut: true, ..Ancestors::of(data.as_any()) })
 }
 
-/// The dict as JSON, for a conversation, which is kept.
+/// Converts a dict to JSON for a conversation, which is stored.
 ///
 /// # Errors
-/// If it is too deep.
+/// If the data is too deep.
 pub(crate) fn to_kept_map(data: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
     map(data, &mut Ancestors { deepest: MAX_STORED_DEPTH, ..Ancestors::of(data.as_any()) })
 }
 
-/// The value as Python's `json` writes it: the same as JSON, with the order of keys kept.
+/// Converts a value to JSON-compatible Python values, preserving the order of keys.
 ///
 /// # Errors
-/// If it is too deep.
+/// If the data is too deep.
 pub(crate) fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     plain_at(value, &mut Ancestors::default())
 }
 
-/// What a value is inside of.
+/// The containers around a value.
 struct Ancestors {
-    /// By the places of these in memory.
+    /// The addresses of the containers.
     inside: Vec<usize>,
     deepest: usize,
-    /// Whether what is too deep is left out.
+    /// `true` if values that are too deep are omitted.
     is_cut: bool,
 }
 
@@ -66,7 +67,7 @@ impl Ancestors {
         Self { inside: vec![value.as_ptr() as usize], ..Self::default() }
     }
 
-    /// Goes into a value that may hold others, unless it is inside of itself, or too deep.
+    /// Enters a container, unless it contains itself or is too deep.
     fn enter<T>(&mut self, value: &Bound<'_, PyAny>, go: impl FnOnce(&mut Self) -> PyResult<T>) -> PyResult<Visit<T>> {
         let place = value.as_ptr() as usize;
         if self.inside.contains(&place) {
@@ -98,21 +99,21 @@ fn map(data: &Bound<'_, PyDict>, ancestors: &mut Ancestors) -> PyResult<Map<Stri
 
 type Entry<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// The entries of a dict, each with the text that its key is in JSON.
+/// Returns the entries of a dict, each with its key as JSON text.
 ///
-/// All of them first: an object that says what it is may change the dict that it is in.
+/// Collected first, because the text form of an object may change the dict.
 pub(crate) fn entries<'py>(data: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Entry<'py>)>> {
     let entries: Vec<Entry<'py>> = data.iter().collect();
     let texts = key_texts(entries.iter().map(|(key, _)| key))?;
     Ok(texts.into_iter().zip(entries).collect())
 }
 
-/// The key, if it is a text that JSON can have.
+/// Returns the key if it is text that JSON can represent.
 fn exact(key: &Bound<'_, PyAny>) -> Option<String> {
     key.cast::<PyString>().ok()?.to_str().ok().map(str::to_owned)
 }
 
-/// The keys as texts that differ: none hides another. A key that is that very text has it.
+/// Returns the keys as unique texts. A key that is already text keeps it.
 fn key_texts<'a, 'py: 'a>(keys: impl Iterator<Item = &'a Bound<'py, PyAny>> + Clone) -> PyResult<Vec<String>> {
     let exact_texts: Vec<_> = keys.clone().map(exact).collect();
     if exact_texts.iter().all(Option::is_some) {
@@ -217,7 +218,7 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, ancestors: &mut Ancestors) -> PyResu
     }
 }
 
-/// What stands for a value inside of itself, as Python shows it.
+/// Returns Python's placeholder for a recursive value.
 fn again(value: &Bound<'_, PyAny>) -> &'static str {
     if is_sequence(value) { "[...]" } else { "{...}" }
 }
@@ -229,14 +230,14 @@ fn is_sequence(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyFrozenSet>()
 }
 
-/// Another value that stands for this one in JSON.
+/// Returns the value that represents this one in JSON.
 fn replaced<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = value.py();
     if value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() {
         let encoded = py.import("base64")?.call_method1("b64encode", (value,))?;
         return encoded.call_method1("decode", ("ascii",)).map(Some);
     }
-    // Asked of the type: an object may claim to have every attribute, and a class is not its instance.
+    // Checked on the type: an object may claim to have every attribute, and a class is not its instance.
     let kind = value.get_type();
     for method in [intern!(py, "isoformat"), intern!(py, "model_dump")] {
         if kind.getattr_opt(method)?.is_some() {
@@ -249,19 +250,19 @@ fn replaced<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     member_value(value)
 }
 
-/// What a member of an enum stands for.
+/// Returns the value of an enum member.
 fn member_value<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = value.py();
     let members = value.get_type().getattr_opt(intern!(py, "__members__"))?;
     if members.is_some() { value.getattr_opt(intern!(py, "value")) } else { Ok(None) }
 }
 
-/// The fields of a dataclass. `dataclasses.asdict` copies what they hold, which not everything can be.
+/// Returns the fields of a dataclass. `dataclasses.asdict` copies the values, which not all values support.
 fn shown<'py>(value: &Bound<'py, PyAny>, fields: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let dict = PyDict::new(value.py());
     for name in fields.try_iter()? {
         let name = name?.cast_into::<PyString>()?;
-        // One that only its constructor takes is not there.
+        // Init-only fields are missing.
         if let Some(field) = value.getattr_opt(&name)? {
             dict.set_item(name, field)?;
         }
@@ -269,7 +270,7 @@ fn shown<'py>(value: &Bound<'py, PyAny>, fields: &Bound<'py, PyAny>) -> PyResult
     Ok(dict.into_any())
 }
 
-/// Nothing, if an object cannot say what it holds.
+/// Returns `None` if an object fails to describe itself.
 fn unless_failed(said: PyResult<Bound<'_, PyAny>>) -> PyResult<Option<Bound<'_, PyAny>>> {
     match said {
         Err(error) if said_by_object(&error) => Ok(None),
@@ -277,7 +278,7 @@ fn unless_failed(said: PyResult<Bound<'_, PyAny>>) -> PyResult<Option<Bound<'_, 
     }
 }
 
-/// A value as text; that of its type, if it has none itself.
+/// Returns a value as text, or its type if that fails.
 fn text_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     match value.str() {
         Err(error) if said_by_object(&error) => {
@@ -287,12 +288,12 @@ fn text_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     }
 }
 
-/// Whether it is an error of the object that was asked, and not the end of more than that.
+/// Returns `true` for an error of the object itself, which is not an interrupt.
 fn said_by_object(error: &PyErr) -> bool {
     Python::attach(|py| error.is_instance_of::<PyException>(py))
 }
 
-/// JSON as Python's values.
+/// Converts JSON to Python values.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),
@@ -312,7 +313,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     })
 }
 
-/// The fields of a JSON object as a dict.
+/// Converts the fields of a JSON object to a dict.
 pub(crate) fn to_dict<'a, 'py>(
     py: Python<'py>,
     fields: impl Iterator<Item = (&'a str, &'a Value)>,

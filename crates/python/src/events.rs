@@ -1,4 +1,4 @@
-//! The names of all known events, from the kernel's catalog.
+//! Constants for the names of all known events, from the kernel's catalog.
 
 use amplifier_core::catalog;
 use pyo3::prelude::*;
@@ -6,13 +6,13 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::registry::HookRegistry;
 
-/// The one constant of the registry that is written as an alias: events of that name are the same.
+/// The constant of the registry that is an alias. Events of both names are the same.
 const WRITTEN_AS_ALIAS: (&str, &str) = ("CONTEXT_PRE_COMPACT", "context:pre-compact");
 
-/// Other names of events that have a constant, too.
+/// Aliases with their own constants.
 const ALIASES: [&str; 3] = ["execution:end", "tool:error", "provider:error"];
 
-/// `TOOL_PRE` for `tool:pre`.
+/// Returns the name of a constant: `TOOL_PRE` for `tool:pre`.
 fn constant(event: &str) -> String {
     event.replace(':', "_").to_uppercase()
 }

@@ -1,4 +1,4 @@
-//! How the fields of a result are read, and the words that some of them have.
+//! Readers for the fields of a result.
 
 use std::str::FromStr;
 
@@ -18,7 +18,7 @@ macro_rules! words {
         }
 
         pub(crate) fn $read(field: &str, value: &Bound<'_, PyAny>) -> PyResult<$type> {
-            // A word that stands in a program is the same object as ours.
+            // A literal in a program is the same object as the interned word.
             $(if value.is(intern!(value.py(), $type::$variant.as_str())) {
                 return Ok($type::$variant);
             })+
@@ -33,17 +33,17 @@ words! { role_word, read_role: Role { System, User, Assistant } }
 words! { default_word, read_default: DefaultDecision { Allow, Deny } }
 words! { level_word, read_level: Level { Info, Warning, Error } }
 
-/// Reads an argument that is one of the words of an enum.
+/// Reads an argument that must be one of the words of an enum.
 pub(crate) fn read_word<T: FromStr<Err = UnknownWord>>(argument: &str, word: &str) -> PyResult<T> {
     word.parse().map_err(|unknown| PyValueError::new_err(format!("`{argument}`: {unknown}")))
 }
 
-/// Names the type of what was found, not its value: errors are logged, and answers may hold secrets.
+/// Describes an invalid argument by its type, not its value: errors are logged, and values may be secrets.
 pub(crate) fn invalid(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyValueError::new_err(must_be(field, expected, found))
 }
 
-/// Names what was found where one of a few words is expected, if it is a word: that is a slip of the pen, and hardly a secret.
+/// Describes an invalid word by its value, because a typing error is hardly a secret.
 fn invalid_word(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     let Ok(text) = found.cast::<PyString>() else { return invalid(field, expected, found) };
     let text = text.to_string_lossy();
@@ -52,7 +52,7 @@ fn invalid_word(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr 
     PyValueError::new_err(format!("`{field}` must be {expected}; found {found}"))
 }
 
-/// An argument is of the wrong type.
+/// Creates an error about an argument of the wrong type.
 pub(crate) fn wrong_type(argument: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(must_be(argument, expected, found))
 }
@@ -86,7 +86,7 @@ pub(crate) fn read_seconds(field: &str, value: &Bound<'_, PyAny>) -> PyResult<f6
     if !is_number || value.is_instance_of::<PyBool>() {
         return Err(invalid(field, EXPECTED, value));
     }
-    // An integer beyond what a float holds is a time that never comes, like any other that is too long.
+    // An integer beyond the range of a float is treated like any other time limit that never ends.
     let seconds = value.extract::<f64>().map_err(|_| invalid(field, EXPECTED, value))?;
     if seconds.is_finite() && seconds >= 0.0 {
         Ok(seconds)
@@ -103,7 +103,7 @@ pub(crate) fn read_data(field: &str, value: &Bound<'_, PyAny>) -> PyResult<Optio
     Ok(Some(data.clone().unbind()))
 }
 
-/// A list of labels, or of `{"label": …, "effect": …}`.
+/// Reads a list of labels, or of `{"label": …, "effect": …}`.
 pub(crate) fn read_options(field: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyList>>> {
     const EXPECTED: &str = "None or a list of labels, or of dicts with `label` and `effect`";
     if value.is_none() {

@@ -1,4 +1,4 @@
-//! A hook that is written in Python.
+//! Hooks that are written in Python.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -17,17 +17,17 @@ use crate::person_wait::MarkGuard;
 use crate::run::in_strict;
 use crate::{answer, encode, log, threads, trace};
 
-/// Something that Python can call.
+/// A Python callable as a hook.
 pub(crate) struct PyHook {
     pub(crate) handler: Py<PyAny>,
     pub(crate) name: String,
-    /// Whether it is found out if it changes nested values in place.
+    /// `true` in strict mode, which detects in-place changes of nested values.
     pub(crate) strict: Arc<AtomicBool>,
-    /// Whether it has ever waited.
+    /// `true` once the hook has waited.
     pub(crate) waits: AtomicBool,
 }
 
-/// How the kernel knows them: shared with the registry, which shows them to the garbage collector.
+/// The kernel's reference to a hook, shared with the registry, which shows the hooks to the garbage collector.
 pub(crate) type SharedHook = Arc<PyHook>;
 
 impl PyHook {
@@ -40,7 +40,7 @@ impl PyHook {
         trace::is_logged(&self.name);
     }
 
-    /// Ends what waits for the hook if it has changed nested values in place: the test has failed.
+    /// Raises if the hook has changed nested values in place, because the strict test has failed.
     async fn check(&self, kept: Py<PyAny>) {
         let checked = Python::attach(|py| in_strict(py, intern!(py, "check"))?.call1((&self.name, kept)).map(drop));
         if let Err(changed) = checked {
@@ -53,18 +53,18 @@ impl PyHook {
     }
 }
 
-/// The name of a hook that was given none: that of its function, or of its type. A partial is named after the function that it completes.
+/// Returns the default name of a hook: that of its function or its type. A partial is named after its function.
 pub(crate) fn default_name(handler: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = handler.py();
     let mut handler = handler.clone();
-    // A partial of a partial is one partial, unless somebody took pains.
+    // Partials of partials are usually flattened already.
     for _ in 0..10 {
         if let Some(name) = handler.getattr_opt(intern!(py, "__name__"))?
             && let Ok(name) = name.extract()
         {
             return Ok(name);
         }
-        // Only of partials: an object may claim to have every attribute.
+        // Only for partials, because an object may claim to have every attribute.
         if !handler.is_instance(&py.import("functools")?.getattr("partial")?)? {
             break;
         }
@@ -73,14 +73,14 @@ pub(crate) fn default_name(handler: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(handler.get_type().name()?.to_string())
 }
 
-/// What a hook failed with, in words.
+/// Converts a Python exception to the text of a failure.
 pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
     let kind = error.get_type(py).name().map_or_else(|_| "error".to_owned(), |name| name.to_string());
     let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     HookError::Failed(if text.is_empty() { kind } else { format!("{kind}: {text}") })
 }
 
-/// Events that the kernel itself emits come this way; what Python emits is driven in its own task.
+/// Handles events from the kernel. Events from Python are driven in the caller's task.
 impl Hook for PyHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         uninterrupted().await;
@@ -90,7 +90,7 @@ impl Hook for PyHook {
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }
-            // Also around the call: it may make tasks, and give one.
+            // Also around the call, which may create tasks.
             let call = || CallFuture::of(self.handler.bind(py).call1((PyString::new(py, event), data))?);
             mark.insert(MarkGuard::new(py)?).around(py, call)?
         });

@@ -37,7 +37,7 @@ mod trace;
 
 use pyo3::prelude::*;
 
-/// The part of the package that is written in Rust.
+/// The native part of the package.
 #[pymodule]
 mod _native {
     use super::*;

@@ -1,4 +1,4 @@
-//! What goes to Python's `logging`.
+//! Output to Python's `logging`.
 
 use amplifier_core::HookError;
 use pyo3::prelude::*;
@@ -6,16 +6,16 @@ use pyo3::types::{PyDict, PyString};
 
 const LOGGER: &str = "amplifier_core.hooks";
 
-/// Where failures of a session's parts go.
+/// The logger for failures of a session's parts.
 const COORDINATOR: &str = "amplifier_core.coordinator";
 
-/// Where what concerns tools goes.
+/// The logger for tools.
 const SESSION: &str = "amplifier_core.session";
 
-/// Where the kernel's own warnings and errors go.
+/// The logger for the kernel's own warnings and errors.
 const KERNEL: &str = "amplifier_core";
 
-/// A hook failed: with the traceback, the hook's name and the event. Never with the event's data.
+/// Logs the failure of a hook with the traceback, the hook's name and the event, but never with the event's data.
 pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
         let options = with_traceback(py, cause)?;
@@ -30,7 +30,7 @@ pub(crate) fn failed(py: Python<'_>, hook: &str, event: &str, error: &HookError,
     report(py, log());
 }
 
-/// A part of a session failed, as the kernel calls it: with the traceback, if there is one.
+/// Logs the failure of a session's part with the traceback, if available.
 pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: Option<&PyErr>) {
     let log = || -> PyResult<()> {
         let options = with_traceback(py, cause)?;
@@ -41,7 +41,7 @@ pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: 
     report(py, log());
 }
 
-/// A contributor of a channel failed.
+/// Logs the failure of a channel's contributor.
 pub(crate) fn contributor_failed(py: Python<'_>, channel: &str, name: &str, error: &HookError, cause: &PyErr) {
     let log = || -> PyResult<()> {
         let options = with_traceback(py, Some(cause))?;
@@ -52,7 +52,7 @@ pub(crate) fn contributor_failed(py: Python<'_>, channel: &str, name: &str, erro
     report(py, log());
 }
 
-/// A tool raised an exception, which the model reads: the traceback is for whoever writes the tool.
+/// Logs an exception of a tool. The model reads the error; the traceback is for the tool's author.
 pub(crate) fn tool_raised(py: Python<'_>, tool: &str, cause: &PyErr) {
     if is_loaded(py) {
         let log = || -> PyResult<()> {
@@ -64,7 +64,7 @@ pub(crate) fn tool_raised(py: Python<'_>, tool: &str, cause: &PyErr) {
     }
 }
 
-/// What a call of `logging` takes to show a traceback, if there is one.
+/// Returns the arguments of `logging` for a traceback, if available.
 fn with_traceback<'py>(py: Python<'py>, cause: Option<&PyErr>) -> PyResult<Bound<'py, PyDict>> {
     let options = PyDict::new(py);
     if let Some(cause) = cause {
@@ -73,14 +73,13 @@ fn with_traceback<'py>(py: Python<'py>, cause: Option<&PyErr>) -> PyResult<Bound
     Ok(options)
 }
 
-/// Whether somebody can see what is logged for those who look for it: whoever has not imported `logging` has set up nothing that could show it,
-/// and importing it takes long.
+/// Returns `true` if debug output could be visible. Without an import of `logging`, no handler is configured, and importing it is slow.
 fn is_loaded(py: Python<'_>) -> bool {
     let is_loaded = || py.import("sys")?.getattr("modules")?.contains(PyString::new(py, "logging"));
     is_loaded().unwrap_or_default()
 }
 
-/// Something that only those see who look for it.
+/// Logs a debug message.
 pub(crate) fn debug(py: Python<'_>, text: &str, hook: &str, event: &str) {
     if is_loaded(py) {
         let log = || logger(py, LOGGER)?.call_method1("debug", (text, hook, event)).map(drop);
@@ -88,7 +87,7 @@ pub(crate) fn debug(py: Python<'_>, text: &str, hook: &str, event: &str) {
     }
 }
 
-/// What the kernel has to say, with its level: `warning` or `error`.
+/// Logs a message of the kernel, with the level `warning` or `error`.
 pub(crate) fn line(py: Python<'_>, level: &str, text: &str) {
     let log = || logger(py, KERNEL)?.call_method1(level, ("%s", text)).map(drop);
     report(py, log());
@@ -98,7 +97,7 @@ fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("logging")?.call_method1("getLogger", (name,))
 }
 
-/// A log that fails is no reason to stop, but not to be silent either.
+/// Reports a failure of `logging` itself without raising it.
 fn report(py: Python<'_>, logged: PyResult<()>) {
     if let Err(error) = logged {
         error.write_unraisable(py, None);

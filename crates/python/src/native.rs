@@ -1,4 +1,4 @@
-//! Hooks that are not written in Python, such as those of a bundle, in an emission of Python's.
+//! Native hooks, such as those of a bundle, in an emission from Python.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ use crate::answer::NativeResult;
 use crate::bridge::KernelFuture;
 use crate::{encode, threads};
 
-/// What such a hook said, on its way through Python's task.
+/// The result of a native hook, passed through Python's task.
 #[pyclass(frozen)]
 pub(crate) struct NativeAnswer(Mutex<Option<Result<HookResult, HookError>>>);
 
-/// Calls the hook when it is awaited; gives a [`NativeAnswer`].
+/// Calls the hook when awaited. Returns a [`NativeAnswer`].
 pub(crate) fn call(hook: ListedHook, data: EventData) -> KernelFuture {
     KernelFuture::new(async move {
         let answer = match threads::is_forked() {
@@ -28,7 +28,7 @@ pub(crate) fn call(hook: ListedHook, data: EventData) -> KernelFuture {
 }
 
 impl NativeAnswer {
-    /// The answer over dicts; nothing if it is "go on" with nothing else said. `before` is what the hook was shown of the data.
+    /// Returns the result over dicts; `None` for a plain "continue". `before` is the data that the hook received.
     pub(crate) fn read(
         &self,
         current: &Bound<'_, PyDict>,
@@ -61,12 +61,12 @@ impl NativeAnswer {
     }
 }
 
-/// The new data. What the hook left as it was stays what it is in Python, too, at any depth: a tuple, a date, a number that JSON does not have.
+/// Returns the new data. Unchanged values keep their Python form at any depth: a tuple, a date, a number without a JSON form.
 fn replaced(current: &Bound<'_, PyDict>, before: Option<&EventData>, data: &Map) -> PyResult<Py<PyDict>> {
     merged_dict(current, |key| before?.get(key), data).map(Bound::unbind)
 }
 
-/// The same data with another value for a field.
+/// Returns the data with another value for a field.
 fn with_field(current: &Bound<'_, PyDict>, before: Option<&EventData>, key: &str, now: &Value) -> PyResult<Py<PyDict>> {
     let changed = current.copy()?;
     changed.set_item(key, field(current, before, key, now)?)?;
@@ -85,7 +85,7 @@ fn field<'py>(
     }
 }
 
-/// A value that was `before` in JSON and is to be `now`, with what is the same in both as it is in Python.
+/// Returns the Python value for a change from `before` to `now` in JSON. Unchanged parts keep their Python form.
 fn merged<'py>(current: &Bound<'py, PyAny>, before: &Value, now: &Value) -> PyResult<Bound<'py, PyAny>> {
     let py = current.py();
     if before == now {
@@ -108,7 +108,7 @@ fn merged<'py>(current: &Bound<'py, PyAny>, before: &Value, now: &Value) -> PyRe
     encode::to_python(py, now)
 }
 
-/// The same for what has an order. Where items came or went, those before and after them are known.
+/// Merges lists. Items before and after an insertion or removal are matched.
 fn merged_items<'py>(current: &Bound<'py, PyAny>, before: &[Value], now: &[Value]) -> PyResult<Bound<'py, PyAny>> {
     let py = current.py();
     let items: Vec<_> = current.try_iter()?.collect::<PyResult<_>>()?;

@@ -1,4 +1,4 @@
-//! Everything that the hooks of one emission said, for Python.
+//! Outcomes of emissions, for Python.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use crate::data::NativeData;
 use crate::encode;
 use crate::result::HookResult;
 
-/// The outcome of an emission. Nothing that a hook said is lost.
+/// The outcome of an emission, with everything that the hooks returned.
 #[pyclass(module = "amplifier_core.hooks", frozen)]
 pub(crate) struct Outcome {
     pub(crate) kernel: amplifier_core::Outcome<NativeData>,
@@ -21,22 +21,22 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The flat view.
+    /// Returns the flat view.
     pub(crate) fn flat(&self, py: Python<'_>) -> PyResult<HookResult> {
         HookResult::from_flat(py, self.kernel.flat())
     }
 
-    /// A field of the report.
+    /// Returns a field of the report.
     fn part<'py>(&self, py: Python<'py>, field: &str) -> PyResult<Bound<'py, PyAny>> {
         encode::to_python(py, &json!(self.kernel.report_with(None))[field])
     }
 }
 
-/// Whether anybody asks for outcomes of emissions that somebody else begins.
+/// `true` once outcomes of nested emissions are collected.
 static IS_ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// Where outcomes of emissions that somebody else begins are collected: a list that holds another, which they are appended to, or nothing, in the
-/// context of whoever asks for them. Tasks that begin meanwhile share the context, so whoever has asked takes the inner list away.
+/// The context variable that collects outcomes of nested emissions: a list that contains the list to append to. Tasks created meanwhile share
+/// the context, so the collector removes the inner list when it is done.
 pub(crate) fn collector(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static COLLECTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     IS_ASKED_FOR.store(true, Ordering::Relaxed);
@@ -48,13 +48,13 @@ pub(crate) fn collector(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     made.map(|made| made.bind(py))
 }
 
-/// Whether outcomes may be collected.
+/// Returns `true` if outcomes may be collected.
 #[inline]
 pub(crate) fn may_be_collected() -> bool {
     IS_ASKED_FOR.load(Ordering::Relaxed)
 }
 
-/// Collects an outcome, with what its emission gives, and a copy of that: whoever gets it may change it.
+/// Collects an outcome with a copy of its result, which the collector may change.
 pub(crate) fn collect(outcome: Bound<'_, Outcome>, flat: &Bound<'_, HookResult>) -> PyResult<()> {
     let asked = collector(outcome.py())?.call_method0("get")?;
     if let Ok(asked) = asked.cast::<PyList>()
@@ -73,13 +73,13 @@ impl Outcome {
         visit.call(&self.kernel.data.current)
     }
 
-    /// The event as it was emitted.
+    /// The event as emitted.
     #[getter]
     fn event(&self) -> &str {
         self.kernel.event().as_str()
     }
 
-    /// What is to happen: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
+    /// The decision: `deny`, `ask_user`, `inject_context`, `modify` or `continue`.
     #[getter]
     fn decision(&self) -> &'static str {
         self.kernel.decision.as_str()
@@ -91,25 +91,25 @@ impl Outcome {
         self.kernel.denial().map(|denial| &*denial.by)
     }
 
-    /// Why it denied.
+    /// The reason for the denial.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.kernel.denial().and_then(|denial| denial.reason.as_deref())
     }
 
-    /// The data after every modification.
+    /// The data after all modifications.
     #[getter]
     fn data(&self, py: Python<'_>) -> Py<PyDict> {
         self.kernel.data.current.clone_ref(py)
     }
 
-    /// The approvals that hooks requested, as in the report.
+    /// The requested approvals, as in the report.
     #[getter]
     fn approvals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.part(py, "approvals")
     }
 
-    /// The texts for the agent, as in the report.
+    /// The injected texts, as in the report.
     #[getter]
     fn injections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.part(py, "injections")
@@ -121,26 +121,26 @@ impl Outcome {
         self.part(py, "messages")
     }
 
-    /// What hooks answered with `continue` and data.
+    /// The data of hooks that returned `continue` with data.
     #[getter]
     fn responses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.kernel.responses().iter().map(|answer| answer.value.clone_ref(py)).collect::<Vec<_>>())
     }
 
-    /// The answer or failure of each hook that was called, as `hooks` in the report.
+    /// The result or failure of each called hook, as `hooks` in the report.
     #[getter]
     fn reports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.part(py, "hooks")
     }
 
-    /// Returns the outcome as JSON has it: what `amplifier hooks try --json` prints, and the log keeps.
+    /// Returns the outcome as JSON, as printed by `amplifier hooks try --json` and stored in the log.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // Data that is too deep for JSON is withheld, and its status says so.
+        // Data that is too deep for JSON is withheld, as its status shows.
         let data = encode::to_map(self.kernel.data.current.bind(py)).ok();
         encode::to_python(py, &json!(self.kernel.report_with(data)))
     }
 
-    /// The outcome as one result, as `emit` gives it.
+    /// Returns the outcome as a single result, as returned by `emit`.
     fn result(&self, py: Python<'_>) -> PyResult<HookResult> {
         self.flat(py)
     }

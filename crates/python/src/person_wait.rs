@@ -1,8 +1,8 @@
-//! A hook's time stands still while it waits for a person, also where it asks in a task of its own.
+//! Pauses a hook's timer while the hook waits for a user, also in tasks that the hook created.
 //!
-//! Tasks inherit the context of whoever makes them. What a hook makes is known by a mark there, for hooks that wait: for the others,
-//! which are nearly all, setting it would cost more than calling them. So a hook is marked before it is called if it has ever waited,
-//! and the first time when it begins to wait: the tasks that it has made by then have not begun.
+//! Tasks inherit the context of their creator, so the tasks of a hook are recognized by a mark in the context. Setting the mark costs more
+//! than calling most hooks, which never wait. Therefore a hook is marked before the call only if it has waited before, and otherwise when it
+//! first waits: its tasks have not started by then.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -18,12 +18,12 @@ use pyo3::sync::PyOnceLock;
 use crate::clock::loop_nanos;
 use crate::timer::Timer;
 
-/// One call of a hook that waits, in the context of what it runs.
+/// One call of a hook that waits, stored in the context of its tasks.
 #[pyclass(frozen)]
 pub(crate) struct Mark {
-    /// That of the hook inside of which this one runs.
+    /// The mark of the hook around this one.
     around: Option<Py<Mark>>,
-    /// Whether the call has ended. What it began may go on, and begin more: nobody waits for that by this mark.
+    /// `true` once the call has ended. Its tasks may continue, but this mark no longer counts for them.
     has_ended: AtomicBool,
     // A std lock: nothing calls Python while it is held.
     state: Mutex<MarkState>,
@@ -31,13 +31,13 @@ pub(crate) struct Mark {
 
 #[derive(Default)]
 struct MarkState {
-    /// How many questions are open that carry the mark.
+    /// The number of open approval requests with this mark.
     open: u32,
-    /// Whether one is open that the hook itself waits for.
+    /// `true` if the hook itself waits for a request.
     is_asking: bool,
-    // Weak: the mark lives as long as any task that the hook made.
+    // Weak, because tasks of the hook keep the mark alive.
     timer: Weak<Timer>,
-    /// Who waits for the hook, if that is the kernel.
+    /// The waker of the kernel, if it waits for the hook.
     waker: Option<Waker>,
 }
 
@@ -47,33 +47,33 @@ impl MarkState {
     }
 }
 
-/// The mark of a call, for as long as that lasts.
+/// The mark of a call, until dropped.
 pub(crate) struct MarkGuard(Py<Mark>);
 
 impl MarkGuard {
-    /// The mark of a call that begins now.
+    /// Creates the mark of a new call.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let mut around = Mark::current(py)?;
-        // A task that a hook made may emit, and the hooks of that make tasks, for ever: what has ended is not kept.
+        // Marks of ended calls are skipped, so that tasks which emit events forever do not build up a chain.
         while let Some(ended) = around.take_if(|mark| mark.get().has_ended.load(Ordering::Relaxed)) {
             around = ended.get().around.as_ref().map(|around| around.clone_ref(py));
         }
         Ok(Self(Py::new(py, Mark { around, has_ended: AtomicBool::default(), state: Mutex::default() })?))
     }
 
-    /// The mark of a call that has begun to wait, for the tasks that it has made so far.
+    /// Creates the mark of a call that has started to wait, and adds it to the tasks created so far.
     pub(crate) fn after_start(py: Python<'_>) -> PyResult<Self> {
         let marked = Self::new(py)?;
         py.import("amplifier_core._tasks")?.call_method1("mark", (variable(py)?, &marked.0))?;
         Ok(marked)
     }
 
-    /// Runs a piece of the hook with its mark.
+    /// Runs a part of the hook with its mark.
     pub(crate) fn around<T>(&self, py: Python<'_>, piece: impl FnOnce() -> T) -> PyResult<T> {
         let variable = variable(py)?;
         let token = variable.call_method1(intern!(py, "set"), (&self.0,))?;
         let done = piece();
-        // What runs in this context before the next piece is not the hook's.
+        // Code that runs in this context before the next part does not belong to the hook.
         variable.call_method1(intern!(py, "reset"), (token,))?;
         Ok(done)
     }
@@ -98,16 +98,16 @@ impl Mark {
         Ok(variable(py)?.call_method1(intern!(py, "get"), (py.None(),))?.extract()?)
     }
 
-    /// Says by which timer the hook's time runs, and whether the hook itself waits for a person. Gives whether a person is waited for.
+    /// Sets the hook's timer, and whether the hook itself waits for a user. Returns `true` if a user is waited for.
     pub(crate) fn is_one_open(&self, timer: &Arc<Timer>, is_asking: bool) -> bool {
         let mut state = self.state();
         state.timer = Arc::downgrade(timer);
-        // Of a question that carries the mark, it is told when it is closed.
+        // A closed request with this mark notifies the timer.
         state.is_asking = is_asking && state.open == 0;
         state.is_one_open()
     }
 
-    /// Lets the kernel, which waits for the hook, hear of the questions that carry the mark.
+    /// Sets the kernel's waker, which is woken when requests with this mark open or close.
     pub(crate) fn tell(&self, context: &Context<'_>, question: &mut Option<Question>) {
         let mut state = self.state();
         state.waker = Some(context.waker().clone());
@@ -122,7 +122,7 @@ impl Mark {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a question was opened or closed, for this hook and those around it.
+    /// Records an opened or closed request for this hook and the hooks around it.
     fn note(slf: &Bound<'_, Self>, change: impl Fn(&mut u32)) -> PyResult<()> {
         let py = slf.py();
         let (timer, waker) = {
@@ -134,7 +134,7 @@ impl Mark {
         match timer {
             None => {}
             Some(timer) if timer.is_on_running_loop(py) => slf.get().look(py)?,
-            // Its loop is another one, whose clock only it can read.
+            // The loop's clock can be read only on its own thread.
             Some(timer) => timer.call_on_its_loop(&slf.getattr(intern!(py, "look"))?),
         }
         slf.get().around.as_ref().map_or(Ok(()), |around| Self::note(around.bind(py), change))
@@ -143,14 +143,14 @@ impl Mark {
 
 #[pymethods]
 impl Mark {
-    /// Lets the hook's time run, or stand still, as it has to by now.
+    /// Starts or pauses the hook's timer as required.
     fn look(&self, py: Python<'_>) -> PyResult<()> {
         let (timer, is_one_open) = {
             let state = self.state();
             (state.timer.upgrade(), state.is_one_open())
         };
         match timer {
-            // One that has fired counts the time for cleaning up, for which nobody is asked.
+            // A timer that has fired counts the clean-up time, which is never paused.
             Some(timer) if !timer.has_fired() => match is_one_open {
                 true => timer.pause(py),
                 false => timer.arm(py),
@@ -172,12 +172,12 @@ thread_local! {
     static BLOCKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How long people have blocked this thread so far.
+/// Returns the total time for which prompts have blocked this thread.
 pub(crate) fn blocked_nanos() -> u64 {
     BLOCKED.get()
 }
 
-/// Asks a person in a way that may block the thread, and its loop.
+/// Runs a prompt that may block the thread and its loop.
 pub(crate) fn track_blocking_wait<T>(ask: impl FnOnce() -> T) -> T {
     let since = loop_nanos();
     let asked = ask();
@@ -186,11 +186,11 @@ pub(crate) fn track_blocking_wait<T>(ask: impl FnOnce() -> T) -> T {
     asked
 }
 
-/// A question that is open, for the hooks that wait for it.
+/// An open approval request, for the hooks that wait for it.
 pub(crate) struct OpenPrompt(Py<Mark>);
 
 impl OpenPrompt {
-    /// The question that comes up now, if a hook that is marked waits for it.
+    /// Registers a new request, if a marked hook waits for it.
     pub(crate) fn open(py: Python<'_>) -> PyResult<Option<Self>> {
         let Some(mark) = Mark::current(py)? else { return Ok(None) };
         Mark::note(mark.bind(py), |open| *open += 1)?;

@@ -1,4 +1,4 @@
-//! Parts of a session that are written in Python: they are called through their documented methods, and may be async or not.
+//! Parts of a session that are written in Python, called through their documented methods, which may be async.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +24,11 @@ use crate::hook::failure;
 use crate::person_wait::track_blocking_wait;
 use crate::{encode, log, threads, trace};
 
-/// An object of Python that the kernel uses.
+/// A Python object that the kernel uses.
 pub(crate) struct Port {
-    // A std lock: nothing calls Python while it is held. The garbage collector takes the object away.
+    // A std lock: nothing calls Python while it is held. Cleared by the garbage collector.
     object: Mutex<Option<Py<PyAny>>>,
-    /// Whether it takes what it is given as one object.
+    /// `true` if the method takes a single object.
     takes_one: bool,
 }
 
@@ -38,7 +38,7 @@ impl Port {
     }
 
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What cannot be looked at now is in use.
+        // Skipped if in use.
         self.object.try_lock().map_or(Ok(()), |object| visit.call(&*object))
     }
 
@@ -56,7 +56,7 @@ impl Port {
     }
 }
 
-/// An error of a part that was asked to do something: logged with its traceback, which the kernel does not have.
+/// Converts an exception of a part to an error and logs it with its traceback, which the kernel does not have.
 fn failed(part: &str, error: &PyErr) -> PortError {
     Python::attach(|py| {
         log_failure(py, part, error);
@@ -65,7 +65,7 @@ fn failed(part: &str, error: &PyErr) -> PortError {
     })
 }
 
-/// Logs what is not an interrupt: those go on.
+/// Logs an exception unless it is an interrupt, which propagates.
 fn log_failure(py: Python<'_>, part: &str, error: &PyErr) {
     if error.is_instance_of::<PyException>(py) {
         log::part_failed(py, part, &failure(py, error), Some(error));
@@ -121,7 +121,7 @@ impl Display for PyDisplay {
 /// An approval system.
 pub(crate) struct PyApprovals {
     pub(crate) port: Arc<Port>,
-    /// The longest time for an answer, whatever a hook says.
+    /// The maximum time for an answer, regardless of the hook.
     pub(crate) longest: Option<Duration>,
 }
 
@@ -167,7 +167,7 @@ impl ApprovalSystem for PyApprovals {
     }
 }
 
-/// Waits for an answer to a request with that time limit, for `longest` at most; none if there is no answer by then.
+/// Waits for an answer within the request's time limit, at most `longest`. Returns `None` without an answer in time.
 pub(crate) async fn within<T>(
     longest: Option<Duration>,
     timeout: Duration,
@@ -180,7 +180,7 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// The person who gave an answer, if it says so (`ApprovalAnswer`).
+/// Returns the actor of an answer, if it names one (`ApprovalAnswer`).
 fn answerer(answer: &Bound<'_, PyString>) -> PyResult<Option<Actor>> {
     let Some(by) = answer.getattr_opt("by")?.filter(|by| !by.is_none()) else { return Ok(None) };
     let (name, via) = by.extract()?;
@@ -192,7 +192,7 @@ fn timeout_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     TIMEOUT.import(py, "amplifier_core.approval", "ApprovalTimeoutError")
 }
 
-/// An audit log: `record` is called with a dict for each record, and must not wait.
+/// An audit log: `record` is called with a dict for each record and must not wait.
 pub(crate) struct PyAudit(pub(crate) Arc<Port>);
 
 impl AuditLog for PyAudit {
@@ -202,7 +202,7 @@ impl AuditLog for PyAudit {
             let record = encode::to_python(py, &record)?;
             let recorded = self.0.object(py)?.call_method1("record", (record,));
             let recorded = recorded.inspect_err(|error| note_interrupt(py, error))?;
-            // Nobody waits for it, so nothing would be recorded.
+            // An awaitable would never run, so nothing would be recorded.
             match recorded.getattr_opt(intern!(py, "__await__"))? {
                 Some(_) => Err(PyTypeError::new_err("`record` must not be async")),
                 None => Ok(()),

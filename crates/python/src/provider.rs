@@ -1,4 +1,4 @@
-//! Models: scripted ones, those behind a network, and those that are written in Python.
+//! Model providers: scripted, remote, and written in Python.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::hook::failure;
 use crate::ports::Port;
 use crate::{encode, log};
 
-/// How many tokens a model can read at once that does not say so.
+/// The context limit of a model that does not specify one.
 const CONTEXT_LIMIT: usize = 200_000;
 
 /// A provider that plays a script.
@@ -27,8 +27,8 @@ pub(crate) struct ScriptedProvider(pub(crate) Arc<provider::ScriptedProvider>);
 
 #[pymethods]
 impl ScriptedProvider {
-    /// Plays these answers, one a call: a text, or a dict with `text`, `tools`, `thinking`, `when`, `error` or `delay_ms`. `agents`
-    /// has the answers of sub-agents, by name. With `record`, `asked` has every request.
+    /// Creates a provider with answers, one per call: a text, or a dict with `text`, `tools`, `thinking`, `when`, `error` or `delay_ms`.
+    /// `agents` has the answers of sub-agents, by name. With `record=True`, `asked` contains every request.
     #[new]
     #[pyo3(signature = (answers, *, agents=None, context_limit=200_000, record=false))]
     fn new(
@@ -47,7 +47,7 @@ impl ScriptedProvider {
         Ok(Self(Arc::new(if record { scripted.recording() } else { scripted })))
     }
 
-    /// Plays the script in a file.
+    /// Loads the script from a file.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what Python gives is converted")]
     pub(crate) fn load(file: PathBuf) -> PyResult<Self> {
@@ -55,7 +55,7 @@ impl ScriptedProvider {
         Ok(Self(Arc::new(provider::ScriptedProvider::new(script))))
     }
 
-    /// All requests so far, with the messages, tools and parameters of each; none unless the provider was made with `record=True`.
+    /// The requests so far, each with messages, tools and parameters; empty without `record=True`.
     #[getter]
     fn asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -85,13 +85,14 @@ fn read_answers(answers: &Bound<'_, PyAny>) -> PyResult<Value> {
     answers.collect::<PyResult<Vec<_>>>().map(Value::from)
 }
 
-/// A model behind a network.
+/// A remote model.
 #[pyclass(module = "amplifier_core.session", frozen)]
 pub(crate) struct RemoteProvider(pub(crate) Arc<provider::RemoteProvider>);
 
 #[pymethods]
 impl RemoteProvider {
-    /// A model of `anthropic`, `openai` (or whatever speaks like it, at `base_url`) or `gemini`. Without `key`, the environment has it.
+    /// Creates a provider for `anthropic`, `openai` (or a compatible API at `base_url`) or `gemini`. Without `key`, the key is read from the
+    /// environment.
     #[new]
     #[pyo3(signature = (kind, model, *, key=None, base_url=None, context_limit=None))]
     fn new(
@@ -106,7 +107,7 @@ impl RemoteProvider {
     }
 }
 
-/// Makes a model behind a network.
+/// Creates a remote provider.
 pub(crate) fn remote(
     py: Python<'_>,
     kind: &str,
@@ -117,7 +118,7 @@ pub(crate) fn remote(
 ) -> PyResult<provider::RemoteProvider> {
     crate::threads::start(py)?;
     let kind: Kind = kind.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-    // A variable that is set to nothing is as good as none.
+    // An empty variable counts as unset.
     let key = key.or_else(|| std::env::var(kind.key_variable()).ok().filter(|key| !key.is_empty()));
     if key.is_none() && base_url.is_none() {
         let variable = kind.key_variable();
@@ -127,7 +128,7 @@ pub(crate) fn remote(
     provider::RemoteProvider::new(options).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The provider that an object is.
+/// Converts a Python object to a provider.
 pub(crate) fn of(object: &Bound<'_, PyAny>, ports: &mut Vec<Arc<Port>>) -> PyResult<Arc<dyn Provider>> {
     if let Ok(scripted) = object.cast::<ScriptedProvider>() {
         return Ok(scripted.get().0.clone());
@@ -151,7 +152,7 @@ pub(crate) fn of(object: &Bound<'_, PyAny>, ports: &mut Vec<Arc<Port>>) -> PyRes
     Ok(Arc::new(PyProvider { port, name: text("name", "python")?, model: text("model", "python")?, limit }))
 }
 
-/// A model that is written in Python: `complete(request)` gives a text, or a dict with `text`, `thinking`, `tools`, `stop` and `usage`.
+/// A model written in Python: `complete(request)` returns a text, or a dict with `text`, `thinking`, `tools`, `stop` and `usage`.
 struct PyProvider {
     port: Arc<Port>,
     name: String,
@@ -200,11 +201,11 @@ fn as_json(ModelRequest { messages, tools, parameters, .. }: &ModelRequest) -> V
     json!({ "messages": messages, "tools": tools, "parameters": parameters })
 }
 
-/// Whether it is worth another try is told by the kind of the exception.
+/// Classifies an exception; its type determines whether a retry is useful.
 fn fault(py: Python<'_>, error: &PyErr) -> ProviderError {
     let failed = failure(py, error);
     let text = failed.to_string();
-    // Before 3.11, that of `asyncio` is another class.
+    // Before 3.11, `asyncio` has its own timeout class.
     let timeout = py.import("asyncio").and_then(|asyncio| asyncio.getattr("TimeoutError"));
     let is_timeout =
         error.is_instance_of::<PyTimeoutError>(py) || timeout.is_ok_and(|class| error.is_instance(py, &class));
@@ -216,9 +217,9 @@ fn fault(py: Python<'_>, error: &PyErr) -> ProviderError {
     }
 }
 
-/// The pieces of an answer.
+/// Converts an answer to chunks.
 fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, ProviderError> {
-    // Another try would give the same.
+    // A retry would give the same result.
     let malformed = |problem: String| ProviderError::Failed(format!("the answer cannot be read: {problem}"));
     let fields = match (answer.cast::<PyString>(), answer.cast::<PyDict>()) {
         (Ok(text), _) => json!({ "text": text.to_string_lossy() }),
@@ -254,7 +255,7 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
             return Err(malformed("a tool call has a `name`, and may have an `input` and an `id`".to_owned()));
         };
         calls += 1;
-        // Ids tell the calls of a whole conversation apart.
+        // Ids must be unique in the whole conversation.
         let id = call.get("id").and_then(Value::as_str).map_or_else(new_id, str::to_owned);
         let input = call.get("input").cloned().unwrap_or_else(|| json!({}));
         chunks.push(Chunk::ToolCall(ToolCall { id, name: name.to_owned(), input }));
@@ -272,7 +273,7 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
     Ok(chunks)
 }
 
-/// An id that no other call has.
+/// Returns a unique id for a call.
 fn new_id() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static CALLS: AtomicU64 = AtomicU64::new(0);

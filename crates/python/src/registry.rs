@@ -1,4 +1,4 @@
-//! `HookRegistry`: who listens, for Python.
+//! `HookRegistry` for Python.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,16 +21,16 @@ use crate::fields::{read_word, wrong_type};
 use crate::hook::{PyHook, SharedHook, default_name};
 use crate::{encode, log};
 
-/// The field that names the session of an event.
+/// The field with the session id of an event.
 const SESSION_ID: &str = "session_id";
 
-/// Who listens to which event, and in which order.
-// With a dict, so that tests can put another `emit` in the place of this one.
+/// The hooks of each event, in running order.
+// With a dict, so that tests can replace `emit`.
 #[pyclass(module = "amplifier_core.hooks", subclass, frozen, weakref, dict)]
 pub(crate) struct HookRegistry {
     pub(crate) kernel: amplifier_core::HookRegistry,
     pub(crate) parallel_observers: bool,
-    /// Shared with the hooks: those of a session are not called through the registry.
+    /// Shared with the hooks, because a session does not call them through the registry.
     strict: Arc<AtomicBool>,
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
@@ -38,7 +38,7 @@ pub(crate) struct HookRegistry {
     book: Arc<Mutex<HookTable>>,
 }
 
-/// What Python has to know about the hooks that the kernel holds.
+/// Data that Python needs about the hooks in the kernel.
 #[derive(Default)]
 struct HookTable {
     registrations: u64,
@@ -49,27 +49,27 @@ struct HookTable {
 struct RegisteredHook {
     registration: Registration,
     hook: SharedHook,
-    /// The default name that it uses.
+    /// The default name in use.
     name: Option<(String, Identity)>,
 }
 
-/// The hooks that share a name which nobody gave them. Answers of people last by the name of the hook, so two different functions
-/// must not have the same; one function that listens to several events may.
+/// Hooks with the same default name. Remembered answers are stored by hook name, so two different functions must have different names; one
+/// function for several events may keep the same.
 #[derive(Default)]
 struct Names {
-    /// Up to which number they were taken, and those of them that are free again.
+    /// The highest number taken, and the free numbers below it.
     taken: u64,
     free: BTreeSet<u64>,
-    /// The number of each, and how often it is registered.
+    /// The number of each handler, and its count of registrations.
     numbers: HashMap<Identity, (u64, u64)>,
 }
 
-/// What a handler is: an object, or an object and a function of its type.
+/// The identity of a handler: an object, or an object and a function of its type.
 type Identity = (usize, usize);
 
 fn identity(handler: &Bound<'_, PyAny>) -> PyResult<Identity> {
     let py = handler.py();
-    // A bound method is a new object each time that it is looked up.
+    // A bound method is a new object at each access.
     match (handler.getattr_opt(intern!(py, "__self__"))?, handler.getattr_opt(intern!(py, "__func__"))?) {
         (Some(object), Some(function)) => Ok((object.as_ptr() as usize, function.as_ptr() as usize)),
         _ => Ok((handler.as_ptr() as usize, 0)),
@@ -113,7 +113,7 @@ impl HookTable {
     }
 }
 
-/// How a hook is to be registered.
+/// The settings of a registration.
 struct Settings {
     event: String,
     priority: i64,
@@ -127,7 +127,7 @@ fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A time limit, as an argument.
+/// A time limit as an argument.
 struct Seconds(f64);
 
 impl<'py> FromPyObject<'_, 'py> for Seconds {
@@ -141,24 +141,24 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
 
 pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
     if seconds.is_finite() && seconds >= 0.0 {
-        // Ages are a time limit too, only one that no clock can hold.
+        // A value beyond the range of clocks is still a valid time limit.
         return Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     Err(PyValueError::new_err(format!("`{what}` must be a finite number of seconds, 0 or more; found {seconds}")))
 }
 
 impl HookRegistry {
-    /// Whether hooks that change nested values in place are found out.
+    /// Returns `true` in strict mode.
     pub(crate) fn is_strict(&self) -> bool {
         self.strict.load(Ordering::Relaxed)
     }
 
-    /// What is laid around the data of every event, if anything is.
+    /// Returns the fields to add to the data of every event, if any.
     pub(crate) fn base(&self) -> Option<Arc<Base>> {
         lock(&self.base).clone()
     }
 
-    /// The hooks that listen to an event now.
+    /// Returns the current hooks of an event.
     pub(crate) fn listeners(&self, event: &Bound<'_, PyString>) -> PyResult<Listeners> {
         self.kernel.listeners(event.to_str()?).map_err(|error| invalid_name(&error))
     }
@@ -210,12 +210,12 @@ impl HookRegistry {
         Ok(EmitAwaitable::new(EmitRequest::new(slf.clone().unbind(), event, data, purpose, None)?))
     }
 
-    /// Notes that a session uses the registry. It ends with [`release`](Self::release).
+    /// Records that a session uses the registry, until [`release`](Self::release).
     pub(crate) fn reserve(&self, py: Python<'_>, id: Option<&str>) -> PyResult<()> {
         self.change_sessions(py, |sessions| sessions.begin(id))
     }
 
-    /// Notes that a session uses the registry no more.
+    /// Records that a session no longer uses the registry.
     pub(crate) fn release(&self, id: Option<&str>) {
         let _ = Python::try_attach(|py| {
             if let Err(error) = self.change_sessions(py, |sessions| sessions.end(id)) {
@@ -224,7 +224,7 @@ impl HookRegistry {
         });
     }
 
-    /// Events that hooks emit here belong to the session that uses the registry, as long as it is the only one.
+    /// Sets the session of events that hooks emit here, while exactly one session uses the registry.
     fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut Sessions)) -> PyResult<()> {
         let sole = |sessions: &Sessions| sessions.sole().map(str::to_owned);
         let (before, now) = {
@@ -240,7 +240,7 @@ impl HookRegistry {
             let reserved =
                 base.reserved.as_ref().map_or_else(|| Ok(PyDict::new(py)), |fields| fields.bind(py).copy())?;
             let known = reserved.get_item(SESSION_ID)?;
-            // What was reserved by other means stays.
+            // Fields that were reserved otherwise are kept.
             let is_its = match (&known, &before) {
                 (Some(known), Some(before)) => known.eq(before)?,
                 (known, before) => known.is_none() && before.is_none(),
@@ -257,15 +257,15 @@ impl HookRegistry {
 
     fn change_base(&self, change: impl FnOnce(&Base) -> PyResult<Base>) -> PyResult<()> {
         let next = Some(Arc::new(change(&self.base().unwrap_or_default())?));
-        // What was there is dropped after the lock is released: that may run code.
+        // The old value is dropped after the lock is released, because dropping may run code.
         let last = std::mem::replace(&mut *lock(&self.base), next);
         drop(last);
         Ok(())
     }
 }
 
-/// With the first object that has a `__dict__`, pyo3 finds out how this interpreter makes them, and lets other threads run meanwhile. The object
-/// is not whole then, so it must be one that no garbage collector looks into.
+/// Creates an object with a `__dict__`, so that pyo3 detects the layout of such objects. Other threads run meanwhile and the object is
+/// incomplete, so its type must not be tracked by the garbage collector.
 #[pyclass(dict, frozen)]
 struct WithDict;
 
@@ -278,8 +278,8 @@ impl WithDict {
 
 #[pymethods]
 impl HookRegistry {
-    /// A registry without hooks. `parallel_observers` runs observers side by side; `strict` is for tests: hooks that change nested
-    /// values in place are found out.
+    /// Creates an empty registry. `parallel_observers` runs observers concurrently; `strict`, for tests, detects in-place changes of nested
+    /// values.
     #[new]
     #[pyo3(
         signature = (*args, parallel_observers=false, strict=false, **_named),
@@ -298,7 +298,7 @@ impl HookRegistry {
         Ok(Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, sessions, book })
     }
 
-    /// Refuses what `__new__` leaves to the `__init__` of a subclass, and takes what that passes on: the registry is there already.
+    /// Accepts the arguments that a subclass passes on from its own `__init__`, and rejects others.
     #[pyo3(signature = (*, parallel_observers=None, strict=None))]
     fn __init__(&self, parallel_observers: Option<bool>, strict: Option<bool>) -> PyResult<()> {
         if parallel_observers.is_some_and(|given| given != self.parallel_observers) {
@@ -311,7 +311,7 @@ impl HookRegistry {
         Ok(())
     }
 
-    /// Registers a handler and gives a function that takes it away again. Without a handler, a decorator.
+    /// Registers a handler and returns a function that unregisters it. Without a handler, returns a decorator.
     #[pyo3(
         signature = (event, handler=None, priority=0, name=None, *, role="gate", on_error="continue", timeout=Seconds(30.0)),
         text_signature = "($self, event, handler=None, priority=0, name=None, *, role='gate', on_error='continue', timeout=30.0)"
@@ -363,7 +363,7 @@ impl HookRegistry {
         Self::register(slf, event, handler, priority, name, role, on_error, timeout)
     }
 
-    /// Sets the fields that are merged under every event's data. Replaces earlier ones.
+    /// Sets the fields that are merged under every event's data, replacing earlier ones.
     #[pyo3(signature = (**defaults))]
     fn set_default_fields(&self, py: Python<'_>, defaults: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let defaults = defaults.map(|fields| fields.copy()).transpose()?;
@@ -374,7 +374,7 @@ impl HookRegistry {
         })
     }
 
-    /// Sets fields that nobody can forge: neither who emits, nor a hook. Those that were reserved before stay.
+    /// Sets fields that neither emitters nor hooks can change. Earlier reserved fields are kept.
     #[pyo3(signature = (**fields))]
     fn set_reserved_fields(&self, py: Python<'_>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let Some(fields) = fields else { return Ok(()) };
@@ -390,12 +390,12 @@ impl HookRegistry {
         })
     }
 
-    /// Emits an event: the handlers run one after another when this is awaited.
+    /// Emits an event: the handlers run in order when the result is awaited.
     fn emit(slf: &Bound<'_, Self>, event: &Bound<'_, PyAny>, data: &Bound<'_, PyAny>) -> PyResult<EmitAwaitable> {
         Self::emitting(slf, event, data, Purpose::Flat)
     }
 
-    /// Emits an event, and gives everything that the handlers said.
+    /// Emits an event and returns the complete outcome.
     fn emit_with_outcome(
         slf: &Bound<'_, Self>,
         event: &Bound<'_, PyAny>,
@@ -404,7 +404,7 @@ impl HookRegistry {
         Self::emitting(slf, event, data, Purpose::Outcome)
     }
 
-    /// Asks every handler, each within `timeout` seconds, and gives the data of those that answered.
+    /// Calls every handler with a time limit of `timeout` seconds, and returns the data of those that answered.
     #[pyo3(signature = (event, data, timeout=Seconds(1.0)), text_signature = "($self, event, data, timeout=1.0)")]
     fn emit_and_collect(
         slf: &Bound<'_, Self>,
@@ -415,7 +415,7 @@ impl HookRegistry {
         Self::emitting(slf, event, data, Purpose::Collect(duration("timeout", timeout.0)?))
     }
 
-    /// The names of the handlers in running order, by the event they were registered for; or of those that an event would call.
+    /// Returns the names of the handlers in running order, by registered event, or for one event.
     #[pyo3(signature = (event=None))]
     fn list_handlers<'py>(&self, py: Python<'py>, event: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         let list = PyDict::new(py);
@@ -439,7 +439,7 @@ impl HookRegistry {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What cannot be looked at now is in use.
+        // Skipped if in use.
         if let Ok(book) = self.book.try_lock() {
             book.hooks.values().try_for_each(|registered| registered.hook.visit(&visit))?;
         }
@@ -460,10 +460,10 @@ impl HookRegistry {
     }
 }
 
-/// Takes a handler away. Calling it twice is harmless.
+/// Unregisters a handler. Calling it again has no effect.
 #[pyclass(module = "amplifier_core.hooks", frozen)]
 pub(crate) struct Unregister {
-    // Weak: a handler may hold this, and the registry holds the handler.
+    // Weak, because a handler may hold this object, and the registry holds the handler.
     book: std::sync::Weak<Mutex<HookTable>>,
     id: u64,
     name: String,
@@ -472,7 +472,7 @@ pub(crate) struct Unregister {
 
 #[pymethods]
 impl Unregister {
-    /// What the hook is called.
+    /// The name of the hook.
     #[getter]
     fn name(&self) -> &str {
         &self.name

@@ -1,4 +1,4 @@
-//! `HookResult`: what a hook answers, with the fields that are documented for Python.
+//! `HookResult`: the result of a hook, with the fields documented for Python.
 
 use amplifier_core::text::{Reading, first_chars, visible};
 use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
@@ -15,7 +15,7 @@ use crate::fields::{
     read_options, read_role, read_seconds, read_text, role_word, type_name,
 };
 
-/// What a hook answers: an action, and what belongs to it.
+/// The result of a hook: an action and its fields.
 #[pyclass(module = "amplifier_core.models", subclass)]
 pub(crate) struct HookResult {
     pub(crate) action: FlatAction,
@@ -33,7 +33,7 @@ pub(crate) struct HookResult {
     pub(crate) suppress_output: bool,
     pub(crate) user_message: Option<Py<PyString>>,
     pub(crate) user_message_level: Level,
-    /// Which fields were set, by their place, be it to their default.
+    /// The fields that were set, by index, even if set to the default.
     pub(crate) given: u16,
 }
 
@@ -62,8 +62,8 @@ impl Default for HookResult {
 }
 
 impl HookResult {
-    /// Sets a field after looking at it.
-    // Inlined, so that which field it is costs nothing where that is known.
+    /// Validates and sets a field.
+    // Inlined, so that the choice of a known field costs nothing.
     #[inline]
     fn set(&mut self, field: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match field {
@@ -128,7 +128,7 @@ impl HookResult {
         Ok(result)
     }
 
-    /// A copy with these fields, and with what a subclass keeps beside them.
+    /// Returns a copy with these fields, and with the attributes of a subclass.
     fn copied<'py>(
         slf: &Bound<'py, Self>,
         fields: &Bound<'py, PyDict>,
@@ -146,10 +146,10 @@ impl HookResult {
     }
 }
 
-/// What `pickle` wants to know: what to call, with what, and what else there is.
+/// The result of `__reduce__`: a callable, its arguments and the state.
 type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,), Option<Bound<'py, PyAny>>);
 
-/// An argument that was given, be it `None`; an `Option` would not tell it from one that was not.
+/// An argument that may be `None`. An `Option` would not distinguish `None` from a missing argument.
 struct Argument<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'a, 'py> {
@@ -168,7 +168,7 @@ macro_rules! properties {
 
         #[pymethods]
         impl HookResult {
-            /// Makes a result. Fields that are not given have their defaults.
+            /// Creates a result. Missing fields have their defaults.
             #[new]
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(
@@ -195,7 +195,7 @@ macro_rules! properties {
                 }
             )+
 
-            /// Subclasses may give fields other defaults.
+            /// Applies the defaults of a subclass.
             #[classmethod]
             #[pyo3(signature = (**_options))]
             fn __init_subclass__(class: &Bound<'_, PyType>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
@@ -212,7 +212,7 @@ macro_rules! properties {
                 Ok(())
             }
 
-            /// The fields as a dict. With `mode="json"` every value is one that JSON has.
+            /// Returns the fields as a dict. With `mode="json"`, all values have a JSON form.
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(signature = (*, mode="python", include=None, exclude=None, exclude_unset=false, exclude_defaults=false, exclude_none=false))]
             fn model_dump<'py>(
@@ -243,7 +243,7 @@ macro_rules! properties {
                     } else if mode == "json" {
                         dump.set_item(field, encode::plain(&value)?)?;
                     } else if let Ok(value) = value.cast::<PyDict>() {
-                        // Whoever changes the dump does not change the result.
+                        // Copied, so that changing the dump does not change the result.
                         dump.set_item(field, value.copy()?)?;
                     } else if let Ok(value) = value.cast::<PyList>() {
                         dump.set_item(field, value.get_slice(0, value.len()))?;
@@ -252,7 +252,7 @@ macro_rules! properties {
                 Ok(dump)
             }
 
-            /// The fields as JSON.
+            /// Returns the fields as JSON.
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(signature = (*, indent=None, include=None, exclude=None, exclude_unset=false, exclude_defaults=false, exclude_none=false))]
             fn model_dump_json<'py>(
@@ -274,7 +274,7 @@ macro_rules! properties {
                 }
                 let dumps = py.import("json")?.getattr("dumps")?;
                 let json = dumps.call((&dump,), Some(&options))?.cast_into::<PyString>()?;
-                // Half of a surrogate pair cannot be written as it is.
+                // An unpaired surrogate cannot be written unescaped.
                 if json.to_str().is_err() {
                     options.set_item("ensure_ascii", true)?;
                     return dumps.call((dump,), Some(&options));
@@ -282,7 +282,7 @@ macro_rules! properties {
                 Ok(json.into_any())
             }
 
-            /// Reads a dict, or copies a result.
+            /// Validates a dict, or copies a result.
             #[classmethod]
             fn model_validate<'py>(class: &Bound<'py, PyType>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = obj.py();
@@ -300,7 +300,7 @@ macro_rules! properties {
                 Self::of_class(class, &result.given(py)?)
             }
 
-            /// Reads JSON.
+            /// Validates JSON.
             #[classmethod]
             fn model_validate_json<'py>(
                 class: &Bound<'py, PyType>,
@@ -309,7 +309,7 @@ macro_rules! properties {
                 Self::model_validate(class, &class.py().import("amplifier_core._results")?.call_method1("loads", (json_data,))?)
             }
 
-            /// A copy, with some fields changed; `deep` copies what `data` holds, too.
+            /// Returns a copy with some fields changed; `deep` also copies `data`.
             #[pyo3(signature = (*, update=None, deep=false))]
             pub(crate) fn model_copy<'py>(
                 slf: &Bound<'py, Self>,
@@ -402,7 +402,7 @@ properties! {
 }
 
 impl HookResult {
-    /// Every field, as it is. Other implementations do not have `approval_fallback`, so it is left out where it says nothing.
+    /// Returns every field. `approval_fallback` is omitted if unset, because other implementations do not have it.
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         for field in FIELDS.into_iter().filter(|field| self.approval_fallback || *field != "approval_fallback") {
@@ -411,7 +411,7 @@ impl HookResult {
         Ok(fields)
     }
 
-    /// The fields that were set, or are other than their defaults.
+    /// Returns the fields that were set or differ from their defaults.
     fn given<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (fields, defaults) = (PyDict::new(py), Self::default());
         for (place, field) in FIELDS.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! An emission on its way: whose turn it is, what is waited for, and what came of it.
+//! A running emission.
 
 mod call;
 mod observers;
@@ -28,50 +28,50 @@ use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
 use crate::{answer, encode, log, send};
 
-/// An emission on its way.
+/// A running emission.
 pub(crate) struct Run {
     emission: Emission<NativeData>,
-    // The garbage collector sees handlers through their registry: as long as they may be called, it has to be there.
+    // The garbage collector sees handlers through their registry, so the registry must live as long as they can be called.
     registry: Py<HookRegistry>,
     /// The name as emitted.
     event: Py<PyString>,
-    /// The data as emitted; modifications make new dicts.
+    /// The data as emitted; modifications create new dicts.
     emitted: Py<PyDict>,
     purpose: Purpose,
     session: Option<SessionRef>,
-    /// Whether any hook said more than "go on".
+    /// `true` if any hook returned more than a plain "continue".
     has_response: bool,
-    // Boxed: most hooks do not wait, and emissions are moved around.
+    // Boxed: most hooks do not wait, and emissions are moved.
     waiting: Option<Box<SuspendedCall>>,
-    /// The data as JSON, for hooks that are not written in Python; none if it was not needed since it changed.
-    // Boxed, as what is waited for.
+    /// The data as JSON, for native hooks; `None` until needed after a change.
+    // Boxed for the same reason.
     json: Option<Box<EventData>>,
-    /// What the nested values were when the running hook got them, in strict mode.
+    /// The nested values before the running hook, in strict mode.
     snapshot: Option<Py<PyAny>>,
-    /// When the last hook began, where times are asked for.
+    /// The start of the last hook, if durations are requested.
     since: Option<Instant>,
     /// The last hook that was called with a mark.
     marked: Option<(usize, MarkGuard)>,
 }
 
-/// What is waited for.
+/// A call that waits.
 struct SuspendedCall {
     awaiting: AwaitedObject,
     who: CallTarget,
     timer: Option<Arc<Timer>>,
     questions: Questions,
-    /// What its context has, if it is a hook of Python.
+    /// The mark in its context, for a Python hook.
     mark: Option<MarkGuard>,
 }
 
 enum CallTarget {
     Hook(usize),
-    /// Observers that run side by side, each with its own time limit.
+    /// Concurrent observers, each with its own time limit.
     Observers(Vec<usize>),
 }
 
 impl Run {
-    /// What an emission begins with: who listens now, and the data with what is laid around it.
+    /// Returns the hooks of the event, and the data with the added fields.
     #[inline]
     pub(crate) fn prepare(py: Python<'_>, order: &EmitRequest) -> PyResult<(Listeners, NativeData)> {
         let shared = order.registry.get();
@@ -82,7 +82,7 @@ impl Run {
         Ok((listeners, data))
     }
 
-    /// Begins an emission. This cannot fail, so that it is made in its place: moving one costs as much as a hook.
+    /// Starts an emission. Infallible, so that it is constructed in place: moving one costs as much as a hook.
     #[inline]
     pub(crate) fn new(py: Python<'_>, order: EmitRequest, listeners: Listeners, data: NativeData) -> Self {
         let EmitRequest { registry, event, purpose, session, .. } = order;
@@ -112,7 +112,7 @@ impl Run {
         &self.event
     }
 
-    /// Runs hooks until one waits (what it waits for comes back) or all have answered.
+    /// Runs hooks until one waits, and returns its awaitable, or until all have answered.
     pub(crate) fn advance<'py>(
         &mut self,
         py: Python<'py>,
@@ -128,13 +128,13 @@ impl Run {
         let shared = self.registry.get();
         let (parallel_observers, strict) = (shared.parallel_observers, shared.is_strict());
         while let Some(index) = self.emission.next_hook() {
-            // Of several that run at once, nobody could tell which one changed something.
+            // Not in strict mode: with concurrent observers, the one that changed a value would be unknown.
             let (who, reached) = if parallel_observers && !strict && index >= self.emission.gates() {
                 self.begin_observers(py, index)?
             } else {
                 let view = self.view(py, strict)?;
                 match self.call(index, view, begin) {
-                    // Most hooks answer at once, and have nothing to say.
+                    // Most hooks answer immediately with a plain "continue".
                     Ok(Ok(CallResult::Answered(answer))) => {
                         self.take(py, index, &answer)?;
                         continue;
@@ -149,7 +149,7 @@ impl Run {
         Ok(None)
     }
 
-    /// Takes what was reached; or gives what is waited for.
+    /// Processes the progress of a call, or returns its awaitable.
     #[inline(never)]
     fn settle<'py>(
         &mut self,
@@ -169,7 +169,7 @@ impl Run {
         Ok(None)
     }
 
-    /// How far a hook came that was called.
+    /// Converts the result of starting a hook to its progress.
     #[inline(never)]
     fn begun<'py>(
         &mut self,
@@ -211,7 +211,7 @@ impl Run {
         Ok(CallProgress::Waits(yielded))
     }
 
-    /// The data for a hook: a dict of its own, so that setting keys in place changes nothing for anyone.
+    /// Returns the data for a hook: a separate dict, so that setting keys does not affect others.
     #[inline]
     fn view<'py>(&mut self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyDict>> {
         let view = self.emission.data().current.bind(py).copy()?;
@@ -221,7 +221,7 @@ impl Run {
         Ok(view)
     }
 
-    /// Calls a hook, and does something with what the call gave. The inner error is what it raised.
+    /// Calls a hook and passes its return value to `then`. The inner error is an exception of the hook.
     #[inline]
     fn call<'py, T>(
         &mut self,
@@ -237,7 +237,7 @@ impl Run {
                 then(Bound::new(py, native::call(self.emission.hook(index).clone(), data))?.into_any())
             });
         };
-        // It may change nested values in place, and what runs is what is judged.
+        // The hook may change nested values in place, and later hooks must see the actual values.
         self.json = None;
         let other;
         let told = if hook.told() == self.emission.event() {
@@ -259,7 +259,7 @@ impl Run {
         call()
     }
 
-    /// The mark of a hook that has begun to wait.
+    /// Returns the mark of a hook that has started to wait.
     fn mark_of(&mut self, py: Python<'_>, index: usize) -> PyResult<Option<MarkGuard>> {
         let Some(shared) = self.emission.hook(index).downcast_ref::<SharedHook>() else { return Ok(None) };
         if let Some((_, mark)) = self.marked.take_if(|(marked, _)| *marked == index) {
@@ -270,7 +270,7 @@ impl Run {
         running_loop(py).map(|_| MarkGuard::after_start(py)).transpose()
     }
 
-    /// The data for a hook that is not written in Python.
+    /// Returns the data for a native hook.
     fn as_json(&mut self, view: &Bound<'_, PyDict>) -> PyResult<EventData> {
         let data = match self.json.take() {
             Some(data) => data,
@@ -279,7 +279,7 @@ impl Run {
         Ok(EventData::clone(self.json.insert(data)))
     }
 
-    /// Lets what is waited for go on.
+    /// Resumes the waiting call.
     fn proceed<'py>(
         &mut self,
         py: Python<'py>,
@@ -287,7 +287,7 @@ impl Run {
         input: Input<'py>,
     ) -> PyResult<(CallTarget, CallProgress<'py>)> {
         let resumed = match &waiting.timer {
-            // It had its time to clean up, and did not take the hint.
+            // The clean-up time is over, and the hook still runs.
             Some(timer) if timer.is_over() => waiting.awaiting.close(py).and(Err(cancelled(py)?)),
             _ => {
                 let resume = || contain(|| waiting.awaiting.resume(py, input));
@@ -330,7 +330,7 @@ impl Run {
             CallTarget::Hook(index) => self.limit(*index),
             CallTarget::Observers(_) => Duration::ZERO,
         };
-        // That it was cancelled is our doing; anything else is worth a traceback.
+        // The cancellation came from the time limit; all other exceptions deserve a traceback.
         let error = error.filter(|error| error.is_instance_of::<PyException>(py));
         CallProgress::Failed(HookError::TimedOut(limit), error)
     }
@@ -342,7 +342,7 @@ impl Run {
         }
     }
 
-    /// A timer is armed for a hook that really waits, and stands still while the hook waits for a person.
+    /// Arms a timer for a hook that actually waits, and pauses it while the hook waits for a user.
     fn keep_time(&self, py: Python<'_>, waiting: &mut SuspendedCall) -> PyResult<()> {
         let Some(timer) = &waiting.timer else { return Ok(()) };
         let is_asking = waiting.questions.is_one_open();
@@ -419,7 +419,7 @@ impl Run {
         Ok(())
     }
 
-    /// What came of it, if that is the flat view and no hook said more than "go on".
+    /// Returns the result, if it is the flat view of plain "continue" results.
     #[inline]
     pub(crate) fn finish_silent<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
         (matches!(self.purpose, Purpose::Flat) && !self.has_response && !may_be_collected()).then(|| {
@@ -428,7 +428,7 @@ impl Run {
         })
     }
 
-    /// What came of it.
+    /// Returns the result.
     #[inline(never)]
     pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         if let Some(silent) = self.finish_silent(py) {
@@ -452,14 +452,14 @@ impl Run {
         }
     }
 
-    /// Ends it: the hook that runs is closed, the others are not called.
+    /// Ends the emission: the running hook is closed, and the others are not called.
     pub(crate) fn close(&mut self, py: Python<'_>) -> PyResult<()> {
         let closed = self.waiting.take().map_or(Ok(()), |waiting| waiting.awaiting.close(py));
         self.give_up(py);
         closed
     }
 
-    /// What the hook waits for leads back to the task that waits for the hook.
+    /// The awaited object may refer back to the task that awaits the hook.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.registry)?;
         visit.call(&self.emitted)?;
@@ -469,13 +469,13 @@ impl Run {
         waiting.timer.as_ref().map_or(Ok(()), |timer| timer.visit(visit))
     }
 
-    /// The error that ended it.
+    /// Returns the error that ended the emission.
     pub(crate) fn given_up(&self, py: Python<'_>, error: PyErr) -> PyErr {
         self.give_up(py);
         error
     }
 
-    /// The record of the session says what the hooks had said by then.
+    /// Records the results so far in the session's log.
     fn give_up(&self, py: Python<'_>) {
         let Some(session) = &self.session else { return };
         match encode::to_cut_map(self.emission.data().current.bind(py)) {

@@ -1,8 +1,8 @@
-//! Calling a hook without the tuple that would carry its arguments, resuming its coroutine without the iterator that `__await__`
-//! makes, and giving results on without the exceptions that would carry them.
+//! Calls of hooks without a tuple for the arguments, coroutines that are resumed without the iterator of `__await__`, and results that are
+//! returned without an exception.
 //!
-//! This is the one place in the workspace with `unsafe` code: three calls, for which pyo3 has no safe form. It makes a tuple for every
-//! call, and every exception, as long as versions before 3.12 are served, and a coroutine is no iterator for it.
+//! The only module of the workspace with `unsafe` code: three calls without a safe form in pyo3, which creates a tuple for every call and
+//! every exception while versions before 3.12 are supported, and does not treat a coroutine as an iterator.
 
 use pyo3::exceptions::{PyBaseException, PyStopIteration};
 use pyo3::ffi;
@@ -16,7 +16,7 @@ use crate::step;
 /// Calls a hook.
 ///
 /// # Errors
-/// What the call raised.
+/// The exception of the call.
 #[inline]
 #[allow(unsafe_code, reason = "pyo3 has no form of this call without a tuple")]
 pub(crate) fn call<'py>(
@@ -38,10 +38,10 @@ pub(crate) fn call<'py>(
     unsafe { Bound::from_owned_ptr_or_err(handler.py(), result) }
 }
 
-/// Tells whoever awaits an iterator that this is its result. The iterator's `__next__` has to return nothing right after this.
+/// Returns a result to the code that awaits an iterator. The iterator's `__next__` must return immediately after this.
 ///
 /// # Errors
-/// The exception that carries the result, if it has to be made.
+/// The exception that carries the result, if one is needed.
 #[inline]
 #[allow(unsafe_code, reason = "pyo3 has no form of this without an exception that is made")]
 pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<()> {
@@ -59,18 +59,18 @@ pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// What an `async def` gives.
+/// The return value of an `async def`.
 // INVARIANT: the type of the object is exactly `types.CoroutineType`. An object of that type never changes its type.
 pub(crate) struct Coroutine(Py<PyAny>);
 
-/// What came out of a coroutine: its result, or something for the event loop.
+/// The output of a coroutine: its result, or a value for the event loop.
 pub(crate) enum SendResult<'py> {
     Return(Bound<'py, PyAny>),
     Yield(Bound<'py, PyAny>),
 }
 
 impl Coroutine {
-    /// The object as a coroutine; or the object, if it is none.
+    /// Returns the object as a coroutine, or unchanged if it is not one.
     #[inline]
     pub(crate) fn of(object: Bound<'_, PyAny>) -> PyResult<Result<Self, Bound<'_, PyAny>>> {
         static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -79,7 +79,7 @@ impl Coroutine {
         Ok(if is_one { Ok(Self(object.unbind())) } else { Err(object) })
     }
 
-    /// The same as an object.
+    /// Returns the coroutine as an object.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.0.bind(py)
     }
@@ -88,10 +88,10 @@ impl Coroutine {
         visit.call(&self.0)
     }
 
-    /// Resumes it with a value, as `await` does.
+    /// Resumes the coroutine with a value, like `await`.
     ///
     /// # Errors
-    /// What the coroutine raised.
+    /// The exception of the coroutine.
     #[inline]
     #[allow(unsafe_code, reason = "pyo3 has no safe form of this call for a coroutine")]
     pub(crate) fn send<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<SendResult<'py>> {

@@ -1,4 +1,4 @@
-//! Sessions that a server sees: their approval requests go there, and its commands come from there.
+//! Sessions connected to a server, which receives approval requests and sends commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use crate::ports::{PyApprovals, within};
 use crate::threads;
 
-/// The time that the loop of a session has to reload the bundle. The server waits a little longer.
+/// The time that the session's loop has to reload the bundle. The server waits slightly longer.
 const RELOAD: Duration = Duration::from_secs(4);
 
 /// The server of a session that has not started.
@@ -24,15 +24,14 @@ pub(crate) struct ServerOptions {
     pub(crate) home: Home,
     pub(crate) workspace: PathBuf,
     pub(crate) log: Log,
-    /// Carries out commands on the loop of the session, with `end()` and `reload(reply)`. It does not keep the session alive.
+    /// Runs commands on the session's loop, with `end()` and `reload(reply)`. Does not keep the session alive.
     pub(crate) commands: Arc<Py<PyAny>>,
-    /// The longest time for an answer, whatever a hook says.
+    /// The maximum time for an answer, regardless of the hook.
     pub(crate) longest: Option<Duration>,
 }
 
 impl ServerOptions {
-    /// Connects to the server, and sends approval requests there, and to the session's own approval system at once. It needs
-    /// a tokio runtime.
+    /// Connects to the server, and sends approval requests both there and to the session's own approval system. Needs a tokio runtime.
     pub(crate) fn connect(
         self,
         builder: SessionBuilder,
@@ -77,7 +76,7 @@ impl ServerConnection {
         self.client.clone()
     }
 
-    /// Ends the link after the session.
+    /// Closes the link after the session.
     pub(crate) async fn close(self, reason: &str) {
         self.control.close(reason).await;
     }
@@ -119,7 +118,7 @@ fn reload(commands: &Arc<Py<PyAny>>) -> ReloadResult {
                 "no_answer" => ReloadStatus::NoAnswer,
                 _ => ReloadStatus::Refused,
             };
-            // If nobody waits any more, the server was told that it took too long.
+            // The caller may have stopped waiting; the server then reported a timeout.
             drop(tell.send(ReloadResult { result, message }));
             Ok(())
         };

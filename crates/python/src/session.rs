@@ -1,4 +1,4 @@
-//! Sessions, for Python: the agent, awaited in the caller's task.
+//! Agent sessions for Python, awaited in the caller's task.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,16 +28,16 @@ use crate::timer::running_loop;
 use crate::tool::PyTool;
 use crate::{encode, options, provider, threads};
 
-/// An agent at work.
+/// A session of the agent.
 #[pyclass(module = "amplifier_core.session", frozen)]
 pub(crate) struct AgentSession {
     hooks: Py<HookRegistry>,
     /// The parts that are written in Python.
     ports: Vec<Arc<Port>>,
     cancel: Cancel,
-    /// One thing at a time, in the order in which they are asked for.
+    /// Serializes operations, in request order.
     turns: Arc<tokio::sync::Mutex<()>>,
-    /// The hook that denies commands which would change what is protected, where it is needed.
+    /// The hook that denies commands which would change protected paths, if needed.
     guard: Mutex<Option<Registration>>,
     // A std lock: nothing calls Python while it is held.
     state: Mutex<SessionState>,
@@ -47,26 +47,26 @@ enum SessionState {
     Ready(Box<SessionSetup>),
     Starting,
     Running(Arc<RunningSession>),
-    /// What was said can still be read, if it had begun.
+    /// The conversation stays readable if the session had started.
     Ended(Option<Arc<RunningSession>>),
 }
 
-/// What a session is begun with.
+/// The parts of a session before its start.
 struct SessionSetup {
     builder: SessionBuilder,
     approvals: Option<PyApprovals>,
     server: Option<ServerOptions>,
     servers: BTreeMap<String, McpProgram>,
-    /// The folder that commands run in.
+    /// The working folder of commands.
     workspace: Option<Workspace>,
     protection: Py<Protection>,
 }
 
 struct RunningSession {
     session: Session,
-    /// The server that sees the session.
+    /// The connection to the server.
     remote: Mutex<Option<ServerConnection>>,
-    /// They end with the session.
+    /// MCP servers that end with the session.
     servers: Mutex<Vec<McpServer>>,
 }
 
@@ -74,7 +74,7 @@ fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows the session as busy at its server, for as long as it is there.
+/// Shows the session as busy on the server, until dropped.
 struct BusyGuard(Option<LinkClient>);
 
 impl BusyGuard {
@@ -91,7 +91,7 @@ impl Drop for BusyGuard {
     }
 }
 
-/// Shows what a person has to see to.
+/// Shows problems on the display.
 struct DisplayObserver(Arc<Port>);
 
 impl SessionObserver for DisplayObserver {
@@ -100,14 +100,14 @@ impl SessionObserver for DisplayObserver {
         let message = DisplayMessage { text: text.to_owned(), level: Level::Error, source: "kernel".to_owned() };
         if Python::attach(|py| running_loop(py).is_some()) {
             in_background(Box::pin(async move {
-                // Whatever fails there was logged.
+                // The display logs its own failures.
                 _ = display.show_message(&message).await;
             }));
         }
     }
 }
 
-/// The start of a session on its way. What has not begun when it is over never will.
+/// A session start in progress. Dropped before the session runs, it ends the session.
 struct StartGuard(Py<AgentSession>);
 
 impl Drop for StartGuard {
@@ -120,7 +120,7 @@ impl Drop for StartGuard {
     }
 }
 
-/// The end of a session on its way.
+/// A session end in progress.
 struct EndGuard {
     session: Py<AgentSession>,
     is_done: bool,
@@ -137,7 +137,7 @@ impl Drop for EndGuard {
     }
 }
 
-/// An MCP server that is to be started.
+/// The command of an MCP server.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct McpProgram {
@@ -146,7 +146,7 @@ struct McpProgram {
     env: BTreeMap<String, String>,
 }
 
-/// A tool: the function, its name, what it does, and the JSON Schema of its input.
+/// A tool: the function, the name, the description, and the JSON Schema of the input.
 type ToolParts<'py> = (Py<PyAny>, String, String, Bound<'py, PyDict>);
 
 impl AgentSession {
@@ -154,7 +154,7 @@ impl AgentSession {
         lock(&self.state)
     }
 
-    /// The session, to do something with it.
+    /// Returns the running session.
     fn running(&self) -> PyResult<Arc<RunningSession>> {
         match &*self.state() {
             SessionState::Running(running) => Ok(running.clone()),
@@ -165,7 +165,7 @@ impl AgentSession {
         }
     }
 
-    /// The session, to look at it: also one that has ended.
+    /// Returns the session, even if it has ended.
     fn started(&self) -> PyResult<Arc<RunningSession>> {
         match &*self.state() {
             SessionState::Ended(Some(ended)) => return Ok(ended.clone()),
@@ -184,13 +184,13 @@ impl AgentSession {
         }
     }
 
-    /// Leaves the registry to other sessions.
+    /// Releases the registry for other sessions.
     fn disconnect(&self, running: &RunningSession) {
         self.unguard();
         self.hooks.get().release(Some(running.session.id()));
     }
 
-    /// Something that the session does when it is its turn, unless it has ended by then.
+    /// Runs an operation of the session in turn, unless the session has ended by then.
     fn with_session<F>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(Arc<RunningSession>) -> F + Send + 'static,
@@ -207,8 +207,8 @@ impl AgentSession {
         }))
     }
 
-    /// Something that the session does. Cancelled, it stops as a person would stop it, so that the record has its end; if it still waits for
-    /// its turn, nothing has to be stopped.
+    /// Converts an operation to a Python awaitable. Cancelling it stops the turn as a user would, so that the record is completed; if the
+    /// operation still waits for its turn, nothing is stopped.
     fn kernel_future(
         slf: &Bound<'_, Self>,
         future: impl Future<Output = PyResult<Py<PyAny>>> + Send + 'static,
@@ -216,7 +216,7 @@ impl AgentSession {
         let (cancel, turns) = (slf.get().cancel.clone(), slf.get().turns.clone());
         let has_begun = Arc::new(AtomicBool::new(false));
         let begun = has_begun.clone();
-        // As long as its parts may be called, it has to be there.
+        // Kept alive as long as its parts can be called.
         let this = slf.clone().unbind();
         let future = async move {
             let _alone = turns.lock().await;
@@ -228,7 +228,7 @@ impl AgentSession {
         KernelFuture::new(future).stopping(move || {
             let has_begun = has_begun.load(Ordering::Relaxed);
             if has_begun {
-                // Gracefully at first; at once when asked again.
+                // Gracefully at first, at once at the second request.
                 cancel.request();
                 cancel.request();
             }
@@ -245,7 +245,7 @@ impl Drop for AgentSession {
     }
 }
 
-/// Why there is no session, as an exception of Python.
+/// Converts a failed start to a Python exception.
 fn start_error(error: SessionError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -292,7 +292,7 @@ impl AgentSession {
         server: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         threads::start(py)?;
-        // A dump of this process would contain the provider's key and that of the audit log.
+        // A core dump would contain the provider's key and the key of the audit log.
         if let Err(error) = amplifier_process::forbid_core_dumps() {
             tracing::warn!(%error, "core dumps cannot be forbidden");
         }
@@ -312,7 +312,7 @@ impl AgentSession {
             all.extend(standard(protected.insert(protection.get().of(workspace))));
         }
         for (function, name, description, schema) in tools {
-            // Its own tools come later, and of two with the same name the later counts.
+            // The session's own tools come later and replace others with the same name.
             all.push(Arc::new(PyTool::new(port((function, true)), name, description, encode::to_kept_map(&schema)?)));
         }
         let cancel = Cancel::default();
@@ -363,7 +363,7 @@ impl AgentSession {
         Ok(Self { hooks, ports, cancel, turns: Arc::default(), guard: Mutex::default(), state })
     }
 
-    /// Starts the session, or goes on with a stored one, or branches off one.
+    /// Starts a new session, resumes a stored one, or forks one.
     #[pyo3(signature = (resume=None, fork=None, turn=None))]
     fn start(
         slf: &Bound<'_, Self>,
@@ -440,13 +440,13 @@ impl AgentSession {
         }))
     }
 
-    /// Runs a turn: gives how it ended, what is said, and who did not allow it and why.
+    /// Runs a turn. Returns its status, the text, and the source of and the reason for a denial.
     fn prompt(
         slf: &Bound<'_, Self>,
         prompt: &Bound<'_, PyString>,
         metadata: &Bound<'_, PyDict>,
     ) -> PyResult<KernelFuture> {
-        // What came from a terminal may hold what no text may; the rest is not lost for that.
+        // Terminal input may contain invalid characters; the rest is kept.
         let prompt = prompt.to_string_lossy().into_owned();
         let metadata = encode::to_kept_map(metadata)?;
         Self::with_session(slf, async move |running| {
@@ -455,7 +455,7 @@ impl AgentSession {
         })
     }
 
-    /// Uses a tool outside of a turn: gives the id of the call, whether it succeeded, its result, and what a model reads of it.
+    /// Calls a tool outside of a turn. Returns the call id, the success, the result, and the text for the model.
     fn execute_tool(slf: &Bound<'_, Self>, name: String, input: &Bound<'_, PyDict>) -> PyResult<KernelFuture> {
         let input = encode::to_kept_map(input)?;
         Self::with_session(slf, async move |running| {
@@ -467,7 +467,7 @@ impl AgentSession {
         })
     }
 
-    /// Shortens the conversation to a summary now. Gives nothing, or what kept it from being shortened.
+    /// Summarizes the conversation now. Returns `None`, or the reason for a failure.
     fn compact(slf: &Bound<'_, Self>) -> PyResult<KernelFuture> {
         Self::with_session(slf, async |running| {
             let compacted = running.session.compact().await;
@@ -478,7 +478,7 @@ impl AgentSession {
         })
     }
 
-    /// Ends the session; its part of the audit log is sealed. Cancelled before that is done, it goes on.
+    /// Ends the session and seals its part of the audit log. If cancelled earlier, the session continues.
     fn end(slf: &Bound<'_, Self>, reason: String) -> PyResult<KernelFuture> {
         let running = slf.get().running()?;
         *slf.get().state() = SessionState::Ended(Some(running.clone()));
@@ -489,7 +489,7 @@ impl AgentSession {
             ending.session.get().disconnect(&running);
             drop(std::mem::take(&mut *lock(&running.servers)));
             drop(ending);
-            // The last turn may have asked there.
+            // The last turn may have requested approval there.
             let remote = lock(&running.remote).take();
             if let Some(remote) = remote {
                 remote.close(&reason).await;
@@ -499,10 +499,10 @@ impl AgentSession {
         }))
     }
 
-    /// Stops the running turn: gracefully at first, at once when called again. Gives which of the two.
+    /// Stops the running turn: gracefully at first, at once when called again. Returns which of both.
     fn cancel(&self) -> &'static str {
         match &*self.state() {
-            // There is nothing to stop yet, and whoever starts it later does not want it stopped.
+            // Nothing to stop yet, and a later start must not be stopped.
             SessionState::Ready(_) => CancelLevel::Graceful.as_str(),
             SessionState::Starting | SessionState::Running(_) | SessionState::Ended(_) => {
                 self.cancel.request().as_str()
@@ -510,25 +510,25 @@ impl AgentSession {
         }
     }
 
-    /// Whether it has ended, and not only begun to.
+    /// `True` if the session has ended completely.
     #[getter]
     fn has_ended(&self) -> bool {
         matches!(&*self.state(), SessionState::Ended(_))
     }
 
-    /// Its id.
+    /// The id of the session.
     #[getter]
     fn id(&self) -> PyResult<String> {
         Ok(self.started()?.session.id().to_owned())
     }
 
-    /// Tokens used so far, sub-agents included.
+    /// The number of tokens used so far, including sub-agents.
     #[getter]
     fn tokens(&self) -> PyResult<u64> {
         Ok(self.started()?.session.tokens())
     }
 
-    /// The names of its tools.
+    /// The names of the tools.
     #[getter]
     fn tools(&self) -> PyResult<Vec<String>> {
         Ok(self.started()?.session.tools().map(str::to_owned).collect())
@@ -544,7 +544,7 @@ impl AgentSession {
         Ok(list)
     }
 
-    /// Adds to the conversation.
+    /// Adds a message to the conversation.
     fn add_message(&self, role: &str, content: &Bound<'_, PyString>, metadata: &Bound<'_, PyDict>) -> PyResult<()> {
         let metadata: Map = encode::to_kept_map(metadata)?;
         let role: Role = read_word("role", role)?;
@@ -555,7 +555,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// What emits for the session, and routes what hooks say.
+    /// The coordinator, which emits for the session and routes the results of hooks.
     fn coordinator(slf: &Bound<'_, Self>) -> PyResult<Coordinator> {
         let py = slf.py();
         let running = slf.get().started()?;
@@ -574,7 +574,7 @@ impl AgentSession {
     }
 }
 
-/// A part is missing without which no server can see the session.
+/// Returns the error for a part that a server connection requires.
 fn unseen(missing: &str) -> PyErr {
     PyValueError::new_err(format!("a session that a server sees needs {missing}; or give `serve=False`"))
 }
@@ -583,14 +583,14 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// What nobody can forge in an event of the session.
+/// Returns the reserved fields of the session's events.
 fn reserved_fields(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("session_id", id)?;
     Ok(fields.unbind())
 }
 
-/// How a turn ended, for Python.
+/// Converts the end of a turn for Python.
 fn turn_result(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
     let (by, reason) = match end {
         TurnEnd::Denied(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),

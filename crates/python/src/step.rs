@@ -1,4 +1,4 @@
-//! One step of something that Python awaits.
+//! Single steps of awaited objects.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,28 +8,28 @@ use pyo3::types::{PyIterator, PySendResult, PyType};
 
 use crate::send::{self, Coroutine, SendResult};
 
-/// What goes into an awaitable that is resumed: a value, or an exception.
+/// The input of a resumed awaitable: a value or an exception.
 pub(crate) enum Input<'py> {
     Send(Bound<'py, PyAny>),
     Throw(PyErr),
 }
 
-/// What comes out of it: something for the event loop, or its result.
+/// The output: a value for the event loop, or the result.
 pub(crate) enum ResumeStep<'py> {
     Yield(Bound<'py, PyAny>),
     Return(Bound<'py, PyAny>),
 }
 
-/// Something that is awaited.
+/// An awaited object.
 pub(crate) enum AwaitedObject {
-    /// What an `async def` gave.
+    /// The return value of an `async def`.
     Coroutine(Coroutine),
-    /// What `__await__` gave.
+    /// The return value of `__await__`.
     Iterator(Py<PyIterator>),
 }
 
 impl AwaitedObject {
-    /// What is to be awaited, if the object is awaitable.
+    /// Returns the awaited object, if the object is awaitable.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(coroutine) = Coroutine::of(object.clone())? {
             return Ok(Some(Self::Coroutine(coroutine)));
@@ -42,7 +42,7 @@ impl AwaitedObject {
         Ok(Some(Self::Iterator(waiting.cast_into::<PyIterator>()?.unbind())))
     }
 
-    /// Resumes it.
+    /// Resumes the object.
     pub(crate) fn resume<'py>(&self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
         match input {
             Input::Send(value) => match self {
@@ -78,7 +78,7 @@ impl AwaitedObject {
         }
     }
 
-    /// Ends it, as the interpreter does with a coroutine that nobody awaits any more.
+    /// Closes the object, as the interpreter does with an abandoned coroutine.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(close) = self.object(py).getattr_opt(intern!(py, "close"))? {
             close.call0()?;
@@ -87,16 +87,16 @@ impl AwaitedObject {
     }
 }
 
-/// Whether it can be awaited.
+/// Returns `true` if the object can be awaited.
 pub(crate) fn is_awaitable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.getattr_opt(intern!(object.py(), "__await__"))?.is_some() || is_old_coroutine(object)?)
 }
 
-/// Whether it is a generator that may be awaited, because its function was marked by `types.coroutine`.
+/// Returns `true` for a generator that may be awaited because of `types.coroutine`.
 fn is_old_coroutine(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     const ITERABLE_COROUTINE: u32 = 0x100;
     let py = object.py();
-    // Asked of the type: an object may claim to have every attribute.
+    // Checked on the type, because an object may claim to have every attribute.
     if object.get_type().getattr_opt(intern!(py, "gi_code"))?.is_none() {
         return Ok(false);
     }
@@ -122,7 +122,7 @@ impl<'py> From<PySendResult<'py>> for ResumeStep<'py> {
     }
 }
 
-/// What an iterator that is awaited says to the interpreter: something for the event loop; or nothing, and its result is on its way.
+/// Returns the step of an iterator to the interpreter: a value for the event loop, or `None` with the result set.
 pub(crate) fn next<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match step? {
         ResumeStep::Yield(yielded) => Ok(Some(yielded)),
@@ -130,7 +130,7 @@ pub(crate) fn next<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Option<Boun
     }
 }
 
-/// The same as a method says it.
+/// Returns the step as the result of a method.
 pub(crate) fn said<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Bound<'py, PyAny>> {
     match step? {
         ResumeStep::Yield(yielded) => Ok(yielded),
@@ -138,12 +138,12 @@ pub(crate) fn said<'py>(step: PyResult<ResumeStep<'py>>) -> PyResult<Bound<'py, 
     }
 }
 
-/// The exception that carries a result. Made from its type: a tuple would be taken for its arguments, and an exception for itself.
+/// Creates the exception that carries a result. Built from its type: a tuple would be taken for its arguments, and an exception for itself.
 pub(crate) fn stop(value: Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value.py().get_type::<PyStopIteration>().call1((value,))?))
 }
 
-/// The exception that `throw` was called with: an exception, or a type with a value.
+/// Returns the exception that `throw` was called with: an exception, or a type with a value.
 pub(crate) fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) -> PyResult<PyErr> {
     let Ok(class) = kind.cast::<PyType>() else { return Ok(PyErr::from_value(kind)) };
     Ok(match value {
@@ -153,7 +153,7 @@ pub(crate) fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) ->
     })
 }
 
-/// Makes a class a coroutine for Python, with two methods of its own, `resume` and `end`, and whatever else Python is to see.
+/// Implements Python's coroutine protocol for a class with the methods `resume` and `end`; other Python methods can be added.
 macro_rules! awaitable {
     ($class:ident { $($more:tt)* }) => {
         #[pymethods]
@@ -162,7 +162,7 @@ macro_rules! awaitable {
                 slf
             }
 
-            /// For whoever awaits by `yield from`: what a coroutine's `__await__` gives is an iterator.
+            /// For `yield from`: the result of a coroutine's `__await__` is an iterator.
             fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
                 slf
             }
@@ -172,12 +172,12 @@ macro_rules! awaitable {
                 $crate::step::next(self.resume(py, $crate::step::Input::Send(none)))
             }
 
-            /// Resumes it with a value.
+            /// Resumes the coroutine with a value.
             fn send<'py>(&mut self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 $crate::step::said(self.resume(value.py(), $crate::step::Input::Send(value)))
             }
 
-            /// Resumes it with an exception.
+            /// Resumes the coroutine with an exception.
             #[pyo3(signature = (typ, val=None, tb=None))]
             fn throw<'py>(
                 &mut self,
@@ -192,7 +192,7 @@ macro_rules! awaitable {
                 $crate::step::said(self.resume(py, $crate::step::Input::Throw(error)))
             }
 
-            /// Ends it: whatever it waits for is given up.
+            /// Closes the coroutine and cancels everything it waits for.
             fn close(&mut self, py: Python<'_>) -> PyResult<()> {
                 self.end(py)
             }

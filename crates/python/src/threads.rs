@@ -1,5 +1,5 @@
-//! Threads beside Python's: those of tokio, which processes, sockets and timers need, and one that wakes tasks of Python. None is started
-//! before something needs it, and all end before the interpreter does.
+//! Threads outside of Python: those of tokio, for processes, sockets and timers, and one that wakes Python tasks. Each starts on first use,
+//! and all end before the interpreter does.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,39 +16,39 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::trace;
 
-/// How long the end of the interpreter waits for work that blocks.
+/// The time that the end of the interpreter waits for blocking work.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// A task that sleeps: its loop, and the future that it waits for.
+/// A sleeping task: its loop, and the future that it waits for.
 pub(crate) type Sleeper = (Py<PyAny>, Py<PyAny>);
 
-/// Something that needs the interpreter.
+/// Work that needs the interpreter.
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 
-/// What was started.
+/// The started threads.
 #[derive(Default)]
 struct Threads {
-    /// In which process: a fork leaves threads behind.
+    /// The id of the process; threads do not survive a fork.
     process: u32,
     runtime: Option<Runtime>,
     waking: Option<(Sender<Job>, JoinHandle<()>)>,
-    /// Whether the interpreter ends, so that nothing is started any more.
+    /// `true` once the interpreter ends; nothing is started any more.
     has_ended: bool,
 }
 
-/// The thread that ends the interpreter, once it does.
+/// The thread that ends the interpreter.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 
-/// How many threads of Python's are at work here.
+/// The number of Python threads that run native code.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
 // A std lock: nothing calls Python while it is held.
 static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 
 thread_local! {
-    /// Whether Python runs on this thread, which then has the interpreter whenever it is here.
+    /// `true` on Python threads, which hold the interpreter while they run native code.
     static IS_OF_PYTHON: Cell<bool> = const { Cell::new(false) };
-    /// Tasks that are to be woken when what runs now has returned, if something runs that gathers them.
+    /// Tasks to wake when the current call returns, if the current call collects them.
     static GATHERED: RefCell<Option<Vec<Sleeper>>> = const { RefCell::new(None) };
 }
 
@@ -56,13 +56,13 @@ fn threads() -> MutexGuard<'static, Option<Threads>> {
     let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if threads.as_ref().is_none_or(|threads| threads.process != process) {
-        // What another process started is not here: ending it would wait for threads that there are not.
+        // Threads of another process do not exist here, so waiting for them would never end.
         std::mem::forget(threads.replace(Threads { process, ..Threads::default() }));
     }
     threads
 }
 
-/// Starts tokio, unless it runs already.
+/// Starts tokio, unless already running.
 pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
     {
         let mut threads = threads();
@@ -80,26 +80,26 @@ pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
     end_with_the_interpreter(py)
 }
 
-/// Tokio, if it was started: what is polled meanwhile can use it.
+/// Returns the handle of tokio, if started.
 pub(crate) fn handle() -> Option<Handle> {
-    // Nobody started anything, so there is nothing to look for.
+    // Nothing was started.
     let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let threads = threads.as_ref().filter(|threads| threads.process == std::process::id())?;
     threads.runtime.as_ref().map(|runtime| runtime.handle().clone())
 }
 
-/// Whether what was started was left behind in another process.
+/// Returns `true` if the threads were started in a parent process.
 pub(crate) fn is_forked() -> bool {
     let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     threads.as_ref().is_some_and(|threads| threads.process != std::process::id() && threads.runtime.is_some())
 }
 
-/// A thread of Python's that is at work here.
+/// A Python thread that runs native code.
 pub(crate) struct ThreadGuard(());
 
 impl ThreadGuard {
-    /// Begins to work, unless the interpreter ends. A thread that nobody waits for stays here then: where it goes on, it would be torn out of
-    /// what runs here when it next asks for an interpreter that is gone.
+    /// Enters native code, unless the interpreter ends. Another thread is then parked forever: otherwise it would fail in native code when it
+    /// next needs the interpreter.
     ///
     /// # Errors
     /// On the thread that ends the interpreter.
@@ -129,13 +129,13 @@ impl Drop for ThreadGuard {
     }
 }
 
-/// Says that Python runs on this thread.
+/// Marks this thread as a Python thread.
 pub(crate) fn mark_python_thread() {
     IS_OF_PYTHON.set(true);
 }
 
-/// Lets a task go on that sleeps: when what gathers has returned, or soon. Never now: whoever wakes may hold a lock of a library, for which
-/// another thread of Python's waits with the interpreter in its hands, and waking gives the interpreter away.
+/// Wakes a sleeping task: after the current call has returned, or soon. Never immediately, because the caller may hold a lock that another
+/// Python thread waits for with the interpreter held, and waking releases the interpreter.
 pub(crate) fn wake(sleeper: Sleeper) {
     let left = GATHERED.with_borrow_mut(|gathered| match gathered {
         Some(gathered) => {
@@ -149,9 +149,9 @@ pub(crate) fn wake(sleeper: Sleeper) {
     }
 }
 
-/// Does something on a thread of Python's, and wakes afterwards whom it wakes.
+/// Runs a function on a Python thread, and wakes the collected tasks afterwards.
 pub(crate) fn defer_wakes<T>(act: impl FnOnce() -> T) -> T {
-    /// Also if it panics.
+    /// Also wakes them after a panic.
     struct WakeGuard(Option<Vec<Sleeper>>);
 
     impl Drop for WakeGuard {
@@ -164,7 +164,7 @@ pub(crate) fn defer_wakes<T>(act: impl FnOnce() -> T) -> T {
     act()
 }
 
-/// Calls code of Python's within what gathers. It may wait for somebody who was woken before, or whom it wakes itself.
+/// Calls Python code within a function that collects wakes. Tasks are woken before, because the code may wait for them.
 pub(crate) fn call_python<T>(call: impl FnOnce(Python<'_>) -> T) -> T {
     let gathered = GATHERED.take();
     let gathers = gathered.is_some();
@@ -182,7 +182,7 @@ fn wake_all(sleepers: Option<Vec<Sleeper>>) {
     }
 }
 
-/// Does something that needs the interpreter: now on a thread of Python's, soon on any other.
+/// Runs work that needs the interpreter: immediately on a Python thread, soon on any other.
 pub(crate) fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
     match IS_OF_PYTHON.get() {
         true => Python::attach(job),
@@ -190,19 +190,19 @@ pub(crate) fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
     }
 }
 
-/// Does it on a thread that holds nothing which another one waits for.
+/// Runs a job on a thread that holds no locks.
 fn run_soon(job: impl FnOnce(Python<'_>) + Send + 'static) {
     let mut threads = threads();
     let Some(threads) = threads.as_mut().filter(|threads| !threads.has_ended) else { return };
     if threads.waking.is_none() {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("amplifier-wake".to_owned()).spawn(move || do_all(receiver));
-        // Without threads, the task sleeps until its loop wakes it: time limits are the loop's.
+        // Without threads, the task sleeps until its loop wakes it: the loop implements the time limits.
         let Ok(thread) = thread else { return };
         threads.waking = Some((sender, thread));
     }
     if let Some((sender, _)) = &threads.waking {
-        // It ends after everything was sent.
+        // Ends after all jobs were sent.
         drop(sender.send(Box::new(job)));
     }
 }
@@ -210,7 +210,7 @@ fn run_soon(job: impl FnOnce(Python<'_>) + Send + 'static) {
 fn do_all(jobs: Receiver<Job>) {
     let _ = Python::try_attach(end_with_the_interpreter);
     for job in jobs {
-        // If the interpreter is gone, everybody is who could have been interested.
+        // If the interpreter has ended, no task is left to wake.
         let _ = Python::try_attach(job);
     }
 }
@@ -219,11 +219,11 @@ fn wake_now(py: Python<'_>, (running, future): &Sleeper) {
     let wake = py.import("amplifier_core._bridge").and_then(|bridge| bridge.getattr("wake"));
     let woken =
         wake.and_then(|wake| running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (wake, future)));
-    // A loop that is closed has nobody to wake.
+    // A closed loop has no tasks to wake.
     drop(woken);
 }
 
-/// Has the threads ended before the interpreter: one that came later would find it gone.
+/// Ends the threads before the interpreter, because a later job would fail.
 fn end_with_the_interpreter(py: Python<'_>) -> PyResult<()> {
     let end = PyCFunction::new_closure(py, None, None, |args, _| args.py().detach(end))?;
     py.import("atexit")?.call_method1("register", (end,)).map(drop)
@@ -245,7 +245,7 @@ fn end() {
     }
     if let Some((sender, thread)) = waking {
         drop(sender);
-        // It keeps its panics inside.
+        // Panics stay inside the thread.
         drop(thread.join());
     }
 }

@@ -1,4 +1,4 @@
-//! The time limit of a hook, on the event loop of the caller.
+//! Time limits of hooks on the caller's event loop.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use pyo3::types::{PyDict, PyModule, PyType};
 
 use crate::deadlines::{DeadlineWatch, Waiter, WaiterKey};
 
-/// How long a hook may clean up after its time is up.
+/// The time that a hook has to clean up after its time limit.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What no loop has to wait for: some thirty years.
+/// The longest wait on a loop: about thirty years.
 const LONGEST: f64 = 1e9;
 
-/// `asyncio`, if the caller uses it. It is not imported for anybody else.
+/// Returns `asyncio` if the caller has imported it; it is not imported otherwise.
 pub(crate) fn asyncio(py: Python<'_>) -> Option<&Bound<'_, PyModule>> {
     static ASYNCIO: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     if let Some(asyncio) = ASYNCIO.get(py) {
@@ -30,7 +30,7 @@ pub(crate) fn asyncio(py: Python<'_>) -> Option<&Bound<'_, PyModule>> {
     Some(ASYNCIO.get_or_init(py, || asyncio).bind(py))
 }
 
-/// The loop that runs now, if there is one.
+/// Returns the running loop, if any.
 pub(crate) fn running_loop(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     asyncio(py)?.call_method0(intern!(py, "get_running_loop")).ok()
 }
@@ -39,7 +39,7 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64().min(LONGEST)
 }
 
-/// A time on a loop's clock, in nanoseconds. Such a clock begins anywhere, before zero or long after.
+/// A time on a loop's clock, in nanoseconds. The clock may start at any value, even below zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) i64);
 
@@ -58,17 +58,17 @@ impl Moment {
     }
 }
 
-/// Cancels the caller's task when the time is up, as `asyncio.timeout` does; whoever drives the hook knows why it was cancelled.
+/// Cancels the caller's task at the time limit, like `asyncio.timeout`; the driver of the hook knows the cause of the cancellation.
 pub(crate) struct Timer {
     watch: Py<DeadlineWatch>,
     running: Py<PyAny>,
     task: Py<PyAny>,
-    /// Who knows how often the task is cancelled: the task itself, from Python 3.11 on.
+    /// The object that counts cancellations of the task: from Python 3.11 on, the task itself.
     counter: Py<PyAny>,
     // A std lock: nothing calls Python while it is held.
     pace: Mutex<Pace>,
     fired: Arc<AtomicU32>,
-    /// How often the task had been cancelled before: it may be cleaning up, or have gone on all the same.
+    /// The number of cancellations before: the task may be cleaning up, or may have continued.
     cancelled_before: u32,
 }
 
@@ -78,14 +78,14 @@ struct Pace {
 }
 
 impl Timer {
-    /// A timer that is not armed yet. There is none without a loop: then nobody can wait, either.
+    /// Creates a timer that is not armed. `None` without a loop, because nothing can wait then.
     pub(crate) fn new(py: Python<'_>, limit: Duration, counter: Option<Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
         let Some(running) = running_loop(py) else { return Ok(None) };
         let Some(task) = current_task(&running)? else { return Ok(None) };
         let counter = counter.unwrap_or_else(|| task.clone());
         let cancelled_before = match cancellations(&counter)?.unwrap_or_default() {
             0 => 0,
-            // The hook, or a signal while it ran, may have cancelled the task, which learns of it when it waits.
+            // The hook, or a signal, may have cancelled the task, which is notified at its next wait.
             known => known - u32::from(is_told_of_it_later(&task)?),
         };
         let (watch, running, task) = (DeadlineWatch::of(&running)?.unbind(), running.unbind(), task.unbind());
@@ -100,7 +100,7 @@ impl Timer {
         }))
     }
 
-    /// Lets the time run.
+    /// Starts the timer.
     pub(crate) fn arm(&self, py: Python<'_>) -> PyResult<()> {
         let left = match &*self.pace() {
             Pace { armed: Some(_), .. } => return Ok(()),
@@ -113,7 +113,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Lets the time stand still.
+    /// Pauses the timer.
     pub(crate) fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let now = time(self.running.bind(py))?;
         let mut pace = self.pace();
@@ -125,15 +125,15 @@ impl Timer {
         Ok(())
     }
 
-    /// Whether it counts the time of the loop that runs now.
+    /// Returns `true` if the timer belongs to the running loop.
     pub(crate) fn is_on_running_loop(&self, py: Python<'_>) -> bool {
         running_loop(py).is_some_and(|running| running.is(&self.running))
     }
 
-    /// Calls something on the loop whose time it counts, from whatever thread.
+    /// Calls a function on the timer's loop, from any thread.
     pub(crate) fn call_on_its_loop(&self, call: &Bound<'_, PyAny>) {
         let py = call.py();
-        // A loop that is closed counts no time.
+        // A closed loop has no running timers.
         drop(self.running.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (call,)));
     }
 
@@ -141,28 +141,28 @@ impl Timer {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the time is up.
+    /// Returns `true` if the time limit has passed.
     pub(crate) fn has_fired(&self) -> bool {
         self.fired.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether even the time for cleaning up is over.
+    /// Returns `true` if the clean-up time has also passed.
     pub(crate) fn is_over(&self) -> bool {
         self.fired.load(Ordering::Relaxed) > 1
     }
 
-    /// A timer that fired is armed again only for the cleaning up.
+    /// A timer that has fired is armed again only for the clean-up time.
     pub(crate) fn rearm_after_firing(&self) {
         self.pace().armed = None;
     }
 
-    /// Whether the task was cancelled since the hook began to wait. Where that is not known, it may have been.
+    /// Returns `true` if the task was cancelled since the hook started to wait, or may have been.
     pub(crate) fn was_cancelled(&self, py: Python<'_>) -> bool {
         let known = cancellations(self.counter.bind(py)).ok().flatten();
         known.is_none_or(|now| now > self.cancelled_before)
     }
 
-    /// Ends it. Gives whether the task was cancelled by somebody else, too.
+    /// Stops the timer. Returns `true` if the task was also cancelled by others.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<bool> {
         self.disarm();
         if !self.has_fired() {
@@ -198,42 +198,42 @@ impl Drop for Timer {
     }
 }
 
-/// What the clock of a loop says.
+/// Returns the time of a loop's clock.
 pub(crate) fn time(running: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let seconds = running.call_method0(intern!(running.py(), "time"))?.extract::<f64>()?;
     Ok(Moment((seconds * 1e9) as i64))
 }
 
-/// The task that runs now on a loop, if there is one.
+/// Returns the current task of a loop, if any.
 fn current_task<'py>(running: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = running.py();
     let Some(asyncio) = asyncio(py) else { return Ok(None) };
     Ok(Some(asyncio.call_method1(intern!(py, "current_task"), (running,))?).filter(|task| !task.is_none()))
 }
 
-/// How often the task was cancelled, if that is known.
+/// Returns the number of cancellations of the task, if known.
 fn cancellations(counter: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     let cancelling = counter.getattr_opt(intern!(counter.py(), "cancelling"))?;
     cancelling.map(|cancelling| cancelling.call0()?.extract()).transpose()
 }
 
-/// Whether a task that runs was cancelled, and will see that when it waits.
+/// Returns `true` if a running task was cancelled and will notice at its next wait.
 fn is_told_of_it_later(task: &Bound<'_, PyAny>) -> PyResult<bool> {
     task.getattr_opt(intern!(task.py(), "_must_cancel"))?.map_or(Ok(false), |told| told.is_truthy())
 }
 
-/// Whether somebody cancels the task that runs now. Without a task, that is not known, and may be.
+/// Returns `true` if the current task is being cancelled. Without a task this is unknown, and assumed.
 pub(crate) fn is_being_cancelled(py: Python<'_>) -> bool {
     let task = running_loop(py).map_or(Ok(None), |running| current_task(&running));
     let known = task.and_then(|task| {
         let Some(task) = task else { return Ok(true) };
-        // Before Python 3.11 a task does not say so; but it was not told of it while it ran, so that is not what was raised.
+        // Before Python 3.11 a task does not report cancellation. The task was not notified while it ran, so the exception has another cause.
         cancellations(&task)?.map_or_else(|| is_told_of_it_later(&task), |known| Ok(known > 0))
     });
     known.unwrap_or(true)
 }
 
-/// What a hook waits for, with what knows how often its task is cancelled, where tasks do not: before Python 3.11.
+/// Returns the object that a hook awaits, with a counter of cancellations where tasks have none: before Python 3.11.
 pub(crate) fn followed<'py>(
     hook: &Bound<'py, PyAny>,
     yielded: &Bound<'py, PyAny>,
@@ -259,11 +259,11 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyResult<PyErr> {
 }
 
 pub(crate) fn is_a_cancellation(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
-    // Where `asyncio` was never imported, nobody can have raised it.
+    // Without an import of `asyncio`, its exception cannot have been raised.
     Ok(asyncio(py).is_some() && error.is_instance(py, cancelled_error(py)?))
 }
 
-/// Whether it ends more than the hook: `KeyboardInterrupt`, `SystemExit` and their like, and what fails a strict test.
+/// Returns `true` for an interrupt: `KeyboardInterrupt`, `SystemExit` and similar, or the failure of a strict test.
 pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     match error.is_instance_of::<PyException>(py) {
         true => is_of_a_strict_test(py, error),
@@ -271,7 +271,7 @@ pub(crate) fn is_an_interrupt(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     }
 }
 
-/// Whether a hook changed nested values in place. Where none is strict, the class is not loaded.
+/// Returns `true` for an in-place change in strict mode. Without strict mode, the class is not loaded.
 fn is_of_a_strict_test(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     let loaded = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.get_item("amplifier_core._strict")?;
     let Some(strict) = loaded else { return Ok(false) };

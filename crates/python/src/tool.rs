@@ -16,7 +16,7 @@ use crate::hook::failure;
 use crate::ports::Port;
 use crate::{encode, log};
 
-/// A function of Python that takes the input as a dict, and what a model is told about it.
+/// A Python function that takes the input as a dict, with its description for the model.
 pub(crate) struct PyTool {
     function: Arc<Port>,
     spec: ToolSpec,
@@ -56,7 +56,7 @@ fn failed(py: Python<'_>, error: &PyErr) -> ToolError {
     ToolError::Failed(failure(py, error).to_string())
 }
 
-/// A text is what the model reads. A dict is the whole `tool_result`; anything else is its `output`.
+/// Converts the return value of a tool. Text is the output for the model; a dict is the whole `tool_result`; any other value is its `output`.
 fn output(given: &Bound<'_, PyAny>) -> Result<ToolOutput, ToolError> {
     let py = given.py();
     let unreadable = |error: PyErr| failed(py, &error);

@@ -10,17 +10,17 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::{log, threads};
 
-/// From now on, warnings and errors go to the logger `amplifier_core`. Whoever has another subscriber keeps it.
+/// Sends warnings and errors to the logger `amplifier_core`. An existing subscriber is kept.
 pub(crate) fn to_logging() {
     _ = tracing::subscriber::set_global_default(LoggingSubscriber);
 }
 
 thread_local! {
-    /// The hook, the part of a session or the contributor whose failure was logged already, with its traceback.
+    /// The source of a failure that was already logged with its traceback.
     static LOGGED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Says that the failure of a hook or a part was logged, which the kernel is about to log, too.
+/// Records that a failure was logged, so that the kernel's own log entry is skipped.
 pub(crate) fn is_logged(what: &str) {
     LOGGED.set(Some(what.to_owned()));
 }
@@ -50,7 +50,7 @@ impl Subscriber for LoggingSubscriber {
         threads::with_python(move |py| log::line(py, level, &text));
     }
 
-    // There are no spans: those of the kernel are for whoever looks at more than warnings.
+    // Spans are ignored; the kernel's spans are only for more detailed levels.
     fn new_span(&self, _span: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }
@@ -64,12 +64,12 @@ impl Subscriber for LoggingSubscriber {
     fn exit(&self, _span: &Id) {}
 }
 
-/// What an event says.
+/// The fields of an event.
 #[derive(Default)]
 struct LogLine {
     message: String,
     fields: String,
-    /// The hook, the part or the contributor that it is about.
+    /// The hook, part or contributor of the event.
     failed: Option<String>,
 }
 

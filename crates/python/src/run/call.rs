@@ -1,4 +1,4 @@
-//! One call of a hook: what it gave, and how far it came.
+//! Calls of hooks.
 
 use amplifier_core::HookError;
 use pyo3::exceptions::PyException;
@@ -10,24 +10,24 @@ use crate::send::{Coroutine, SendResult};
 use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{is_an_interrupt, is_being_cancelled};
 
-/// What a hook that was called gave.
+/// The result of calling a hook.
 pub(super) enum CallResult<'py> {
     Answered(Bound<'py, PyAny>),
     Waits(AwaitedObject, Bound<'py, PyAny>),
 }
 
-/// How far a hook came.
+/// The progress of a called hook.
 pub(super) enum CallProgress<'py> {
     Waits(Bound<'py, PyAny>),
     Returned(Bound<'py, PyAny>),
     Failed(HookError, Option<PyErr>),
 }
 
-/// Lets a hook run, from what its call gave until it waits or answers.
+/// Runs a hook from its return value until it waits or answers.
 #[inline]
 pub(super) fn begin(answer: Bound<'_, PyAny>) -> PyResult<CallResult<'_>> {
     let py = answer.py();
-    // Most hooks are `async def`, and no other question is as cheap.
+    // Checked first, because most hooks are `async def` and this check is the cheapest.
     let answer = match Coroutine::of(answer)? {
         Ok(coroutine) => {
             return Ok(match coroutine.send(py.None().bind(py))? {
@@ -47,7 +47,7 @@ pub(super) fn begin(answer: Bound<'_, PyAny>) -> PyResult<CallResult<'_>> {
     })
 }
 
-/// What a hook raised: its failure, or something that ends more than the hook.
+/// Converts an exception to a failure of the hook, unless it ends more than the hook.
 pub(super) fn raised<'py>(py: Python<'py>, error: PyErr) -> PyResult<CallProgress<'py>> {
     raised_while(py, error, || is_being_cancelled(py))
 }
@@ -57,7 +57,7 @@ pub(super) fn raised_while<'py>(
     error: PyErr,
     caller_is_cancelled: impl FnOnce() -> bool,
 ) -> PyResult<CallProgress<'py>> {
-    // A hook that awaits something which others cancelled has failed; one whose caller is cancelled has not.
+    // A hook that awaits something cancelled by others has failed; a hook whose caller is cancelled has not.
     let is_its_own =
         !is_an_interrupt(py, &error)? && (error.is_instance_of::<PyException>(py) || !caller_is_cancelled());
     if is_its_own { Ok(CallProgress::Failed(failure(py, &error), Some(error))) } else { Err(error) }

@@ -1,4 +1,4 @@
-//! Observers that run side by side.
+//! Concurrent observers.
 
 use amplifier_core::HookError;
 use amplifier_core::driving::Questions;
@@ -12,7 +12,7 @@ use crate::hook::failure;
 use crate::step::{AwaitedObject, Input, is_awaitable};
 
 impl Run {
-    /// Starts all observers from that one on, side by side.
+    /// Starts all observers from this one on concurrently.
     pub(super) fn begin_observers<'py>(
         &mut self,
         py: Python<'py>,
@@ -48,7 +48,7 @@ impl Run {
         self.proceed(py, Box::new(waiting), Input::Send(py.None().into_bound(py)))
     }
 
-    /// Takes the answers of observers: for each whether it answered, timed out or failed, and with what.
+    /// Processes the results of observers: for each an answer, a timeout or a failure.
     pub(super) fn take_all(&mut self, py: Python<'_>, all: Vec<usize>, answers: &Bound<'_, PyAny>) -> PyResult<()> {
         for (index, answer) in all.into_iter().zip(answers.try_iter()?) {
             let answer = answer?.cast_into::<PyTuple>()?;
