@@ -1,6 +1,6 @@
 """Hooks for AI agents: observe, block, modify, inject, ask, and control output.
 
-Nothing is imported until it is used: ``from amplifier_core import HookRegistry`` and
+Names are imported on first use: ``from amplifier_core import HookRegistry`` and
 ``from amplifier_core.hooks import HookRegistry`` are the same class.
 """
 

@@ -1,4 +1,4 @@
-"""What is called and awaited on behalf of somebody else, whose failures are its own."""
+"""Calls of foreign code, with isolated failures and cancellations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def called(function: Callable[[], Any]) -> Any:
 
 
 async def apart(given: Awaitable[Any]) -> Any:
-    """Awaits in a task of its own: one that ends by a cancellation which nobody asked for here has failed, and nothing else is cancelled."""
+    """Awaits in a separate task. A cancellation that was not requested here counts as a failure and cancels nothing else."""
     import asyncio
 
     task = asyncio.ensure_future(given)

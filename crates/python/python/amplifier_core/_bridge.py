@@ -1,4 +1,4 @@
-"""What the native part asks of asyncio."""
+"""Functions of asyncio for the native part."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def wake(future: asyncio.Future[None]) -> None:
-    """Lets a task go on that waits for the future."""
+    """Wakes the task that waits for the future."""
     if not future.done():
         future.set_result(None)

@@ -1,4 +1,4 @@
-"""Where the code of a module lies, found without importing it."""
+"""Finds the code of a module without importing it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from itertools import takewhile
 
 from amplifier_core._find import _is_path, _offered
 
-#: The ends of files that can be imported, in the order in which they are looked for.
+#: The suffixes of importable files, in search order.
 _SUFFIXES = [*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES]
 
 
 def code_of(name: str, folder: str | os.PathLike[str]) -> list[str]:
-    """The file, folder or archive of a module that a bundle in a folder names, what links in it lead to, and where its bytecode is kept: whoever can
-    change one of these can change what it does. Nothing if it cannot be found, which whoever mounts it is told."""
+    """Returns the file, folder or archive of a bundle's module, the targets of links in it, and the folder of its bytecode: changing any
+    of these changes the module. Empty if the module is not found, which is an error at mount."""
     if not _is_path(name):
         return [place for spec in _specs(name) for place in _code(spec)]
     place = os.path.join(folder, name)
     if os.path.isdir(place):
-        # A package is where its `__init__.py` really is.
+        # A package is the real folder of its `__init__.py`.
         inner = os.path.dirname(os.path.realpath(os.path.join(place, "__init__.py")))
         return [*_folder(place), *_folder(inner)]
-    # A lone file is run as it is read, without bytecode.
+    # A single file runs from source, without bytecode.
     return [place] if os.path.exists(place) else []
 
 
 def names_before(name: str) -> Iterator[str]:
-    """The names beside a module that is found by import path under which another would be found before it, if there were one."""
+    """Returns the paths that would be imported instead of the module, if they existed."""
     for spec in () if _is_path(name) else _specs(name):
         if spec.origin is None:
             for folder in spec.submodule_search_locations or ():
@@ -43,7 +43,7 @@ def names_before(name: str) -> Iterator[str]:
 
 
 def _specs(name: str) -> Iterator[ModuleSpec]:
-    """That of the package which a module is in, or of the module if it is in none; before it those of the namespaces around it."""
+    """Returns the import spec of the module's package, or of the module itself, after those of its namespaces."""
     points = _offered().get(name)
     first, *rest = (points[0].module if points else name.partition(":")[0]).split(".")
     try:
@@ -67,13 +67,13 @@ def _code(spec: ModuleSpec) -> Iterator[str]:
         if place is None:
             continue
         yield from _folder(place) if os.path.isdir(place) else [place]
-        # That of a package comes with its folder.
+        # The bytecode of a package is in its folder.
         if place == path and spec.submodule_search_locations is None and path.endswith(tuple(SOURCE_SUFFIXES)):
             yield from _bytecode(path)
 
 
 def _there(path: str) -> str | None:
-    """A path, or the archive that it leads into. Nothing if it is neither: some modules are built into the interpreter."""
+    """Returns a path, or the archive that contains it; ``None`` for modules that are built into the interpreter."""
     if os.path.exists(path):
         return path
     while path != os.path.dirname(path):
@@ -84,7 +84,7 @@ def _there(path: str) -> str | None:
 
 
 def _folder(folder: str) -> Iterator[str]:
-    """A folder of code, the links in it, and where its bytecode is kept if that is elsewhere."""
+    """Returns a folder of code, the links in it, and a separate folder of its bytecode."""
     yield folder
     yield from _links_in(folder)
     if sys.pycache_prefix is not None:
@@ -92,7 +92,7 @@ def _folder(folder: str) -> Iterator[str]:
 
 
 def _links_in(folder: str) -> Iterator[str]:
-    """The links in a folder, and in those that it or they lead to, but for links to nothing."""
+    """Returns the links in a folder and in linked folders, except dangling ones."""
     ahead, seen = [folder], {os.path.realpath(folder)}
     while ahead:
         with contextlib.suppress(OSError), os.scandir(ahead.pop()) as entries:
@@ -105,8 +105,8 @@ def _links_in(folder: str) -> Iterator[str]:
 
 
 def _bytecode(file: str) -> Iterator[str]:
-    """The folder with the bytecode of a file."""
-    # What is not there cannot be protected. Where it cannot be made, nobody else makes it either; and some interpreters have none.
+    """Returns the folder with the bytecode of a file."""
+    # A missing folder cannot be protected, so it is created. If that fails, no other program can create it either; some interpreters have none.
     with contextlib.suppress(OSError, NotImplementedError):
         folder = os.path.dirname(importlib.util.cache_from_source(file))
         os.makedirs(folder, exist_ok=True)

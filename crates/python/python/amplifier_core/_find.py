@@ -1,4 +1,4 @@
-"""Where a module is: among the entry points, on the import path, or in a file."""
+"""Finds modules: by entry point, import path or file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ModuleError(Exception):
 
 
 def available() -> dict[str, EntryPoint]:
-    """The modules that installed packages offer, by name."""
+    """Returns the modules of installed packages, by name."""
     return {name: points[0] for name, points in sorted(_offered().items())}
 
 
 def find(name: str | os.PathLike[str] | ModuleType) -> tuple[str, Callable[..., Any], str]:
-    """The name of a module, its ``mount``, and where it came from."""
+    """Returns the name of a module, its ``mount``, and a description of its source."""
     if isinstance(name, ModuleType):
         return name.__name__, _mount_of(name, name.__name__), getattr(name, "__file__", None) or name.__name__
     if not isinstance(name, str) or _is_path(name):
@@ -52,7 +52,7 @@ def _offered() -> dict[str, list[EntryPoint]]:
     offered: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         points = offered.setdefault(point.name, [])
-        # A package that lies on the path twice offers the same thing twice.
+        # A package that is on the path twice has the same entry point twice.
         if all(point.value != other.value for other in points):
             points.append(point)
     return offered
@@ -78,7 +78,7 @@ def _from_import_path(name: str, offered: list[str]) -> tuple[str, Callable[...,
     try:
         found: Any = importlib.import_module(path)
     except ModuleNotFoundError as error:
-        # Something that the module itself imports may be what is missing.
+        # The missing module may be an import of the module itself.
         if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
             raise _missing(name, offered) from None
         raise _unimportable(name, error) from error
@@ -93,7 +93,7 @@ def _from_import_path(name: str, offered: list[str]) -> tuple[str, Callable[...,
 
 
 def _from_file(path: pathlib.Path) -> ModuleType:
-    """Imports a file or the folder of a package, once; a lone file that has changed, anew."""
+    """Imports a file or the folder of a package, once; a changed single file is imported again."""
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
         wanted = "the folder has no `__init__.py`: give the package's own folder" if path.is_dir() else "there is no such file"
@@ -103,7 +103,7 @@ def _from_file(path: pathlib.Path) -> ModuleType:
         text = file.read_bytes()
     except OSError as error:
         raise _unimportable(str(path), error) from error
-    # A package may import itself by its name. A lone file cannot, and its name may be anybody's; changed, it is another.
+    # A package may import itself by its name. A single file cannot, and gets a unique name per content.
     name = file.parent.name if path.is_dir() else f"_amplifier_module_{_digest(file, text)}_{file.stem}"
     known = sys.modules.get(name)
     if known is not None:
@@ -133,10 +133,10 @@ def _from_file(path: pathlib.Path) -> ModuleType:
 
 
 def _other(name: str, file: pathlib.Path) -> str | None:
-    """What else there is to import by the name of a folder, and what to do."""
+    """Returns another module with the name of a folder, and a hint."""
     if name in sys.stdlib_module_names:
         return f"`{name}` of the standard library; rename the folder"
-    # Nobody imports a name that is none. A folder without `__init__.py` can be imported, but whatever lies on the path is that.
+    # Invalid names cannot be imported. A folder without `__init__.py` can be imported, but may be any folder on the path.
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
     if spec is None or spec.origin is None or pathlib.Path(spec.origin).resolve() == file:
         return None
@@ -144,7 +144,7 @@ def _other(name: str, file: pathlib.Path) -> str | None:
 
 
 class _Exact(SourceFileLoader):
-    """Runs the very text that was read: bytecode on disk may be that of the text before, which was written in the same second."""
+    """Runs the text as read: bytecode on disk may belong to an earlier text from the same second."""
 
     def __init__(self, name: str, path: str, text: bytes) -> None:
         super().__init__(name, path)

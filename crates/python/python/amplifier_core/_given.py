@@ -1,4 +1,4 @@
-"""Parts that are given once."""
+"""Attributes that are set once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Given(Generic[T]):
-    """An attribute that its object has from the beginning. The kernel was made with it, so setting it later would change nothing."""
+    """An attribute that is set at construction. Setting it later would not affect the kernel, which was created with it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner = owner.__name__
@@ -27,11 +27,11 @@ class Given(Generic[T]):
             raise AttributeError(f"the `{self._owner}` has no `{self._name}` yet") from None
         return part
 
-    # Nothing is a value of that type: type checkers refuse it, too.
+    # No value has that type, so type checkers reject the assignment too.
     def __set__(self, owner: object, value: NoReturn) -> None:
         raise AttributeError(f"`{self._name}` of a `{self._owner}` cannot be set: give it when the `{self._owner}` is made")
 
 
 def give(owner: object, **parts: Any) -> None:
-    """Gives an object its parts."""
+    """Sets the attributes of an object."""
     owner.__dict__.update(parts)

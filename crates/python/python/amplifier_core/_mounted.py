@@ -1,4 +1,4 @@
-"""What modules and bundles have in common once they are mounted."""
+"""The common base of mounted modules and bundles."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Self = TypeVar("_Self", bound="Unmountable")
 
 
 class Unmountable:
-    """Something that is mounted. As an async context manager, it is unmounted at the end of the block."""
+    """A mounted object. As an async context manager, the object is unmounted at the end of the block."""
 
     async def unmount(self) -> None:
-        """Takes everything away. Doing it twice is harmless."""
+        """Removes all registrations. Calling it again has no effect."""
         raise NotImplementedError
 
     async def __aenter__(self: _Self) -> _Self:
@@ -31,5 +31,5 @@ class Unmountable:
         except ModuleError as failed:
             if error is None:
                 raise
-            # What ends the block says more.
+            # The exception that ends the block is more important.
             logger.warning("%s", failed)

@@ -1,4 +1,4 @@
-"""Observers side by side."""
+"""Concurrent observers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-#: How long one may clean up after its time is up, in seconds.
+#: The time for clean-up after the time limit, in seconds.
 GRACE = 1.0
 
 
 async def observe(calls: list[tuple[Awaitable[Any], float]]) -> list[tuple[str, Any]]:
-    """Awaits all calls at once, each with its own time limit, and says for each how it ended and with what."""
+    """Awaits all calls concurrently, each with its own time limit. Returns the status and the value of each."""
     tasks = [asyncio.ensure_future(_observed(call, limit)) for call, limit in calls]
     try:
         return list(await asyncio.gather(*tasks))
@@ -38,13 +38,13 @@ async def _observed(call: Awaitable[Any], limit: float) -> tuple[str, Any]:
 
 
 async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Cancels those that still run, and lets them clean up."""
+    """Cancels the running tasks and waits for their clean-up."""
     late = [task for task in tasks if not task.done()]
     for task in late:
         task.cancel()
     if late:
         done, _ = await asyncio.wait(late, timeout=GRACE)
         for task in done:
-            # What it raised is of no use to anybody, and counts as seen.
+            # The exception is retrieved and ignored.
             if not task.cancelled():
                 task.exception()

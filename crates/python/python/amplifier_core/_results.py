@@ -1,4 +1,4 @@
-"""What ``HookResult`` leaves to Python: the defaults of subclasses, and JSON."""
+"""The Python part of ``HookResult``: the defaults of subclasses, and JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from amplifier_core._native import HookResult
 
 
 def take_defaults(cls: type[HookResult], fields: list[str]) -> None:
-    """Takes what a class says of fields as their defaults, as pydantic does: as attributes they would hide the fields, which are what counts."""
+    """Uses class attributes as defaults of fields, as pydantic does. As attributes, they would hide the fields."""
     defaults = {field: vars(cls)[field] for field in fields}
     for field, value in defaults.items():
         if hasattr(value, "__get__"):
             raise TypeError(f"`{cls.__name__}.{field}` would hide the field, which is what counts: set the field instead")
         delattr(cls, field)
-    # What cannot be the value of its field is found here, and not at a gate.
+    # Invalid values are detected here, and not at a gate.
     HookResult(**defaults)
     make: Callable[..., Any] = cls.__new__
 
@@ -27,7 +27,7 @@ def take_defaults(cls: type[HookResult], fields: list[str]) -> None:
 
 
 def loads(text: str | bytes | bytearray) -> Any:
-    """Reads JSON. Of two values for one key nobody knows which was meant."""
+    """Parses JSON. Duplicate keys are an error."""
     return json.loads(text, object_pairs_hook=_once)
 
 

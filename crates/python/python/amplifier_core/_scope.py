@@ -1,4 +1,4 @@
-"""What a module may touch while it is mounted, watched, so that nothing of it stays behind."""
+"""Views of the registry and the coordinator that record the registrations of a module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Registration:
-    """A hook that a module registered."""
+    """A hook registered by a module."""
 
     __slots__ = ("_given", "_register", "_unregister", "active", "default", "event", "handler", "options", "priority")
 
@@ -23,10 +23,10 @@ class Registration:
         self.event = event
         self.handler = handler
         self.priority = priority
-        #: What it is called, but for a number, if the module gave no name.
+        #: The default name without its number; ``None`` if the module set a name.
         self.default = str(getattr(handler, "__name__", type(handler).__name__)) if name is None else None
         self.options = options
-        #: Whether it still listens.
+        #: ``True`` while registered.
         self.active = True
         self._given = name
         self._register = register
@@ -34,19 +34,19 @@ class Registration:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the hook."""
         return str(getattr(self._unregister, "name", self._given or self.default))
 
     def __call__(self) -> None:
-        """Unregisters the hook; doing it twice is harmless."""
+        """Unregisters the hook. Calling it again has no effect."""
         self.active = False
         self._unregister()
 
     def renew(self, name: str | None = None) -> None:
-        """Registers the hook anew, if it still listens: among those of its priority, it is the last then. It can get another name."""
+        """Registers the hook again, if still registered, as the last of its priority, optionally with another name."""
         if self.active:
             self._given = self._given if name is None else name
-            # The new one first: nothing happens without it in between.
+            # The new one first, so that no event is missed in between.
             before, self._unregister = self._unregister, self._register(self._given)
             before()
 
@@ -55,15 +55,15 @@ class Registration:
 
 
 class ScopedHooks:
-    """The registry as a module sees it: every hook that it registers is noted."""
+    """The registry as seen by a module. Records every registered hook."""
 
     def __init__(self, hooks: Any, settings: dict[str, Any], defaults: dict[str, Any]) -> None:
         self._hooks = hooks
-        # What holds for hooks about which the module says nothing.
+        # Defaults for settings that the module does not set.
         self._defaults = defaults
-        # What whoever mounts the module says about its hooks counts more than what it says itself.
+        # Settings that override those of the module.
         self._settings = settings
-        #: Whether the module goes: what it registered from then on would stay.
+        #: ``True`` once the module is being unmounted: later registrations would never be removed.
         self.is_closed = False
         self.registrations: list[Registration] = []
 
@@ -103,7 +103,7 @@ class ScopedHooks:
 
 
 class Scope:
-    """The coordinator as a module sees it. Everything but what is noted goes to the coordinator itself."""
+    """The coordinator as seen by a module. All calls except registrations go to the coordinator itself."""
 
     def __init__(
         self, coordinator: Any, settings: dict[str, Any] | None = None, defaults: dict[str, Any] | None = None
@@ -113,7 +113,7 @@ class Scope:
         self._cleanups: list[Callable[[], Any]] = []
 
     def get(self, point: str, name: str | None = None) -> Any:
-        """What is mounted at a point: ``get("hooks")`` is ``hooks``. Gives ``None`` if there is nothing."""
+        """Returns the object at a mount point: ``get("hooks")`` is ``hooks``; ``None`` for an unknown one."""
         if point == "hooks":
             return self.hooks
         of_coordinator = getattr(self._coordinator, "get", None)
@@ -129,14 +129,14 @@ class Scope:
         return unregister
 
     def register_cleanup(self, cleanup: Callable[[], Any]) -> None:
-        """Has a function called, sync or async, when the module is unmounted."""
+        """Registers a function, sync or async, for the unmounting of the module."""
         if not callable(cleanup):
             raise TypeError(f"a cleanup must be callable; found `{type(cleanup).__name__}`")
         self.hooks.must_be_open()
         self._cleanups.append(cleanup)
 
     def next_cleanup(self) -> Callable[[], Any] | None:
-        """What is to be called next when the module goes: first hooks, which must not be called any more, the latest first."""
+        """Returns the next clean-up of the module: first hooks, which must not be called any more, then the latest functions."""
         for registration in reversed(self.hooks.registrations):
             if registration.active:
                 return registration

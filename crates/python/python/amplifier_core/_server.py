@@ -1,4 +1,4 @@
-"""Commands of a server for a session: they come on another thread, and are carried out on the loop of the session."""
+"""Commands from a server for a session: they arrive on another thread and run on the loop of the session."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ logger = logging.getLogger("amplifier_core.session")
 
 
 class ServerCommands:
-    """Carries out what the server wants of a session."""
+    """Runs the commands of the server for a session."""
 
     def __init__(self, session: Session) -> None:
-        # Weak: whoever waits for commands does not keep the session.
+        # Weak: the commands do not keep the session alive.
         self._session = weakref.ref(session)
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: A loop does not keep its tasks alive.
+        #: References to tasks, because a loop does not keep them alive.
         self._tasks: set[asyncio.Future[None]] = set()
-        #: Whether the server has ended the session.
+        #: ``True`` if the server has ended the session.
         self.has_ended = False
 
     def follow(self) -> None:
-        """From now on, commands are carried out on the running loop."""
+        """Makes commands run on the running loop."""
         self._loop = asyncio.get_running_loop()
 
     def end(self) -> None:
-        """Ends the session. If its loop does not run any more, whoever uses the session next ends it."""
+        """Ends the session. If its loop is closed, the next use of the session ends it."""
         self.has_ended = True
         self._begin(_end)
 
@@ -41,7 +41,7 @@ class ServerCommands:
             reply("no_answer", "the event loop of the session is closed")
 
     def _begin(self, work: Callable[[Session], Coroutine[Any, Any, None]]) -> bool:
-        """Begins something on the loop of the session; says whether there is one."""
+        """Starts a task on the loop of the session. Returns ``False`` without a loop."""
 
         def begin() -> None:
             session = self._session()
@@ -55,7 +55,7 @@ class ServerCommands:
         try:
             self._loop.call_soon_threadsafe(begin)
         except RuntimeError:
-            # It was closed meanwhile.
+            # The loop was closed meanwhile.
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""The settings of a session, as its configuration has them."""
+"""The settings of a session in its configuration."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SETTINGS = (*_NUMBERS, "over_budget", *_SWITCHES)
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a configuration, which has them under ``"session"``, or is nothing else. The kernel checks them again, but does not
-    know the names of those whose values it cannot read."""
+    """Returns the settings of a configuration: those under ``"session"``, or the configuration itself. The kernel checks them again, but
+    cannot name invalid ones in its errors."""
     if "session" in config:
         for name in _SETTINGS:
             if name in config:
                 raise _wrong(f"`{name}` stands beside `session`, where nobody looks for it: put it under `session`")
-        # A key of YAML with nothing behind it.
+        # An empty YAML key.
         config = {} if config["session"] is None else config["session"]
         if not isinstance(config, Mapping):
             raise _wrong(f"`session` must be a dict of settings; found `{config!r}`")

@@ -1,4 +1,4 @@
-"""Finds out hooks that change nested values in place. For tests: it copies everything."""
+"""Detects hooks that change nested values in place. Only for tests, because everything is copied."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ class ChangedInPlaceError(RuntimeError):
         names = ", ".join(f"`{field}`" for field in fields)
         super().__init__(f"hook `{hook}` changed {names} in place; answer with `modify` and a copy instead")
 
-    # By itself, a copy would be made of the text alone.
+    # By default, a copy would contain only the text.
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.hook, self.fields), self.__dict__
 
 
 def is_found(error: BaseException) -> bool:
-    """Whether it is such an error, or a group with one in it."""
+    """Returns ``True`` for such an error, or a group that contains one."""
     return isinstance(error, ChangedInPlaceError) or any(is_found(part) for part in getattr(error, "exceptions", ()))
 
 
 class _Kept:
-    """A value as it was."""
+    """A snapshot of a value."""
 
     __slots__ = ("before", "parts", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        #: What a dict, list, tuple or set held, in order; nothing for other values.
+        #: The items of a dict, list, tuple or set, in order; ``None`` for other values.
         self.parts: list[tuple[Any, _Kept]] | None = None
-        #: A copy, of a value that is none of these.
+        #: A copy of any other value.
         self.before: Any = _UNKNOWN
 
 
-#: What cannot be copied cannot be watched.
+#: The marker of a value that cannot be copied, and so not be compared.
 _UNKNOWN = object()
 
-#: Values that nothing can change.
+#: Immutable types.
 _FIXED = (str, int, float, complex, bytes, type(None))
 
 
 def snapshot(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The values of the data, each with what it is now."""
+    """Takes a snapshot of the values of the data."""
     kept = []
     for field, value in data.items():
         try:
@@ -58,7 +58,7 @@ def snapshot(data: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def check(hook: str, kept: list[tuple[str, _Kept]]) -> None:
-    """Raises if the values are no longer what they were."""
+    """Raises if the values have changed since the snapshot."""
     changed = [field for field, value in kept if _has_changed(value, set())]
     if changed:
         raise ChangedInPlaceError(hook, changed)
@@ -82,7 +82,7 @@ def _keep(value: Any, known: dict[int, _Kept]) -> _Kept:
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]] | None:
-    """What a container holds. Objects are not looked into: they may hold the whole program."""
+    """Returns the items of a container. Other objects are not inspected, because they may refer to the whole program."""
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, (list, tuple)):
@@ -108,7 +108,7 @@ def _has_changed(kept: _Kept, seen: set[int]) -> bool:
 
 
 def _is_another(value: Any, kept: _Kept) -> bool:
-    """Whether something else took the place of a value, and not its like."""
+    """Returns ``True`` if a value was replaced by a different one."""
     if value is kept.value:
         return False
     try:

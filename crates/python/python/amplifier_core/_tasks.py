@@ -1,4 +1,4 @@
-"""What tasks do not say themselves: who made them, and, before 3.11, whether they were cancelled."""
+"""Information that tasks do not provide: their creators and, before 3.11, their cancellations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def mark(variable: contextvars.ContextVar[Any], value: Any) -> None:
-    """Sets a variable in the contexts of all tasks that have not begun. Others may have made some of them just now: they cannot be told
-    apart, and are marked, too."""
+    """Sets a variable in the contexts of all tasks that have not started. Tasks of other creators cannot be distinguished and are marked
+    too."""
     for task in asyncio.all_tasks():
         if _has_not_begun(task):
-            # A task says what its context is from 3.12 on.
+            # Tasks provide their context from 3.12 on.
             for context in gc.get_referents(task):
                 if isinstance(context, contextvars.Context):
-                    # One that runs now is shared with the hook.
+                    # The running context is shared with the hook.
                     with contextlib.suppress(RuntimeError):
                         context.run(variable.set, value)
 
@@ -29,7 +29,7 @@ def _has_not_begun(task: asyncio.Task[Any]) -> bool:
     return waits_for is None
 
 
-#: The hooks that wait in a task, one inside another. They lead back to the task, so that they are not kept here.
+#: The nested waiting hooks of a task. Weak, because they refer back to the task.
 _WAITING: weakref.WeakKeyDictionary[asyncio.Task[Any], weakref.WeakSet[Followed]] = weakref.WeakKeyDictionary()
 
 
@@ -42,8 +42,8 @@ def _waiting_together() -> weakref.WeakSet[Followed]:
 
 
 class Followed:
-    """A hook that waits, before 3.11, where nobody can tell whether its task was cancelled or what it waits for. Here the task waits for
-    something that nobody else knows of, and so cannot cancel."""
+    """A waiting hook before Python 3.11, where a cancellation of the task cannot be distinguished from one of the awaited future. The task
+    waits for a private future that no other code can cancel."""
 
     def __init__(self, coroutine: Any, yielded: Any) -> None:
         self._coroutine = coroutine
@@ -52,11 +52,11 @@ class Followed:
         self._together: weakref.WeakSet[Followed] = weakref.WeakSet()
 
     def cancelling(self) -> int:
-        """How often the task was cancelled."""
+        """The number of cancellations of the task."""
         return self._count
 
     def uncancel(self) -> int:
-        """Takes one back, also for the hooks inside of which this one waits: they have seen it, too."""
+        """Removes a cancellation, also for the hooks around this one, which have counted it too."""
         for one in {self, *self._together}:
             one._count = max(one._count - 1, 0)
         return self._count
@@ -77,7 +77,7 @@ class Followed:
                 close()
 
     def _resume(self, error: BaseException | None) -> Any:
-        """What it yields next. An iterator that somebody wrote may have no more than it must."""
+        """Returns the next yielded value. A custom iterator may have only the required methods."""
         if error is None:
             send = getattr(self._coroutine, "send", None)
             return next(self._coroutine) if send is None else send(None)
@@ -87,12 +87,12 @@ class Followed:
         return throw(error)
 
     def _wait(self, yielded: Any) -> Generator[Any, Any, BaseException | None]:
-        """What is thrown into the hook, if anything is."""
+        """Returns the exception to throw into the hook, if any."""
         try:
             if not asyncio.isfuture(yielded):
                 yield from self._once(yielded)
                 return None
-            # It is not what the task waits for.
+            # The task does not wait for it.
             yielded._asyncio_future_blocking = False
             while not yielded.done():
                 yield from self._until_done(yielded)
@@ -122,7 +122,7 @@ class Followed:
             yield from waiter
         except asyncio.CancelledError as error:
             self._count += 1
-            # As a task does that is cancelled: what it waits for may clean up first, or go on all the same.
+            # Like a cancelled task: the awaited object may clean up first, or ignore the cancellation.
             if not future.cancel(*error.args):
                 raise
         finally:

@@ -1,4 +1,4 @@
-"""Asking a person: the protocol, and approvals on a terminal and from a script."""
+"""Approval requests: the protocol, and approvals from a terminal and from a script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ApprovalTimeoutError(Exception):
-    """Nobody answered in time. An approval system raises it when it stops waiting by itself."""
+    """No answer in time. An approval system raises this error if it stops waiting by itself."""
 
 
 ApprovalTimeout = ApprovalTimeoutError
@@ -32,11 +32,11 @@ ApprovalTimeout = ApprovalTimeoutError
 
 @runtime_checkable
 class ApprovalSystem(Protocol):
-    """Puts a question to a person and gives back the label of the option that was chosen. It may be async or not.
+    """Asks the user and returns the label of the chosen option, sync or async.
 
-    The kernel owns what each option does, the time limit and the memory of lasting answers. A system that has a method
-    ``ask(request)`` is called with the whole :class:`ApprovalRequest` instead: the hook, the event, the data that will run. If it has
-    both, the parameter of ``ask`` must be called ``request`` for that: one of another kind is left alone.
+    The kernel controls the effects of the options, the time limit and remembered answers. A system with a method ``ask(request)``
+    is called with the complete :class:`ApprovalRequest` instead, which includes the hook, the event and the data. If a system has
+    both methods, ``ask`` is used only if its parameter is called ``request``.
     """
 
     def request_approval(
@@ -45,7 +45,7 @@ class ApprovalSystem(Protocol):
 
 
 class ApprovalAnswer(str):
-    """The label of an option, with the person who chose it: ``by`` is a pair of a name and a place (``"terminal"``), and is recorded."""
+    """The label of an option, and the user who chose it: ``by`` is a pair of a name and a channel (``"terminal"``), and is recorded."""
 
     by: tuple[str, str] | None
 
@@ -56,10 +56,10 @@ class ApprovalAnswer(str):
 
 
 class ScriptedApprovals:
-    """A person who answers as the script says, one entry a question; the last one repeats. For tests.
+    """Scripted answers for tests, one entry per request; the last entry repeats.
 
-    An entry is the label to answer with, an exception to raise, or a number of seconds to wait before the entry that follows
-    it. ``None`` never answers. ``requests`` holds what a coordinator asked.
+    An entry is a label, an exception to raise, or a number of seconds to wait before the next entry. ``None`` never answers.
+    ``requests`` contains the requests of a coordinator.
     """
 
     def __init__(self, *script: str | float | BaseException | None) -> None:
@@ -75,12 +75,12 @@ class ScriptedApprovals:
                 delay = 0.0
 
     async def ask(self, request: ApprovalRequest) -> str:
-        """Answers the next question."""
+        """Answers the next request."""
         self.requests.append(request)
         return await self._answer()
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
-        """Answers the next question, by the documented method. A coordinator uses the other one, which says more."""
+        """Answers the next request, by the documented method. A coordinator uses ``ask`` instead."""
         return await self._answer()
 
     async def _answer(self) -> str:
@@ -98,26 +98,26 @@ class ScriptedApprovals:
         return answer
 
 
-#: How much earlier than the kernel the terminal stops waiting, in seconds: it still says itself what becomes of the question.
+#: The terminal stops waiting this many seconds earlier than the kernel, so that it can still show the decision.
 _MARGIN = 0.05
 
 
 class _Turn:
-    """Whose turn it is on a loop: a lock belongs to one."""
+    """The queue of prompts on a loop, because a lock belongs to one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.lock = asyncio.Lock()
-        #: How many are open, or wait to be.
+        #: The number of open and waiting prompts.
         self.questions = 0
 
 
 class TerminalApprovals:
-    """Asks on the terminal. What is typed is the number of an option, or its label in any case.
+    """Asks on the terminal. The user types the number of an option, or its label in any case.
 
-    What was typed before a question was shown does not answer it; where the input is no terminal, each line is the next answer.
-    One question at a time is open. One whose time is up makes room for the next; one that could not be shown in its time fails. Where
-    nobody sits at a terminal the question fails, too, and what fails is denied.
+    Text typed before a prompt was shown does not answer it; without a terminal as input, each line is the next answer. Only one prompt
+    is open at a time. A prompt that times out makes room for the next, and a request that could not be shown in time fails. Without a
+    terminal every request fails, and failed requests are denied.
     """
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
@@ -129,7 +129,7 @@ class TerminalApprovals:
         self._typed = b""
 
     async def ask(self, request: ApprovalRequest) -> str:
-        """Asks until one of the options is typed, or the time of the question is up."""
+        """Asks until an option is typed or the time limit has passed."""
         reason = f" ({visible(request.reason)})" if request.reason else ""
         hook = visible(request.hook)
         question = f"{_drawn(request)}\n{hook} at {request.event}{reason}\n{visible(request.prompt, lines=True)}"
@@ -137,7 +137,7 @@ class TerminalApprovals:
         return ApprovalAnswer(label, _user())
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
-        """Does the same by the documented method. A coordinator uses the other one, which says who asks."""
+        """Asks by the documented method. A coordinator uses ``ask`` instead, which also shows the hook."""
         return await self._ask(visible(prompt, lines=True), "a question", options, timeout, default)
 
     async def _ask(self, question: str, what: str, options: list[str], timeout: float, default: str) -> str:
@@ -150,13 +150,13 @@ class TerminalApprovals:
 
         async def in_turn() -> str:
             nonlocal shown
-            # One question at a time: what is typed is the answer to the last one shown.
+            # One prompt at a time: typed text answers the last prompt shown.
             async with turn.lock:
                 shown = True
                 return await self._show(question, options, stdin, stdout)
 
         try:
-            # The kernel would wait on for a late answer, and the next question for its turn.
+            # Without this, the kernel would wait for a late answer, and the next prompt for its turn.
             return await asyncio.wait_for(in_turn(), timeout - min(_MARGIN, timeout / 4))
         except asyncio.TimeoutError:
             if shown:
@@ -164,7 +164,7 @@ class TerminalApprovals:
                 stdout.write(f"\n{decision} by default: nobody answered in time\n")
                 stdout.flush()
                 raise ApprovalTimeoutError from None
-            # Nobody has seen it, so nothing is allowed by default.
+            # The request was never shown, so the default does not apply.
             stdout.write(f"\ndenied: {what} ran out of time before it could be shown\n")
             stdout.flush()
             raise RuntimeError("its time was up before it could be shown") from None
@@ -186,7 +186,7 @@ class TerminalApprovals:
         offered = "  ".join(f"[{number}] {label}" for number, label in enumerate(options, 1))
         stdout.write(f"\n{question}\n")
         stdout.flush()
-        # Before the options: what is typed once they are there is an answer.
+        # Before the options are shown: later input is an answer.
         self._discard_typed(stdin)
         while True:
             stdout.write(f"{visible(offered)}\n> ")
@@ -199,7 +199,7 @@ class TerminalApprovals:
                 return chosen
 
     def _discard_typed(self, stdin: TextIO) -> None:
-        """Forgets what was typed so far, if this is a terminal: whoever typed it had not seen the question."""
+        """Discards pending input of a terminal, because it was typed before the prompt was shown."""
         if not stdin.isatty():
             return
         self._typed = b""
@@ -212,7 +212,7 @@ class TerminalApprovals:
         termios.tcflush(file, termios.TCIFLUSH)
 
     async def _read_line(self, stdin: TextIO) -> str:
-        """Reads a line without blocking the loop, where the loop can watch the stream; without a line break at its end, it is over."""
+        """Reads a line without blocking the loop, if the loop can watch the stream; a line without a line break means the end of input."""
         loop = asyncio.get_running_loop()
         try:
             file = stdin.fileno()
@@ -236,12 +236,12 @@ class TerminalApprovals:
         return line.decode(errors="replace") + "\n"
 
 
-#: What stands before a line of a preview, by its kind.
+#: The prefix of a preview line, by its kind.
 _SIGNS = {"plain": "", "context": " ", "added": "+", "removed": "-", "gap": "", "note": "\\ "}
 
 
 def _drawn(request: ApprovalRequest) -> str:
-    """What will run, and what to know about it. Its lines are further in than everything else, so that none can pass for a warning."""
+    """Returns the preview and the warnings. Preview lines are indented, so that they cannot imitate a warning."""
     preview = request.preview
     head = "  ".join(visible(preview[part]) for part in ("title", "target", "summary") if preview.get(part))
     warnings = ([request.warning] if request.warning else []) + preview["warnings"]
@@ -252,7 +252,7 @@ def _drawn(request: ApprovalRequest) -> str:
 
 
 def _user() -> tuple[str, str] | None:
-    """Whoever sits at the terminal, if the system says who that is."""
+    """Returns the user at the terminal, if the system reports one."""
     try:
         return getpass.getuser(), "terminal"
     except (ImportError, KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Bundles: rules, built-in modules, programs, servers and modules of Python, from a YAML file, beside hooks that you register yourself."""
+"""Bundles: rules, built-in modules, programs, servers and Python modules from a YAML file, next to hooks that you register yourself."""
 
 from __future__ import annotations
 
@@ -32,60 +32,59 @@ logger = logging.getLogger("amplifier_core.bundles")
 
 
 def load(file: str | os.PathLike[str]) -> Bundle:
-    """Loads a bundle from a file, with what it includes.
+    """Loads a bundle and its includes from a file.
 
-    Raises ``ValueError`` if it is no bundle: with the file, the line, the column, and a caret below. Whether hooks can be made of it, such as
-    whether conditions are right and modules are there, :func:`mount` finds out.
+    Raises ``ValueError`` for an invalid bundle, with the file, the line, the column and a caret. Conditions and modules are checked by
+    :func:`mount`.
     """
     return Bundle.load(file)
 
 
 def parse(text: str, file: str | os.PathLike[str] | None = None) -> Bundle:
-    """Reads a bundle from a text. ``file`` is what it is called in errors; what it includes and runs is looked for from its folder."""
+    """Parses a bundle from text. ``file`` is its name in errors; relative includes and commands are resolved in its folder."""
     return Bundle.parse(text, file)
 
 
 class MountedBundle(Unmountable):
-    """A bundle whose hooks are registered. As an async context manager, it is unmounted at the end of the block."""
+    """A bundle with registered hooks. As an async context manager, the bundle is unmounted at the end of the block."""
 
     def __init__(self, bundle: Bundle, coordinator: Any, watcher: BundleWatcher, check: Callable[[Bundle], None] | None) -> None:
-        #: The version that is in force.
+        #: The active version.
         self.bundle = bundle
         self._coordinator = coordinator
         self._watcher = watcher
-        #: Refuses a new version that cannot be used here.
+        #: Raises for a new version that cannot be used here.
         self._check = check
-        #: The modules of Python, by who they are; and those that have not cleaned up yet.
+        #: The Python modules by identity, and those that have not cleaned up yet.
         self._modules: dict[str, Mounted] = {}
         self._leaving: list[Mounted] = []
         self._followers: list[Unregister] = []
 
     @property
     def modules(self) -> list[Mounted]:
-        """The modules of Python that it brought."""
+        """The mounted Python modules of the bundle."""
         return list(self._modules.values())
 
     async def reload(self) -> Reload:
-        """Reads the bundle anew from its file, and puts its hooks in the place of those in force; says what came of it.
+        """Reloads the bundle from its file and replaces the active hooks. Returns the result.
 
-        A hook that is in both versions, with the same settings and the same files, goes on as it is. A version with a mistake in it
-        changes nothing.
+        A hook with the same settings and files in both versions continues unchanged. A version with an error changes nothing.
         """
         came = await self._renew(always=True)
         logger.log(logging.INFO if came.error is None else logging.WARNING, "%s", came)
         return came
 
     def follow(self) -> None:
-        """Looks at the files when a turn begins and before each call to the model, as ``execution:start`` and ``provider:request``
-        tell, and takes over what has changed. A text that includes nothing has no files."""
+        """Reloads changed files at the start of a turn and before each model call (``execution:start`` and ``provider:request``).
+        A bundle from text without includes has no files."""
         if not self._followers and self.bundle.has_files:
             self._followers = self._watcher.follow(self._coordinator.hooks, self._look)
 
     async def unmount(self) -> None:
-        """Takes all hooks of the bundle away, has its modules clean up, and waits for what hooks do beside the agent, such as notifications, for
-        five seconds at most. Doing it twice is harmless.
+        """Unregisters all hooks of the bundle, cleans up its modules, and waits up to five seconds for background work of hooks, such as
+        notifications. Calling it again has no effect.
 
-        No hook stays, whatever modules do. If some fail to clean up, the first :class:`ModuleError` is raised when all is done.
+        All hooks are removed even if modules fail to clean up; the first :class:`ModuleError` is then raised at the end.
         """
         while self._followers:
             self._followers.pop()()
@@ -119,13 +118,13 @@ class MountedBundle(Unmountable):
             found.drop()
 
     async def _take(self, version: PreparedVersion) -> Reload:
-        """Mounts the modules of a version that are new, and puts it in force. If that fails or is cancelled, everything stays as it was."""
+        """Mounts the new modules of a version and activates the version. On failure or cancellation, nothing changes."""
         modules: dict[str, Mounted] = {}
         try:
             for hook in version.foreign:
                 kept = self._modules.get(hook.who) if hook.is_kept else None
                 modules[hook.who] = kept or await _mount_module(self._coordinator, hook)
-            # Modules registered their hooks when they were mounted. Now all stand in the order of the bundle.
+            # Modules registered their hooks when they were mounted. This restores the order of the bundle.
             while (placed := version.register()) is not None:
                 mounted, earlier = modules[placed.who], self._modules.get(placed.who)
                 mounted.renew(None if mounted is earlier else earlier)
@@ -133,7 +132,7 @@ class MountedBundle(Unmountable):
         except BaseException:
             _tell(await self._leave(mounted for who, mounted in modules.items() if mounted is not self._modules.get(who)))
             raise
-        # Nothing waits before this: whoever emits sees one version or the other.
+        # No await before this: an emission sees either the old or the new version.
         for who, mounted in self._modules.items():
             if mounted is not modules.get(who):
                 mounted.withdraw()
@@ -143,8 +142,8 @@ class MountedBundle(Unmountable):
         return came
 
     async def _leave(self, modules: Iterable[Mounted] = ()) -> list[ModuleError]:
-        """Takes the hooks of modules away, all before anything waits, then lets them clean up, with those whose hooks are gone already. Gives
-        what failed. If it is cancelled, the rest is left to the next call."""
+        """Unregisters the hooks of modules without awaiting, then cleans up these modules and all earlier ones. Returns the failures.
+        After a cancellation, the next call continues."""
         leaving = list(modules)
         for mounted in leaving:
             mounted.withdraw()
@@ -166,13 +165,13 @@ class MountedBundle(Unmountable):
 
 
 def _tell(failed: Iterable[ModuleError]) -> None:
-    """Tells of modules that failed to clean up, where something else is to be said or done."""
+    """Logs the failures of modules to clean up, if another error is raised."""
     for error in failed:
         logger.warning("%s", error)
 
 
 class _Bare:
-    """Stands for a coordinator where there is only a registry."""
+    """A coordinator for a plain registry."""
 
     def __init__(self, hooks: HookRegistry) -> None:
         self.hooks = hooks
@@ -187,16 +186,15 @@ async def mount(
     name_session: Callable[[str, str], object] | None = None,
     follow: bool = False,
 ) -> MountedBundle:
-    """Registers the hooks of a bundle, in its order, with a registry or a coordinator: from then on they stand around what is emitted.
+    """Registers the hooks of a bundle, in order, with a registry or a coordinator.
 
-    A ``module`` that does not come with the package is one of Python's: the name of an entry point of ``amplifier.modules``, an import
-    path, or a file, from the folder of the bundle. Its ``mount`` is called with the coordinator and the entry's ``config``.
+    A ``module`` that is not part of the package is a Python module: the name of an entry point of ``amplifier.modules``, an import path,
+    or a file relative to the bundle's folder. Its ``mount`` is called with the coordinator and the entry's ``config``.
 
-    ``workspace`` is the folder that rules and modules speak of. ``name_session`` is called with the id of a session and the name that
-    ``hooks-session-naming`` gives to it, on another thread. With ``follow``, changes of the bundle's files are taken over while a
-    session runs: see :meth:`MountedBundle.follow`.
+    ``workspace`` is the folder for rules and modules. ``name_session`` is called on another thread, with the id of a session and the name
+    from ``hooks-session-naming``. With ``follow``, changed files are reloaded while a session runs: see :meth:`MountedBundle.follow`.
 
-    Raises ``ValueError`` if something is wrong with the bundle; then none of its hooks stays.
+    Raises ``ValueError`` for an invalid bundle; then no hook stays registered.
     """
     return await _mount(target, bundle, workspace, name_session, follow)
 
@@ -236,15 +234,15 @@ async def _mount_module(coordinator: Any, hook: BundleHook) -> Mounted:
     place = pathlib.Path(hook.folder, name) if is_file else name
     try:
         module = _load_module(place)
-        # As for all hooks of a bundle, a failure denies where an operation waits for the hook.
+        # As for all hooks of a bundle, a failure denies at gating events.
         return await module.mount(coordinator, hook.config(), hook.settings(), {"on_error": "deny_gating"})
     except ModuleError as error:
         known = "" if is_file else _meant(name)
-        # As the bundle calls it.
+        # With the name used in the bundle.
         raise ValueError(hook.problem(f"{error}{known}".replace(f"`{place}`", f"`{name}`"))) from error
 
 
 def _meant(name: str) -> str:
-    """The module of the package that was meant, if one is called nearly so."""
+    """Returns a hint with a similarly named module of the package, if any."""
     _, found, hint = no_module(name).partition("did you mean")
     return f"; or {found}{hint}" if found else ""

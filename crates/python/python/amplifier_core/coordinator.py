@@ -1,4 +1,4 @@
-"""Routes what hooks say: approvals to a person, injections to the conversation, messages to the screen."""
+"""Routes the results of hooks: approval requests to the user, injections to the conversation, messages to the display."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ __all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinato
 
 logger = logging.getLogger("amplifier_core.coordinator")
 
-#: The longest injection, in characters, unless the configuration says otherwise.
+#: The default maximum size of an injection, in characters.
 MAX_INJECTION_SIZE = 10_240
 
-#: How many tokens hooks may inject in one turn, unless the configuration says otherwise.
+#: The default maximum number of injected tokens per turn.
 INJECTION_BUDGET_PER_TURN = 10_000
 
-#: What emits, unless a subclass of the registry, or a test, has another.
+#: The default ``emit``, which subclasses and tests may override.
 _EMIT = HookRegistry.emit
 
-#: The event of approvals and messages that are handled apart from an event.
+#: The event of approvals and messages that are handled without an event.
 _NO_EVENT = "hook:result"
 
 
 class Verdict:
-    """Whether an operation may run, with which data, and everything that the hooks said."""
+    """The decision on an operation, the data to proceed with, and the results of all hooks."""
 
     __slots__ = ("denied_by", "outcome", "reason", "result")
 
     def __init__(self, result: HookResult, outcome: Outcome | None, denied_by: str | None, reason: str | None) -> None:
         self.result = result
-        #: Nothing if the registry has another ``emit`` than its own: then there is only the result.
+        #: ``None`` if the registry's ``emit`` is overridden: then only the result is available.
         self.outcome = outcome
         self.denied_by = denied_by
         self.reason = reason
 
     @property
     def proceeds(self) -> bool:
-        """Whether the operation may run."""
+        """``True`` if the operation may run."""
         return self.denied_by is None
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """What to run the operation with; nothing if it is denied."""
+        """The data to run the operation with; ``None`` if denied."""
         return self.result.data
 
     def __repr__(self) -> str:
@@ -58,10 +58,10 @@ class Verdict:
 
 
 class Contributions(list[Any]):
-    """What the contributors of a channel gave, in order of registration.
+    """The contributions of a channel, in order of registration.
 
-    Those that answer at once are in the list already. Awaiting it waits for the others, and gives a plain list of everything, as often as
-    it is awaited.
+    The list contains the contributions that are available immediately. Awaiting it waits for the others and returns a plain list of all
+    contributions; it can be awaited repeatedly.
     """
 
     def __init__(self, collecting: Collecting) -> None:
@@ -73,10 +73,10 @@ class Contributions(list[Any]):
 
 
 class SessionCoordinator:
-    """Emits events for a session and routes what the hooks say, in this order: approvals, injections, messages.
+    """Emits events for a session and routes the results of the hooks, in this order: approvals, injections, messages.
 
-    ``context``, ``approval_system``, ``display_system`` and ``audit`` may be ``None``: injections and messages are then left out,
-    and every approval is refused. They cannot be set later. Their methods may be async or not:
+    ``context``, ``approval_system``, ``display_system`` and ``audit`` may be ``None``: injections and messages are then dropped, and every
+    approval request is denied. They cannot be set later. Their methods may be sync or async:
 
     - ``context.add_message(role, content, metadata)``, or ``context.add_message(message)`` with a dict of these;
     - ``approval_system.request_approval(prompt, options, timeout, default)``, or ``ask(request)``; of both, ``ask`` if its parameter is called
@@ -86,7 +86,7 @@ class SessionCoordinator:
 
     ``config`` has the settings of the session (or holds them under ``"session"``, and there alone): ``injection_size_limit``,
     ``injection_budget_per_turn``, ``over_budget`` (``"warn"``, ``"drop"``, ``"truncate"``), ``forbid_default_allow`` and
-    ``audit_required``. ``approval_rules`` are the person's standing answers: ``{"<hook>:<pattern>": "allow" or "deny"}``.
+    ``audit_required``. ``approval_rules`` are the user's approval rules: ``{"<hook>:<pattern>": "allow" or "deny"}``.
     """
 
     hooks = Given[HookRegistry]()
@@ -133,13 +133,13 @@ class SessionCoordinator:
         )
 
     async def execute_with_hooks(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Emits an event and routes what the hooks say. The result's action is ``deny`` if the operation must not run; otherwise its
-        data is what to run the operation with."""
+        """Emits an event and routes the results of the hooks. The result's action is ``deny`` if the operation must not run; otherwise
+        its data is the data to run the operation with."""
         return (await self.emit(event, data)).result
 
     async def emit(self, event: str, data: dict[str, Any]) -> Verdict:
-        """Does what :meth:`execute_with_hooks` does, and gives everything that came of it."""
-        # Not through the attribute, which would cost more than the question.
+        """Like :meth:`execute_with_hooks`, but returns the complete verdict."""
+        # Not through the attribute, which would cost more than this check.
         hooks = self.__dict__["hooks"]
         if type(hooks).emit is not _EMIT or "emit" in hooks.__dict__:
             return await self._emit_by_another(event, data)
@@ -151,8 +151,8 @@ class SessionCoordinator:
         return Verdict(result, outcome, by, reason)
 
     async def _emit_by_another(self, event: str, data: dict[str, Any]) -> Verdict:
-        """Emits by the ``emit`` of a subclass, or one that a test has put in its place: what it gives counts, and nothing else. If that is what the
-        registry's own gave it, everything that hooks said counts, and so it does if nothing is given."""
+        """Emits by an overridden ``emit``. Only its return value counts, unless it returns ``None`` or the value of the registry's own
+        ``emit``: then the complete outcome counts."""
         if self._session_id is not None:
             data = {**data, "session_id": self._session_id}
         collected: list[tuple[Outcome, HookResult, HookResult]] = []
@@ -161,7 +161,7 @@ class SessionCoordinator:
         token = collector.set(asked)
         try:
             given = await self.hooks.emit(event, data)
-            # A spy that wraps ``emit`` gives what that gives.
+            # A spy that wraps ``emit`` returns its value.
             if inspect.isawaitable(given):
                 given = await given
         finally:
@@ -181,7 +181,7 @@ class SessionCoordinator:
         if by is not None:
             update: dict[str, Any] = {"action": "deny", "data": None, "reason": reason}
         else:
-            # What still asks or denies was granted, or has no effect at this event.
+            # Remaining requests and denials were granted, or have no effect at this event.
             action = "continue" if result.action in ("ask_user", "deny") else result.action
             update = {"action": action, "data": counts}
         return Verdict(result.model_copy(update=update), None, by, reason)
@@ -189,10 +189,10 @@ class SessionCoordinator:
     async def process_hook_result(
         self, result: HookResult, event: str, hook_name: str = "composite", data: dict[str, Any] | None = None
     ) -> HookResult:
-        """Routes the answer of a single hook, or what ``hooks.emit`` gave. Gives a denial if it denies or a person refused, and otherwise
-        the result itself; a granted question is a ``continue``.
+        """Routes the result of a single hook, or of ``hooks.emit``. Returns a denial if the hook or the user denied, and otherwise the
+        result itself; a granted request becomes a ``continue``.
 
-        Raises ``ValueError`` if it injects more than the session allows.
+        Raises ``ValueError`` if the injection exceeds the session's limits.
         """
         denied = await self._kernel.process(result, event, hook_name, data or {})
         if denied is not None:
@@ -204,7 +204,7 @@ class SessionCoordinator:
     ) -> Awaitable[None]:
         """Adds the injection of a result to the conversation, within the limits of the session.
 
-        Raises ``ValueError`` at once if it is larger than the session allows.
+        Raises ``ValueError`` immediately if the injection is too large.
         """
         self._kernel.check_injection(hook_name, result.context_injection or "")
         return self._inject(result, hook_name, event)
@@ -217,7 +217,7 @@ class SessionCoordinator:
     async def handle_approval_request(
         self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT
     ) -> HookResult:
-        """Asks the person. Gives ``continue`` or a denial."""
+        """Requests approval. Returns ``continue`` or a denial."""
         alone = {"action": "ask_user", "context_injection": None, "user_message": None}
         return await self.process_hook_result(result.model_copy(update=alone), event, hook_name)
 
@@ -228,23 +228,23 @@ class SessionCoordinator:
             await self._kernel.process(message, event, hook_name, {})
 
     def reset_turn(self) -> None:
-        """Begins a turn: the injection budget starts afresh."""
+        """Starts a turn and resets the injection budget."""
         self._kernel.begin_turn()
 
     def forget_answers(self) -> None:
-        """Forgets the answers that last for the session."""
+        """Forgets the remembered answers of the session."""
         self._kernel.forget_answers()
 
     @property
     def injection_budget(self) -> int:
-        """How many tokens hooks injected in this turn."""
+        """The number of tokens that hooks injected in this turn."""
         return self._kernel.injected_tokens
 
     def register_contributor(
         self, channel: str, contributor: Callable[[], Any] | str, callback: Callable[[], Any] | None = None
     ) -> Callable[[], None]:
-        """Registers a function that gives data when someone collects it: ``register_contributor(channel, function)``, or
-        ``register_contributor(channel, name, function)``. Gives a function that takes it away again."""
+        """Registers a function that provides data for a channel: ``register_contributor(channel, function)``, or
+        ``register_contributor(channel, name, function)``. Returns a function that unregisters it."""
         if isinstance(contributor, str):
             name = contributor
             function = callback
@@ -256,24 +256,24 @@ class SessionCoordinator:
         return self._channels.register(channel, name, function)
 
     def collect_contributions(self, channel: str) -> Contributions:
-        """What the contributors of a channel give, in order of registration; one that fails is logged and skipped. Await it if
-        some of them are async."""
+        """Returns the contributions of a channel, in order of registration; failures are logged and skipped. Await the result if
+        some contributors are async."""
         return Contributions(self._channels.collect(channel))
 
     def get(self, point: str, name: str | None = None) -> Any:
-        """What is mounted at a point: ``get("hooks")`` is ``hooks``. Gives ``None`` if there is nothing."""
+        """Returns the object at a mount point: ``get("hooks")`` is ``hooks``; ``None`` for an unknown one."""
         return getattr(self, point, None) if name is None else None
 
     def register_cleanup(self, cleanup: Callable[[], Any]) -> None:
-        """Has a function called, sync or async, by :meth:`cleanup`. What a module registers while ``modules.mount`` mounts it is called
-        when the module is unmounted instead."""
+        """Registers a function, sync or async, for :meth:`cleanup`. A function that a module registers while ``modules.mount`` mounts it
+        is called when the module is unmounted instead."""
         if not callable(cleanup):
             raise TypeError(f"a cleanup must be callable; found `{type(cleanup).__name__}`")
         self._cleanups.append(cleanup)
 
     async def cleanup(self) -> None:
-        """Calls what was given to :meth:`register_cleanup`, the latest first, each once. One that fails is logged. A ``Session`` does it
-        when it ends; with a loop of your own, call it then."""
+        """Calls the functions of :meth:`register_cleanup` once, the latest first. Failures are logged. A ``Session`` calls this at its
+        end; otherwise call it yourself."""
         while self._cleanups:
             cleanup = self._cleanups.pop()
             try:
@@ -291,8 +291,8 @@ def _dict(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(given or {})
 
 
-# A part, and whether it takes what it is given as one object. One that cannot be called as it will be is refused now: later, it would lose
-# what hooks said.
+# A part, and `True` if its method takes a single object. A part with a wrong signature is rejected now; later, results of hooks would be
+# lost.
 _Part = tuple[Any, bool]
 
 
@@ -315,8 +315,8 @@ def _approvals(system: Any) -> _Part | None:
     ask, request_approval = getattr(system, "ask", None), getattr(system, "request_approval", None)
     can_ask = callable(ask) and _takes(ask, None)
     can_request = callable(request_approval) and _takes(request_approval, prompt="", options=[], timeout=0.0, default="")
-    # Beside the other one, an `ask` may be there for something else, and a mock has every method: its parameter tells, or that of the class
-    # that a mock stands for.
+    # An `ask` next to the other method may have another purpose, and a mock has every method: the name of its parameter decides, or that of
+    # the mocked class.
     of_class = getattr(system.__class__, "ask", None)
     if can_ask and (not can_request or "request" in {*_parameters(ask), *_parameters(of_class)}):
         return system, True
@@ -356,7 +356,7 @@ def _method(part: Any, name: str, kind: str, called: str) -> Callable[..., Any]:
 
 
 def _takes(method: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    """Whether it can be called with that, as far as can be told."""
+    """Returns ``True`` unless the call would certainly fail."""
     try:
         signature = inspect.signature(method)
     except (TypeError, ValueError):
@@ -369,7 +369,7 @@ def _takes(method: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
 
 
 def _parameters(method: Any) -> Collection[str]:
-    """The names of its parameters, as far as they can be told."""
+    """Returns the names of the parameters, as far as known."""
     try:
         return inspect.signature(method).parameters
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Showing messages of hooks to a person."""
+"""Displays for messages from hooks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _number(level: str) -> int:
 
 @runtime_checkable
 class DisplaySystem(Protocol):
-    """Shows messages. It may be async or not."""
+    """A display for messages, sync or async."""
 
     def show_message(self, message: str, level: Literal["info", "warning", "error"], source: str) -> object: ...
 
 
 class TerminalDisplay:
-    """Writes messages to the terminal, one line each, from a level on."""
+    """Writes messages of at least ``level`` to the terminal, one per line."""
 
     def __init__(self, stream: TextIO | None = None, level: Literal["info", "warning", "error"] = "info") -> None:
         self._stream = stream
@@ -41,7 +41,7 @@ class TerminalDisplay:
 
 
 class LoggingDisplay:
-    """For programs without a screen: messages go to ``logging``, with their level."""
+    """A display for programs without a screen: messages go to ``logging``, with their level."""
 
     def __init__(self, name: str = "amplifier_core.display") -> None:
         self._name = name

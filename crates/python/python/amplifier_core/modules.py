@@ -5,7 +5,7 @@ A package offers a module with an entry point of the group ``amplifier.modules``
     [project.entry-points."amplifier.modules"]
     hooks-path-guard = "amplifier_module_path_guard:mount"
 
-``mount`` may be async or not. It registers hooks and gives back a function that cleans up (async or not), or ``None``.
+``mount`` may be async or not. It registers hooks and returns a function that cleans up (async or not), or ``None``.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ logger = logging.getLogger("amplifier_core.modules")
 
 
 class Module:
-    """A module that was found, ready to be mounted, as often as one likes."""
+    """A loaded module, which can be mounted any number of times."""
 
     __slots__ = ("function", "name", "origin")
 
     def __init__(self, name: str, function: Callable[..., Any], origin: str) -> None:
         self.name = name
-        #: Its ``mount``.
+        #: The ``mount`` function.
         self.function = function
-        #: Where it came from, for people.
+        #: A description of its source.
         self.origin = origin
 
     async def mount(
@@ -46,11 +46,11 @@ class Module:
         settings: Mapping[str, Any] | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> Mounted:
-        """Mounts the module. If that fails or is cancelled, everything that it had registered is taken away again.
+        """Mounts the module. On failure or cancellation, everything it registered is removed.
 
-        The module sees the coordinator through a view that notes what it registers, and gets a dict of its own as its
-        configuration. ``settings`` (``priority``, ``name``, ``role``, ``on_error``, ``timeout``) count for all of its hooks, whatever
-        it says itself; ``defaults`` for those about which it says nothing.
+        The module gets a view of the coordinator that records its registrations, and its own copy of the configuration. ``settings``
+        (``priority``, ``name``, ``role``, ``on_error``, ``timeout``) override those of its hooks; ``defaults`` apply where the module
+        sets none.
         """
         if not hasattr(coordinator, "hooks"):
             raise ModuleError(f"module `{self.name}` needs a coordinator with `hooks`; found `{type(coordinator).__name__}`")
@@ -94,23 +94,23 @@ class Module:
 
 
 class Mounted(Unmountable):
-    """A mounted module. As an async context manager, it is unmounted at the end of the block."""
+    """A mounted module. As an async context manager, the module is unmounted at the end of the block."""
 
     def __init__(self, name: str, scope: Scope) -> None:
         self.name = name
-        #: What ``mount`` gave back.
+        #: The return value of ``mount``.
         self.returned: Any = None
         self._scope = scope
         self._cleanup: Callable[[], Any] | None = None
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
-        """The hooks that the module registered so far."""
+        """The hooks registered by the module so far."""
         return tuple(self._scope.hooks.registrations)
 
     def renew(self, after: Mounted | None = None) -> None:
-        """Registers its hooks anew, so that they stand behind what was registered since. Those that have no name of their own are called as
-        their likes in the version before: a person's lasting answers are kept by name."""
+        """Registers the hooks again, after all hooks registered since. Hooks with default names keep the names of the previous version,
+        because remembered answers are stored by name."""
         names: dict[str | None, list[str]] = {}
         for earlier in () if after is None else after.registrations:
             names.setdefault(earlier.default, []).append(earlier.name)
@@ -119,21 +119,21 @@ class Mounted(Unmountable):
             registration.renew(known.pop(0) if known else None)
 
     def withdraw(self) -> None:
-        """Takes its hooks away, for good, and lets it go on otherwise until it is unmounted."""
+        """Unregisters the hooks permanently; the module stays mounted otherwise."""
         self._scope.hooks.is_closed = True
         for registration in self._scope.hooks.registrations:
             registration()
 
     async def cleanup(self) -> None:
-        """Calls what ``mount`` gave back, once, and nothing else. :meth:`unmount` does it too."""
+        """Calls the function returned by ``mount``, once. :meth:`unmount` also does this."""
         cleanup, self._cleanup = self._cleanup, None
         if cleanup is not None:
             await called(cleanup)
 
     async def unmount(self) -> None:
-        """Lets the module clean up, then takes away what it left. Doing it twice is harmless.
+        """Cleans up the module, then removes its remaining registrations. Calling it again has no effect.
 
-        If the module fails to clean up, what it left is taken away all the same, and a :class:`ModuleError` says so.
+        If the module fails to clean up, its registrations are removed anyway, and a :class:`ModuleError` is raised.
         """
         self._scope.hooks.is_closed = True
         failed: Exception | None = None
@@ -142,7 +142,7 @@ class Mounted(Unmountable):
         except Exception as error:
             failed = error
         finally:
-            # Also when it is cancelled; what can wait then is left to the next call.
+            # Also after a cancellation; the next call continues.
             while (cleanup := self._scope.next_cleanup()) is not None:
                 try:
                     await called(cleanup)

@@ -1,19 +1,19 @@
-"""Fixtures for tests of hooks. Installing the package is enough: pytest finds the plugin by itself.
+"""Fixtures for tests of hooks. pytest finds the plugin of the installed package automatically.
 
 ============================  ===================================================================================
 ``hook_registry``             a registry, strict unless switched off
-``event_recorder``            writes down every event of ``hook_registry``
-``scripted_approval``         the person: ``scripted_approval.decide("Allow")``; denies what it was not told about
+``event_recorder``            records every event of ``hook_registry``
+``scripted_approval``         the approval system: ``scripted_approval.decide("Allow")``; denies by default
 ``mock_context``              the conversation
-``collecting_display``        the screen
+``collecting_display``        the display
 ``coordinator``               a session coordinator of all these
 ============================  ===================================================================================
 
-A strict registry raises ``ChangedInPlaceError`` where a hook changes nested values in place. ``--no-hooks-strict``, or
-``hooks_strict = false`` in the configuration, switches that off; ``--hooks-strict`` switches it on again.
+A strict registry raises ``ChangedInPlaceError`` if a hook changes nested values in place. ``--no-hooks-strict``, or
+``hooks_strict = false`` in the configuration, disables that; ``--hooks-strict`` enables it again.
 
-Async tests that use one of these fixtures, or are marked with ``pytest.mark.asyncio``, run on an event loop of their
-own, unless another plugin runs them.
+Async tests that use one of these fixtures, or are marked with ``pytest.mark.asyncio``, run on their own event loop,
+unless another plugin runs them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from amplifier_core.hooks import HookRegistry
     from amplifier_core.testing import CollectingDisplay, EventRecorder, MockApprovalSystem, MockContext
 
-# What the fixtures give is imported when they are used: the plugin is loaded in every run of pytest.
+# Imported in the fixtures, because pytest loads the plugin in every run.
 
 _FIXTURES = frozenset(
     {
@@ -53,14 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the mark, unless the plugin that it comes from is there."""
+    """Declares the mark, unless its own plugin is installed."""
     if not config.pluginmanager.hasplugin("asyncio"):
         config.addinivalue_line("markers", "asyncio: run an async test on an event loop of its own")
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     """Runs async tests that use the fixtures or are marked."""
-    # Plugins for async tests put a plain function in the place of the test, or come first.
+    # Plugins for async tests replace the test with a plain function, or run first.
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     if _FIXTURES.isdisjoint(pyfuncitem.fixturenames) and pyfuncitem.get_closest_marker("asyncio") is None:
@@ -73,7 +73,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
 
 @pytest.fixture
 def hook_registry(pytestconfig: pytest.Config) -> HookRegistry:
-    """A registry of the test's own, strict unless that is switched off."""
+    """The registry of the test, strict unless disabled."""
     from amplifier_core.hooks import HookRegistry
 
     chosen = pytestconfig.getoption("hooks_strict")
@@ -90,7 +90,7 @@ def event_recorder(hook_registry: HookRegistry) -> EventRecorder:
 
 @pytest.fixture
 def scripted_approval() -> MockApprovalSystem:
-    """The person. ``decide`` gives it its answers; it denies everything else."""
+    """The approval system. ``decide`` adds answers; all other requests are denied."""
     from amplifier_core.testing import MockApprovalSystem
 
     return MockApprovalSystem()
@@ -106,7 +106,7 @@ def mock_context() -> MockContext:
 
 @pytest.fixture
 def collecting_display() -> CollectingDisplay:
-    """The screen."""
+    """The display."""
     from amplifier_core.testing import CollectingDisplay
 
     return CollectingDisplay()
@@ -119,7 +119,7 @@ def coordinator(
     scripted_approval: MockApprovalSystem,
     collecting_display: CollectingDisplay,
 ) -> SessionCoordinator:
-    """A session coordinator of ``hook_registry``, ``mock_context``, ``scripted_approval`` and ``collecting_display``."""
+    """A session coordinator with ``hook_registry``, ``mock_context``, ``scripted_approval`` and ``collecting_display``."""
     from amplifier_core.testing import make_coordinator
 
     return make_coordinator(

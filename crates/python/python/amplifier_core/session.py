@@ -1,10 +1,10 @@
-"""Sessions: an agent with a model, tools, and hooks around everything that it does.
+"""Sessions: an agent with a model, tools and hooks.
 
     provider = ScriptedProvider(["Good morning."])
     async with Session(provider) as session:
         print(await session.prompt("Hello"))
 
-Everything runs where you await: in your task, on your loop and thread.
+Everything runs in the awaiting task, on its loop and thread.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _Self = TypeVar("_Self", bound="Session")
 
 
 class _Visit:
-    """A turn, or the use of a tool, as the code within sees it."""
+    """A turn or a tool call, as seen by the code inside it."""
 
     __slots__ = ("is_over", "session")
 
@@ -65,28 +65,28 @@ class _Visit:
         self.is_over = False
 
 
-#: The turns in which this code runs, or was begun.
+#: The turns in which this code runs or was started.
 _INSIDE: contextvars.ContextVar[tuple[_Visit, ...]] = contextvars.ContextVar("amplifier_core_inside", default=())
 
 
 class SessionRefusedError(Exception):
-    """A hook, or a person whom it asked, did not let the session start."""
+    """A hook or the user denied the start of the session."""
 
     def __init__(self, text: str, denied_by: str, reason: str) -> None:
         super().__init__(text)
         self.denied_by = denied_by
         self.reason = reason
 
-    # By itself, a copy would be made of the text alone.
+    # By default, a copy would contain only the text.
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (*self.args, self.denied_by, self.reason), self.__dict__
 
 
 class Tool:
-    """A tool of your own: a function, async or not, that takes its input as a dict.
+    """A custom tool: a function, sync or async, that takes its input as a dict.
 
-    What it gives is what the model reads: a text, or a dict that becomes the ``tool_result`` of ``tool:post``, whose ``output`` the
-    model reads. An exception is a failure that the model reads.
+    The model reads the return value: a text, or a dict that becomes the ``tool_result`` of ``tool:post``, of which the model reads
+    ``output``. The model reads an exception as a failure.
     """
 
     __slots__ = ("description", "execute", "input_schema", "name")
@@ -108,22 +108,22 @@ class Tool:
 
 
 class ToolResult:
-    """What came of a tool that was used with :meth:`Session.execute_tool`."""
+    """The result of :meth:`Session.execute_tool`."""
 
     __slots__ = ("output", "result", "success", "tool_call_id")
 
     def __init__(self, tool_call_id: str, success: bool, result: Any, output: str) -> None:
         self.tool_call_id = tool_call_id
-        #: Whether it ran, and did what it was asked for.
+        #: ``True`` if the tool ran successfully.
         self.success = success
-        #: The ``tool_result`` as hooks left it; ``None`` if it did not run.
+        #: The ``tool_result`` after all hooks; ``None`` if the tool did not run.
         self.result = result
-        #: What a model reads of it.
+        #: The text for the model.
         self.output = output
 
     @property
     def error(self) -> str | None:
-        """What went wrong, or who denied it and why; ``None`` if nothing did."""
+        """The failure or the denial; ``None`` after success."""
         return None if self.success else self.output
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class ToolResult:
 
 
 class Turn:
-    """How a turn ended. As text, it is the answer, or what kept it from coming."""
+    """The result of a turn. As text: the answer, or the reason for a missing answer."""
 
     __slots__ = ("denied_by", "end", "reason", "text")
 
@@ -144,14 +144,14 @@ class Turn:
     ) -> None:
         self.end = end
         self.text = text
-        #: The hook that did not allow it.
+        #: The hook that denied the turn.
         self.denied_by = denied_by
-        #: Why it was refused or failed.
+        #: The reason for a denial or failure.
         self.reason = reason
 
     @property
     def answered(self) -> bool:
-        """Whether there is an answer."""
+        """``True`` if the turn has an answer."""
         return self.end == "answered"
 
     def __str__(self) -> str:
@@ -165,7 +165,7 @@ class SessionContext:
     """The conversation of a session."""
 
     def __init__(self, session: Session) -> None:
-        # Weak: whoever holds the conversation does not keep the session.
+        # Weak: the conversation does not keep the session alive.
         self._session = weakref.ref(session)
 
     def _kernel(self) -> AgentSession:
@@ -175,12 +175,12 @@ class SessionContext:
         return session._kernel
 
     def get_messages(self) -> list[dict[str, Any]]:
-        """The messages so far: dicts with ``role`` and ``content``, and ``tool_calls``, ``tool_call_id`` and ``metadata`` where there
-        are some. The ``metadata`` of what a hook injected say so: ``source`` is ``"hook"``."""
+        """The messages so far: dicts with ``role`` and ``content``, and optionally ``tool_calls``, ``tool_call_id`` and ``metadata``.
+        The ``metadata`` of injected messages contain ``source``: ``"hook"``."""
         return self._kernel().messages()
 
     def add_message(self, role: str, content: str, metadata: Mapping[str, Any] | None = None) -> None:
-        """Adds a message, which the model reads with the next prompt."""
+        """Adds a message for the next prompt."""
         self._kernel().add_message(role, content, dict(metadata or {}))
 
     def __len__(self) -> int:
@@ -188,7 +188,7 @@ class SessionContext:
 
 
 class _Coordinator(SessionCoordinator):
-    """The coordinator of a session, which has its kernel from the session."""
+    """The coordinator of a session, with the kernel of the session."""
 
     def __init__(self, session: Session, config: Mapping[str, Any]) -> None:
         give(
@@ -216,35 +216,35 @@ class _Coordinator(SessionCoordinator):
 
 
 class Session:
-    """An agent at work: prompts go in, answers come out, and hooks stand around everything between.
+    """An agent session: prompts in, answers out, with hooks at every step.
 
-    ``provider`` is a :class:`ScriptedProvider`, a :class:`RemoteProvider`, or an object of your own with ``complete(request)``, async
-    or not, which gives a text or a dict with ``text`` and ``tools``; without one, the bundle names it.
+    ``provider`` is a :class:`ScriptedProvider`, a :class:`RemoteProvider`, or a custom object with ``complete(request)``, sync or async,
+    which returns a text or a dict with ``text`` and ``tools``; without one, the bundle's provider is used.
 
-    ``workspace`` is a folder: with it come the tools ``Read``, ``Write``, ``Edit``, ``MultiEdit``, ``Bash``, ``Glob``, ``Grep`` and
-    ``Todo``, confined to it. ``tools`` are your own: a :class:`Tool`, an object with ``name`` and ``execute(input)``, or a function.
-    ``only`` leaves out every tool but these; a name that no tool has is a `ValueError` when it starts.
+    ``workspace`` is a folder. It adds the tools ``Read``, ``Write``, ``Edit``, ``MultiEdit``, ``Bash``, ``Glob``, ``Grep`` and ``Todo``,
+    which are limited to this folder. ``tools`` are custom tools: a :class:`Tool`, an object with ``name`` and ``execute(input)``, or a
+    function. ``only`` limits the session to the named tools; an unknown name raises ``ValueError`` at the start.
 
     ``hooks``, ``approval_system``, ``display_system``, ``config`` and ``approval_rules`` are those of a ``SessionCoordinator``;
-    ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings count
-    for the session, and whose changes are taken over while it runs, unless ``follow`` is false. ``options`` are its limits: ``steps``, ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``,
-    ``compact_above``, ``compact_to``, ``parameters``. ``store`` is a folder in which the conversation is kept; ``resume`` goes on
-    with a stored one, by its id or ``"last"``; ``fork`` begins a new one as that one was, at its end or after a ``turn`` of it.
-    Relative paths are those of the folder that is current when the session is made.
+    ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings apply to
+    the session; changes of its files are reloaded while the session runs, unless ``follow`` is false. ``options`` are limits: ``steps``,
+    ``tokens``, ``retries``, ``retry_delay``, ``call_timeout``, ``depth``, ``compact_above``, ``compact_to``, ``parameters``. ``store`` is
+    a folder for conversations; ``resume`` continues a stored one, by its id or ``"last"``; ``fork`` starts a new one as a copy of a
+    stored one, at its end or after a ``turn``. Relative paths are resolved against the current folder at construction.
 
-    No tool can change the bundle, the programs that it names, an ``AuditLog``, the store, or what the command ``amplifier`` protects. Commands and
-    MCP servers are confined for that; where the system cannot do it, a warning says so, and commands that would change it are denied by what is
-    seen of them. ``confine=True`` makes that an error, and ``confine=False`` leaves them free.
+    No tool can change the bundle, its programs, an ``AuditLog``, the store, or the paths that the command ``amplifier`` protects. Commands
+    and MCP servers run in a sandbox for this purpose. On systems without a sandbox, a warning is logged, and commands are analysed and
+    denied if they would change protected paths. ``confine=True`` makes a missing sandbox an error, and ``confine=False`` disables it.
 
-    ``home`` is the folder of the user's configuration for sessions with a bundle: as for the command, ``AMPLIFIER_HOME`` or the usual folders
-    unless given, and made if it is missing. Its approval rules count as they are whenever a hook asks, beside ``approval_rules``, and so does
-    ``[sandbox]`` of its ``config.toml``. ``False`` uses none.
+    ``home`` is the folder of the user's configuration for sessions with a bundle: ``AMPLIFIER_HOME`` or the default folders, as for the
+    command, created if missing. Its approval rules are read for each request, in addition to ``approval_rules``; ``[sandbox]`` of its
+    ``config.toml`` applies too. ``False`` uses no home.
 
-    ``serve=True``, or ``approvals: server`` in the bundle, shows the session to the server of that home (``amplifier serve``), as ``--serve`` of
-    the command does: approval requests are answered there, or by ``approval_system``, whoever is first. The server can stop a turn, end the
-    session, give and revoke rules, and reload the bundle. ``audit`` must be an ``AuditLog`` then.
+    ``serve=True``, or ``approvals: server`` in the bundle, connects the session to the server of that home (``amplifier serve``), like
+    ``--serve`` of the command: approval requests are answered there or by ``approval_system``, whichever is first. The server can stop a
+    turn, end the session, add and revoke rules, and reload the bundle. This requires an ``AuditLog`` as ``audit``.
 
-    It starts at the beginning of an ``async with`` block, or when it is first used, and ends with the block or with :meth:`end`.
+    The session starts with an ``async with`` block or at its first use, and ends with the block or with :meth:`end`.
     """
 
     hooks = Given[HookRegistry]()
@@ -301,14 +301,14 @@ class Session:
         self._bundle: Bundle | None = bundle
         self._mounted: MountedBundle | None = None
         self._follow = follow
-        # Any thread may be the first to use the session, or to end it, and others wait for that on their own loops.
+        # Any thread may start or end the session, and others wait for that on their own loops.
         self._changing = threading.Lock()
         self._state: Literal["new", "starting", "running", "ended"] = "new"
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._ending: concurrent.futures.Future[None] | None = None
         settings: dict[str, Any] = {} if bundle is None else bundle.session()
         config = dict(config or {})
-        # A session that is built from configuration is strict unless the program says otherwise.
+        # A session that is built from configuration is strict by default.
         limits = {**settings.get("config", {}), **settings_of(config)}
         if bundle is not None and audit is None and limits["audit_required"]:
             raise ValueError('a session with a bundle needs an audit log: give `audit`, or `config={"audit_required": False}` to keep no record')
@@ -320,7 +320,7 @@ class Session:
         if is_served and mode == "deny":
             raise ValueError("the bundle has `approvals: deny`, so nobody is asked: leave out `serve`")
         self._server = ServerCommands(self) if is_served else None
-        #: What tools cannot change or read. Commands run in its sandbox, and the programs of hooks: these could run what commands have written.
+        #: The protected paths. Commands run in its sandbox, as do the programs of hooks, which could run files that commands have written.
         self._protection = Protection(
             self._place,
             bundle=bundle,
@@ -334,7 +334,7 @@ class Session:
         for warning in self._protection.warnings:
             logger.warning("%s", warning)
         self.context = SessionContext(self)
-        #: Emits events of the session, and routes what hooks say.
+        #: Emits events of the session and routes the results of hooks.
         self.coordinator: SessionCoordinator = _Coordinator(self, config)
         self._kernel = AgentSession(
             self.hooks,
@@ -360,9 +360,9 @@ class Session:
         )
 
     async def start(self) -> None:
-        """Starts the session: registers the hooks of its bundle, and emits ``session:start``.
+        """Starts the session: registers the hooks of its bundle and emits ``session:start``.
 
-        Raises :class:`SessionRefusedError` if a hook does not allow it, and ``ValueError`` if something is wrong with the bundle.
+        Raises :class:`SessionRefusedError` if a hook denies the start, and ``ValueError`` for an invalid bundle.
         """
         with self._alone():
             if not self._change("new", "starting"):
@@ -375,7 +375,7 @@ class Session:
         after: Literal["starting", "ended"],
         ending: concurrent.futures.Future[None] | None = None,
     ) -> bool:
-        """Changes the state, if it was that; says whether it was."""
+        """Changes the state from ``before`` to ``after``. Returns ``True`` if the state was ``before``."""
         with self._changing:
             is_so = self._state == before
             if is_so:
@@ -409,24 +409,23 @@ class Session:
             raise
 
     async def prompt(self, prompt: str, metadata: Mapping[str, Any] | None = None) -> Turn:
-        """Runs a turn: from a prompt to an answer. A turn that runs already is waited for.
+        """Runs a turn, from a prompt to an answer, after any turn in progress.
 
-        If it is cancelled, tools and calls are stopped, and the turn ends as one that a person has stopped, before the cancellation
-        goes on.
+        A cancellation stops tools and model calls, and the turn ends as interrupted, before the cancellation propagates.
         """
         await self._begin()
         with self._alone():
             return Turn(*await self._kernel.prompt(prompt, dict(metadata or {})))
 
     async def execute_tool(self, name: str, input: Mapping[str, Any] | None = None) -> ToolResult:
-        """Uses one tool outside of a turn, as in one: ``tool:pre``, with its approvals, the tool, ``tool:post``, with its injections.
-        The conversation has the call and its result."""
+        """Calls a tool outside of a turn, with the same steps: ``tool:pre`` with its approvals, the tool, ``tool:post`` with its
+        injections. The call and its result become part of the conversation."""
         await self._begin()
         with self._alone():
             return ToolResult(*await self._kernel.execute_tool(name, dict(input or {})))
 
     async def compact(self) -> None:
-        """Shortens the conversation to a summary now. Raises ``RuntimeError`` if that cannot be done; it is as it was then."""
+        """Summarizes the conversation now. Raises ``RuntimeError`` on failure, without changing the conversation."""
         await self._begin()
         with self._alone():
             kept = await self._kernel.compact()
@@ -434,26 +433,26 @@ class Session:
             raise RuntimeError(kept[1])
 
     async def reload(self) -> Reload:
-        """Reads the bundle of the session anew, and says what came of it: see :meth:`~amplifier_core.bundles.MountedBundle.reload`.
-        Settings, tools and models stay as they were when it began."""
+        """Reloads the bundle of the session and returns the result: see :meth:`~amplifier_core.bundles.MountedBundle.reload`.
+        Settings, tools and models do not change after the start."""
         if self._mounted is None or self._state != "running":
             raise RuntimeError("there is no bundle in force: the session has none, or does not run")
         return await self._mounted.reload()
 
     def cancel(self) -> Literal["graceful", "immediate"]:
-        """Stops the running turn: the running tool finishes; called again, everything stops now. Any thread may call it."""
+        """Stops the running turn after the running tool; called again, stops everything immediately. Can be called from any thread."""
         return self._kernel.cancel()
 
     async def end(self, reason: str = "complete") -> None:
-        """Ends the session, takes the hooks of its bundle away, and has its coordinator clean up. A turn that runs is waited for. Its part of an
-        ``AuditLog`` is sealed. Ending it twice is harmless. Who is cancelled here stops waiting; the session ends all the same."""
+        """Ends the session after any turn in progress: unregisters the hooks of its bundle, cleans up its coordinator, and seals its part of
+        an ``AuditLog``. Calling it again has no effect. A cancellation only stops the wait; the session still ends."""
         if self._state == "starting":
             raise RuntimeError("the session has not started")
         if self._state == "running":
             self._must_be_outside()
         ending: concurrent.futures.Future[None] = concurrent.futures.Future()
         if self._change("running", "ended", ending):
-            # In a task of its own: a turn that runs keeps its guards until it is over, whatever becomes of whoever waits for that.
+            # In a separate task: a running turn keeps its guards until it is over, even if the caller is cancelled.
             finish = asyncio.ensure_future(self._finish(reason))
             finish.add_done_callback(lambda _: self._finished(ending))
             await asyncio.shield(finish)
@@ -461,7 +460,7 @@ class Session:
             await self.coordinator.cleanup()
         elif self._ending is not None and not self._is_inside():
             await _until(self._ending)
-            # If that was given up on the way.
+            # If the task was cancelled.
             await self._unmount()
 
     async def _finish(self, reason: str) -> None:
@@ -479,7 +478,7 @@ class Session:
         if self._kernel.has_ended:
             ending.set_result(None)
         else:
-            # Its loop is closed, or the program is stopped: the session goes on with its guards, until somebody else ends it.
+            # The loop is closed or the program is stopped: the session keeps its guards until another caller ends it.
             self._state = "running"
             ending.set_exception(RuntimeError("the session has not ended: its end was given up"))
 
@@ -490,7 +489,7 @@ class Session:
 
     @property
     def tokens(self) -> int:
-        """How many tokens were used so far, those of sub-agents included."""
+        """The number of tokens used so far, including sub-agents."""
         return self._kernel.tokens
 
     @property
@@ -516,7 +515,7 @@ class Session:
                 await _until(self._started)
 
     def _is_inside(self) -> bool:
-        """Whether a hook or a tool of the session asks."""
+        """Returns ``True`` if called from a hook or a tool of the session."""
         return any(visit.session == id(self) and not visit.is_over for visit in _INSIDE.get())
 
     def _must_be_outside(self) -> None:
@@ -525,7 +524,7 @@ class Session:
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None, None, None]:
-        """Refuses what would wait for itself: one turn runs at a time."""
+        """Raises if the operation would wait for itself, because turns run one at a time."""
         self._must_be_outside()
         visit = _Visit(id(self))
         token = _INSIDE.set((*_INSIDE.get(), visit))
@@ -562,13 +561,13 @@ class Session:
 
 
 async def _until(done: concurrent.futures.Future[None]) -> None:
-    """Waits for what another loop may do. Who is cancelled stops waiting, and nothing else."""
+    """Waits for a future of another loop. A cancellation only stops the wait."""
     await asyncio.shield(asyncio.wrap_future(done))
 
 
 @contextlib.contextmanager
 def _logged() -> Generator[None, None, None]:
-    """Logs what fails while another exception is on its way."""
+    """Logs failures while another exception propagates."""
     try:
         yield
     except Exception as error:
@@ -576,14 +575,14 @@ def _logged() -> Generator[None, None, None]:
 
 
 def _settled(name: str, path: str | os.PathLike[str]) -> str:
-    """The place that a path leads to now: what is judged, protected and used is one, wherever the process goes and links lead later."""
+    """Resolves a path once, so that the same file is checked, protected and used, even if the current folder or links change later."""
     if not os.fspath(path):
         raise ValueError(f"`{name}` is an empty path; the current folder is `.`")
     return os.path.realpath(path)
 
 
 def _provider(given: Any, bundle: Bundle | None) -> Any:
-    """The model that was given, or the first one of the bundle."""
+    """Returns the given provider, or the first one of the bundle."""
     found = bundle.provider() if given is None and bundle is not None else given
     if found is None:
         raise ValueError("a session needs a model: give a `provider`, or a `bundle` that has some under `providers`")
@@ -600,7 +599,7 @@ def _tools(tools: Iterable[Any]) -> list[tuple[Callable[[dict[str, Any]], Any], 
 
 
 def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[str, Any]]:
-    """What a session has to know of a tool."""
+    """Returns the parts of a tool for the native session."""
     function = getattr(tool, "execute", None)
     if not callable(function):
         function = tool

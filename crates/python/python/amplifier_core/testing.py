@@ -1,4 +1,4 @@
-"""For tests of hooks: what is around them, with everything written down.
+"""Parts for tests of hooks, which record all calls.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
     result = await coordinator.execute_with_hooks("tool:pre", {"tool_name": "Write"})
     recorder.assert_emitted("tool:pre", tool_name="Write")
 
-With pytest, fixtures give the same parts: see ``amplifier_core.pytest_plugin``.
+With pytest, fixtures provide the same parts: see ``amplifier_core.pytest_plugin``.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ __all__ = [
 
 
 class RecordedEvent(NamedTuple):
-    """An event that was emitted."""
+    """An emitted event."""
 
     event: str
     data: dict[str, Any]
 
 
 class EventRecorder:
-    """Writes down events. It is a hook itself, ``registry.register("tool:pre", recorder)``, and :meth:`attach` makes it one for many
-    events. In the place of a registry, its :meth:`emit` writes down what is emitted and lets it pass.
+    """Records events. The recorder is a hook, ``registry.register("tool:pre", recorder)``, and :meth:`attach` registers it for several
+    events. As a replacement for a registry, its :meth:`emit` records events and returns "continue".
 
-    What is recorded is a copy, as far as it can be copied: what happens to the data later does not change it.
+    Records are copies where possible, so that later changes of the data do not affect them.
     """
 
     def __init__(self) -> None:
         self.events: list[RecordedEvent] = []
 
     def attach(self, registry: HookRegistry, *events: str) -> EventRecorder:
-        """Listens to events, or to all if none is given, as an observer: it sees what the gates made of the data, also when they
-        denied. Gives the recorder itself."""
+        """Registers the recorder as an observer for events, or for all if none is given: it sees the data after the gates, also of denied
+        events. Returns the recorder."""
         for event in events or ("*",):
             registry.register(event, self, name="event_recorder", role="observer")
         return self
 
     async def __call__(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Records an event, and lets it pass."""
+        """Records an event and returns "continue"."""
         try:
             kept = copy.deepcopy(data)
         except Exception:  # Some values cannot be copied.
@@ -72,7 +72,7 @@ class EventRecorder:
         return HookResult(action="continue")
 
     async def emit(self, event: str, data: dict[str, Any]) -> HookResult:
-        """Records an event as if it were emitted, for code that wants a registry."""
+        """Records an event as if emitted, for code that needs a registry."""
         return await self(event, data)
 
     @property
@@ -85,7 +85,7 @@ class EventRecorder:
         return [recorded for recorded in self.events if event in (None, recorded.event)]
 
     def assert_emitted(self, event: str, /, **fields: Any) -> dict[str, Any]:
-        """Gives the data of the last event with this name and these fields. Fails if there is none, and says what was emitted."""
+        """Returns the data of the last event with this name and these fields. Fails without one, and lists the emitted events."""
         candidates = self.get_events(event)
         for recorded in reversed(candidates):
             if all(name in recorded.data and recorded.data[name] == value for name, value in fields.items()):
@@ -97,7 +97,7 @@ class EventRecorder:
         raise AssertionError(f"`{event}` was not emitted; there were: {', '.join(self.names) or 'no events'}")
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all records."""
         self.events.clear()
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class EventRecorder:
 
 
 class ApprovalQuestion(NamedTuple):
-    """A question to a person."""
+    """A recorded approval request."""
 
     prompt: str
     options: list[str]
@@ -123,11 +123,11 @@ class ApprovalQuestion(NamedTuple):
 
 
 class MockApprovalSystem:
-    """A person in a test, who gives the decisions in order, and then the default decision.
+    """An approval system for tests, which returns the decisions in order, and then the default decision.
 
-    A decision is the label of an option, an exception to raise, or ``None`` for no answer until the question is withdrawn.
+    A decision is the label of an option, an exception to raise, or ``None`` for no answer until the request is withdrawn.
     ``request_approval`` is an ``AsyncMock`` (``request_approval.called``, ``request_approval.assert_awaited_once()``), and
-    ``questions`` has what was asked. :class:`ScriptedApprovals` gets whole requests instead, and can answer late.
+    ``questions`` contains the requests. :class:`ScriptedApprovals` gets complete requests instead, and can answer late.
     """
 
     def __init__(self, *decisions: str | BaseException | None, default_decision: str | BaseException | None = "Deny") -> None:
@@ -137,7 +137,7 @@ class MockApprovalSystem:
         self.request_approval = AsyncMock(side_effect=self._decide)
 
     def decide(self, *decisions: str | BaseException | None) -> None:
-        """Adds decisions for the next questions."""
+        """Adds decisions for the next requests."""
         self._decisions.extend(decisions)
 
     async def _decide(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
@@ -156,7 +156,7 @@ class MockApprovalSystem:
 
 
 class MockContext:
-    """A conversation in a test. Messages are dicts with ``role``, ``content`` and ``metadata``."""
+    """A conversation for tests. Messages are dicts with ``role``, ``content`` and ``metadata``."""
 
     def __init__(self, messages: list[dict[str, Any]] | None = None) -> None:
         self.messages: list[dict[str, Any]] = list(messages or [])
@@ -180,7 +180,7 @@ class MockContext:
         return [message for message in self.messages if (message.get("metadata") or {}).get("source") == "hook"]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all records."""
         self.messages.clear()
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class MockContext:
 
 
 class ShownMessage(NamedTuple):
-    """A message that was shown to a person."""
+    """A shown message."""
 
     message: str
     level: str
@@ -196,21 +196,21 @@ class ShownMessage(NamedTuple):
 
 
 class CollectingDisplay:
-    """A screen in a test."""
+    """A display for tests."""
 
     def __init__(self) -> None:
         self.messages: list[ShownMessage] = []
 
     def show_message(self, message: str, level: str, source: str) -> None:
-        """Keeps a message."""
+        """Records a message."""
         self.messages.append(ShownMessage(message, level, source))
 
     def texts(self, level: str | None = None) -> list[str]:
-        """What was shown, of one level or of all."""
+        """Returns the texts of the shown messages, of one level or of all."""
         return [shown.message for shown in self.messages if level in (None, shown.level)]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all records."""
         self.messages.clear()
 
     def __repr__(self) -> str:
@@ -226,9 +226,9 @@ def make_coordinator(
     config: Mapping[str, Any] | None = None,
     strict: bool = True,
 ) -> SessionCoordinator:
-    """A coordinator for a test. What is not given is a part of this module; a person who denies everything, for one.
+    """Creates a coordinator for a test. Missing parts are taken from this module, such as an approval system that denies everything.
 
-    With ``strict``, the registry finds out hooks that change nested values in place; it does not matter if ``hooks`` are given.
+    With ``strict``, the registry detects hooks that change nested values in place; ignored if ``hooks`` are given.
     """
     return SessionCoordinator(
         HookRegistry(strict=strict) if hooks is None else hooks,

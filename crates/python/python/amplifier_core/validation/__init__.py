@@ -1,9 +1,9 @@
-"""Checks a hook module: its signatures, how it mounts and cleans up, its answers, what it makes of strange data, and its speed.
+"""Checks a hook module: its signatures, mounting and clean-up, its results with usual and unusual data, and its speed.
 
 From a program, ``report = await validate("hooks-path-guard")``, then ``report.ok`` and ``print(report)``; from a shell,
 ``python -m amplifier_core.validation hooks-path-guard``.
 
-The hooks are really called, many times, with made-up data: what they do to the world happens.
+The hooks are actually called, many times, with generated data: their side effects happen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Finding", "HookSummary", "Limits", "Report", "validate"]
 async def validate(
     target: str | os.PathLike[str] | ModuleType | Module, config: Mapping[str, Any] | None = None, limits: Limits | None = None
 ) -> Report:
-    """Checks a module, found as :func:`amplifier_core.modules.load` does, mounted with a configuration."""
+    """Checks a module, mounted with a configuration. ``target`` is resolved as by :func:`amplifier_core.modules.load`."""
     if isinstance(target, Module):
         module = target
     else:

@@ -1,6 +1,6 @@
 """``python -m amplifier_core.validation MODULE``.
 
-Ends with 0 if the module is in order, with 1 if it is not, and with 2 if it could not be checked.
+Exit codes: 0 no errors, 1 errors, 2 not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from amplifier_core.validation import Limits, Report, validate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Checks the module that the arguments name, prints the report, and gives the exit code."""
+    """Checks the module in the arguments, prints the report and returns the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     import asyncio
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
-        # Hooks and data may have names that the terminal cannot show.
+        # Names of hooks and data may contain characters that the terminal cannot show.
         encoding = sys.stdout.encoding or "utf-8"
         print(str(report).encode(encoding, "backslashreplace").decode(encoding))
     return _code(report, options.deny_warnings)
@@ -40,14 +40,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _aside() -> Iterator[None]:
-    """What the module prints, and the programs that it starts, is not the report: it goes to standard error."""
+    """Redirects the output of the module and its programs to standard error."""
     with contextlib.ExitStack() as after:
         with contextlib.suppress(OSError):  # One of the two may be closed.
             kept = os.dup(1)
             after.callback(os.close, kept)
             after.callback(os.dup2, kept, 1)
             os.dup2(2, 1)
-        # What was written past `sys.stdout` may still be on its way.
+        # Output that bypassed `sys.stdout` may still be buffered.
         after.callback(print, end="", flush=True)
         with contextlib.redirect_stdout(sys.stderr):
             yield

@@ -1,4 +1,4 @@
-"""Data for trying hooks: ordinary for each event, and strange."""
+"""Test data for hooks: usual data for each event, and unusual data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARTIFACT = {"path": "notes.txt", "bytes": 5}
 _TEXT = {"type": "text", "text": "nothing"}
 _ERROR = {"error": {"kind": "failed", "message": "it went wrong"}}
 
-#: What comes with each event, beside the fields of all events.
+#: The usual fields of each event, in addition to the fields of all events.
 _FIELDS: dict[str, dict[str, Any]] = {
     "tool:pre": _TOOL,
     "tool:post": {**_TOOL, "tool_result": {"success": True, "output": "done"}, "success": True, "duration_ms": 12},
@@ -91,27 +91,27 @@ _UNICODE = "Ünï 漢字 👩‍👩‍👧 \u202eback\u202c \x00\x1b[2J \ud800 
 
 
 def known(event: str) -> list[str]:
-    """The known events that a hook hears which is registered for an event, by whatever name, or for a pattern."""
+    """Returns the known events of a hook that is registered for an event, its alias, or a pattern."""
     registry = HookRegistry()
     registry.register(event, lambda event, data: None)
     return [name for name in _FIELDS if any(registry.list_handlers(name).values())]
 
 
 def events_for(event: str) -> list[str]:
-    """The events to try a hook with that is registered for an event or a pattern."""
+    """Returns the events for testing a hook that is registered for an event or a pattern."""
     return [event] if "*" not in event else known(event) or [event.replace("*", "any")]
 
 
 def ordinary(event: str) -> dict[str, Any]:
-    """What usually comes with an event."""
+    """Returns the usual data of an event."""
     fields = next((_FIELDS[name] for name in known(event)), {})
     return {"session_id": "check", **copy.deepcopy(fields)}
 
 
 def strange(event: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Data that nobody expects, and what is strange about each."""
+    """Yields unusual data, each with a description."""
     for label, data in _variations(ordinary(event)):
-        # They share values, which a hook may change.
+        # Copied, because the data share values that a hook may change.
         yield label, copy.deepcopy(data)
 
 
@@ -144,7 +144,7 @@ def _kind(value: Any) -> str:
 
 
 def _with_text(value: Any, text: str) -> Any:
-    """The same with every text replaced."""
+    """Returns the value with every text replaced."""
     if isinstance(value, dict):
         return {name: _with_text(inner, text) for name, inner in value.items()}
     if isinstance(value, list):

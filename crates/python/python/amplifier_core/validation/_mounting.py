@@ -1,4 +1,4 @@
-"""Mounts a module, looks at what it registers, and unmounts it."""
+"""Mounts a module, checks its registrations, and unmounts it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
         report.add("timeout", f"`mount` was not done within {limits.timeout:g} s")
         return
     except ModuleError as error:
-        # Its own errors have a cause; a wrong signature has none.
+        # Errors of the module have a cause; a wrong signature has none.
         report.add("mount" if error.__cause__ is not None else "mount-signature", str(error))
         return
     try:
@@ -41,7 +41,7 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
 
 
 def _check_event(registration: Registration, report: Report) -> None:
-    """An event of one's own is fine; one that is nearly a known one is a slip."""
+    """Reports unknown events with a name similar to a known one. Other custom events are valid."""
     event = registration.event
     if known(event):
         return

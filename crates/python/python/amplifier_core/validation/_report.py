@@ -1,26 +1,26 @@
-"""What a check of a module found, for programs and for people."""
+"""The report of a module check."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-#: How many of the data that brought something to light are named.
+#: The maximum number of data descriptions per finding.
 _NAMED = 3
 
 
 @dataclass
 class Finding:
-    """Something to put right."""
+    """A problem to fix."""
 
-    #: What kind it is: ``load``, ``mount-signature``, ``mount``, ``mount-result``, ``no-hooks``, ``event-name``,
+    #: The kind: ``load``, ``mount-signature``, ``mount``, ``mount-result``, ``no-hooks``, ``event-name``,
     #: ``handler-signature``, ``raised``, ``answer``, ``timeout``, ``changed-in-place``, ``slow``, ``cleanup`` or ``left-behind``.
     code: str
     severity: Literal["error", "warning"]
     message: str
     hook: str | None = None
     event: str | None = None
-    #: The data that brought it to light, by what is strange about it.
+    #: The descriptions of the data that revealed the problem.
     data: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -36,20 +36,20 @@ class Finding:
 
 @dataclass
 class HookSummary:
-    """A hook of the module, and how it was tried."""
+    """A tested hook of the module."""
 
     name: str
     event: str
     priority: int
-    #: How often it was called.
+    #: The number of calls.
     calls: int = 0
-    #: How long a call with ordinary data takes: the middle of many, in seconds.
+    #: The median duration of a call with usual data, in seconds.
     seconds: float | None = None
 
 
 @dataclass
 class Report:
-    """Everything that a check found."""
+    """The findings of a check."""
 
     module: str
     origin: str
@@ -58,17 +58,17 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error; there may be warnings."""
+        """``True`` without errors; warnings are allowed."""
         return not self.errors
 
     @property
     def errors(self) -> list[Finding]:
-        """What must be put right."""
+        """The problems that must be fixed."""
         return [finding for finding in self.findings if finding.severity == "error"]
 
     @property
     def warnings(self) -> list[Finding]:
-        """What should be put right."""
+        """The problems that should be fixed."""
         return [finding for finding in self.findings if finding.severity == "warning"]
 
     def add(
@@ -80,7 +80,7 @@ class Report:
         data: str | None = None,
         severity: Literal["error", "warning"] = "error",
     ) -> None:
-        """Adds a finding; the same one with other data is told once."""
+        """Adds a finding. The same finding with other data is reported once."""
         new = Finding(code, severity, message, hook, event)
         for finding in self.findings:
             if (finding.code, finding.message, finding.hook, finding.event) == (code, message, hook, event):

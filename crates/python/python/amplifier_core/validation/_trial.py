@@ -1,4 +1,4 @@
-"""Calls a hook in the kernel, as an agent would, and writes down what comes of it."""
+"""Calls a hook in the kernel, as an agent does, and records the results."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from amplifier_core.validation._report import HookSummary, Report
 
 @dataclass(frozen=True)
 class Limits:
-    """How long hooks may take, in seconds."""
+    """Time limits of hooks, in seconds."""
 
-    #: One call, unless the hook's own ``timeout`` is shorter. A hook that blocks the event loop cannot be interrupted.
+    #: The limit of one call, unless the hook's own ``timeout`` is shorter. A hook that blocks the event loop cannot be interrupted.
     timeout: float = 5.0
-    #: A call with ordinary data, beyond which the hook is said to be slow.
+    #: The duration of a call with usual data above which a hook counts as slow.
     slow: float = 0.05
-    #: How long the speed of one hook is measured.
+    #: The duration of the speed measurement of one hook.
     measuring: float = 0.25
 
 
-#: How often a hook is called at most to measure its speed.
+#: The maximum number of calls for the speed measurement.
 _CALLS = 200
 
-#: How many characters of an error are told.
+#: The maximum length of an error in a finding.
 _LONGEST = 500
 
 
 async def try_hook(registration: Registration, limits: Limits, report: Report) -> None:
-    """Tries a hook with ordinary and with strange data, and measures its speed."""
+    """Tests a hook with usual and unusual data, and measures its speed."""
     summary = HookSummary(registration.name, registration.event, registration.priority)
     report.hooks.append(summary)
     trial = _Trial(registration, limits, report, summary)
@@ -44,7 +44,7 @@ async def try_hook(registration: Registration, limits: Limits, report: Report) -
         for event in events_for(registration.event):
             found = first = await trial.call(event, "ordinary data", ordinary(event))
             for label, data in strange(event):
-                # It would be waited for with all other data, too.
+                # All other data would time out too.
                 if found == "timeout":
                     break
                 found = await trial.call(event, label, data)
@@ -58,7 +58,7 @@ class _Trial:
         self.limits = limits
         self.report = report
         self.summary = summary
-        # As long as it has in a session, but no longer than one wants to wait here.
+        # The time limit in a session, but at most the limit of this check.
         self.timeout = min(registration.options.get("timeout", limits.timeout), limits.timeout)
         self.strict = self._registry(strict=True)
 
@@ -69,7 +69,7 @@ class _Trial:
         return registry
 
     async def call(self, event: str, label: str, data: dict[str, Any]) -> str | None:
-        """Calls the hook once. Gives the code of what is wrong, if something is."""
+        """Calls the hook once. Returns the code and the message of a problem, if any."""
         self.summary.calls += 1
         found = await self._fault(event, data)
         if found is None:
@@ -97,7 +97,7 @@ class _Trial:
         return None
 
     async def measure(self, event: str) -> None:
-        """Measures how long a call with ordinary data takes."""
+        """Measures the duration of a call with usual data."""
         registry = self._registry(strict=False)
         data = ordinary(event)
         times: list[float] = []
@@ -121,13 +121,13 @@ def _ends(end: SystemExit) -> tuple[str, str]:
 
 
 def _short(error: str) -> str:
-    """An error may quote the data, which may be huge."""
+    """Shortens an error, which may quote huge data."""
     return error if len(error) <= _LONGEST else f"{error[:_LONGEST]}…"
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the kernel from logging the failures, which are in the report."""
+    """Suppresses the kernel's log of failures, which are in the report."""
     logger = logging.getLogger("amplifier_core.hooks")
 
     def nothing(record: logging.LogRecord) -> bool:
