@@ -84,7 +84,7 @@ impl KernelFuture {
         loop {
             self.waker.is_woken.store(false, Ordering::Release);
             let Some(future) = self.future() else {
-                return Err(PyRuntimeError::new_err("cannot reuse what was awaited already"));
+                return Err(PyRuntimeError::new_err("cannot reuse already awaited future"));
             };
             let polled = threads::defer_wakes(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
             if let Some(interrupt) = INTERRUPT.take() {

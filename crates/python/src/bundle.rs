@@ -260,10 +260,10 @@ impl BundleWatcher {
     fn read(&self, always: bool) -> PyResult<KernelFuture> {
         let reading = self.kernel.read(always);
         if always && self.kernel.has_ended() {
-            return Err(PyRuntimeError::new_err("the bundle is not mounted any more"));
+            return Err(PyRuntimeError::new_err("the bundle is no longer mounted"));
         }
         if always && reading.is_none() {
-            return Err(PyRuntimeError::new_err("the bundle is being read anew already"));
+            return Err(PyRuntimeError::new_err("the bundle is already being reloaded"));
         }
         let from = self.from.clone();
         Ok(KernelFuture::new(async move {

@@ -194,7 +194,7 @@ impl Protection {
         let mut warnings = Vec::new();
         if is_confined {
             if let Some(reason) = active.level.reason().filter(|_| confine == Some(true)) {
-                return Err(PyRuntimeError::new_err(format!("commands cannot be confined here: {reason}")));
+                return Err(PyRuntimeError::new_err(format!("sandboxing is not available: {reason}")));
             }
             warnings.extend(active.level.warning());
             if active.level.is_sandbox() {

@@ -67,7 +67,7 @@ pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
 
 /// Creates an error about an invalid configuration.
 pub(crate) fn invalid(error: &dyn std::fmt::Display) -> PyErr {
-    PyValueError::new_err(format!("the configuration is wrong: {error}"))
+    PyValueError::new_err(format!("invalid configuration: {error}"))
 }
 
 pub(crate) fn session_config(config: &Bound<'_, PyDict>) -> PyResult<SessionConfig> {

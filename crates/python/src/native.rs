@@ -20,7 +20,7 @@ pub(crate) struct NativeAnswer(Mutex<Option<Result<HookResult, HookError>>>);
 pub(crate) fn call(hook: ListedHook, data: EventData) -> KernelFuture {
     KernelFuture::new(async move {
         let answer = match threads::is_forked() {
-            true => Err(HookError::failed("it belongs to another process; after a fork, mount its bundle anew")),
+            true => Err(HookError::failed("the hook belongs to another process; after a fork, mount its bundle again")),
             false => hook.call(&data).await,
         };
         Python::attach(|py| Ok(Py::new(py, NativeAnswer(Mutex::new(Some(answer))))?.into_any()))
@@ -35,7 +35,7 @@ impl NativeAnswer {
         before: Option<&EventData>,
     ) -> Result<Option<NativeResult>, HookError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let answer = answer.unwrap_or_else(|| Err(HookError::failed("the answer was read already")))?;
+        let answer = answer.unwrap_or_else(|| Err(HookError::failed("the answer was already read")))?;
         if answer == HookResult::proceed() {
             return Ok(None);
         }

@@ -42,7 +42,7 @@ pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
             other => {
                 const KNOWN: &str =
                     "steps, tokens, retries, retry_delay, call_timeout, depth, compact_above, compact_to, parameters";
-                return Err(invalid(&format!("there is no option `{other}`; there are {KNOWN}")));
+                return Err(invalid(&format!("unknown option `{other}`; expected one of {KNOWN}")));
             }
         }
     }

@@ -42,7 +42,7 @@ impl ScriptedProvider {
             script["agents"][name.extract::<String>()?] = read_answers(&answers)?;
         }
         let script: Script = serde_json::from_value(script)
-            .map_err(|error| PyValueError::new_err(format!("the script is not as expected: {error}")))?;
+            .map_err(|error| PyValueError::new_err(format!("invalid script: {error}")))?;
         let scripted = provider::ScriptedProvider::new(script).with_context_limit(context_limit);
         Ok(Self(Arc::new(if record { scripted.recording() } else { scripted })))
     }
@@ -72,14 +72,14 @@ fn read_answers(answers: &Bound<'_, PyAny>) -> PyResult<Value> {
         PyTypeError::new_err(format!("{what}; found {found}"))
     };
     if answers.is_instance_of::<PyString>() || answers.is_instance_of::<PyDict>() {
-        return Err(unfit("a script is a list of answers", answers));
+        return Err(unfit("a script must be a list of answers", answers));
     }
     let answers = answers.try_iter()?.map(|answer| {
         let answer = answer?;
         match (answer.cast::<PyString>(), answer.cast::<PyDict>()) {
             (Ok(text), _) => Ok(json!({ "text": text.to_string_lossy() })),
             (_, Ok(fields)) => Ok(Value::Object(encode::to_map(fields)?)),
-            _ => Err(unfit("an answer of a script is a str or a dict", &answer)),
+            _ => Err(unfit("an answer of a script must be a str or a dict", &answer)),
         }
     });
     answers.collect::<PyResult<Vec<_>>>().map(Value::from)
@@ -226,22 +226,22 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
         (_, Ok(fields)) => Value::Object(encode::to_map(fields).map_err(|error| malformed(error.to_string()))?),
         _ => {
             let found = crate::fields::type_name(answer);
-            return Err(malformed(format!("`complete` gives a str or a dict; found {found}")));
+            return Err(malformed(format!("`complete` must return a str or a dict; found {found}")));
         }
     };
     let known = ["text", "thinking", "tools", "stop", "usage"];
     if let Some(key) =
         fields.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str()))
     {
-        return Err(malformed(format!("an answer has no `{key}`; there are `{}`", known.join("`, `"))));
+        return Err(malformed(format!("unknown key `{key}` in an answer; expected one of `{}`", known.join("`, `"))));
     }
     let is_wrong =
         |key: &str, is_right: fn(&Value) -> bool| fields.get(key).is_some_and(|it| !it.is_null() && !is_right(it));
     if let Some(key) = ["text", "thinking", "stop"].into_iter().find(|key| is_wrong(key, Value::is_string)) {
-        return Err(malformed(format!("the `{key}` of an answer is a str")));
+        return Err(malformed(format!("`{key}` of an answer must be a str")));
     }
     if is_wrong("tools", Value::is_array) {
-        return Err(malformed("the `tools` of an answer are a list of calls".to_owned()));
+        return Err(malformed("`tools` of an answer must be a list of calls".to_owned()));
     }
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut chunks = Vec::new();
@@ -252,7 +252,9 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
     let mut calls = 0;
     for call in fields.get("tools").and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = call.get("name").and_then(Value::as_str) else {
-            return Err(malformed("a tool call has a `name`, and may have an `input` and an `id`".to_owned()));
+            return Err(malformed(
+                "invalid tool call: expected a `name`, and optionally an `input` and an `id`".to_owned(),
+            ));
         };
         calls += 1;
         // Ids must be unique in the whole conversation.

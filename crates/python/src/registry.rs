@@ -336,7 +336,7 @@ impl HookRegistry {
         let registry = slf.clone().unbind();
         let decorator = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
             let Ok((handler,)) = args.extract::<(Bound<'_, PyAny>,)>() else {
-                return Err(PyTypeError::new_err("the decorator takes a handler, and nothing else"));
+                return Err(PyTypeError::new_err("the decorator takes only a handler"));
             };
             registry.get().add(&handler, &settings)?;
             Ok(handler.unbind())

@@ -294,7 +294,7 @@ impl AgentSession {
         threads::start(py)?;
         // A core dump would contain the provider's key and the key of the audit log.
         if let Err(error) = amplifier_process::forbid_core_dumps() {
-            tracing::warn!(%error, "core dumps cannot be forbidden");
+            tracing::warn!(%error, "cannot disable core dumps");
         }
         let mut ports = Vec::new();
         let provider = provider::of(provider, &mut ports)?;
@@ -377,7 +377,7 @@ impl AgentSession {
                 SessionState::Ready(ready) => ready,
                 other => {
                     *state = other;
-                    return Err(PyRuntimeError::new_err("a session starts once"));
+                    return Err(PyRuntimeError::new_err("the session has already started"));
                 }
             }
         };
@@ -576,7 +576,7 @@ impl AgentSession {
 
 /// Returns the error for a part that a server connection requires.
 fn unseen(missing: &str) -> PyErr {
-    PyValueError::new_err(format!("a session that a server sees needs {missing}; or give `serve=False`"))
+    PyValueError::new_err(format!("a session with a server needs {missing}; or set `serve=False`"))
 }
 
 fn seconds(seconds: f64) -> PyResult<Duration> {

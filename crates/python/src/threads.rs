@@ -74,7 +74,8 @@ pub(crate) fn start(py: Python<'_>) -> PyResult<()> {
             return Ok(());
         }
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("amplifier").enable_all().build();
-        threads.runtime = Some(runtime.map_err(|error| PyRuntimeError::new_err(format!("no threads: {error}")))?);
+        threads.runtime =
+            Some(runtime.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?);
     }
     trace::to_logging();
     end_with_the_interpreter(py)

@@ -208,7 +208,7 @@ def test_where_the_system_allows_no_namespaces_a_confined_hook_is_not_loaded_and
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path / "workspace")
     hook, session, command = [line for line in ended.stdout.splitlines() if "|" not in line]
     assert hook.startswith("bundle:1:9: it cannot be confined: this system allows no user namespaces: ")
-    assert session.startswith("commands cannot be confined here: this system allows no user namespaces: ")
+    assert session.startswith("sandboxing is not available: this system allows no user namespaces: ")
     has_landlock = ended.stderr.startswith("commands and hooks are confined by Landlock, because namespaces are not available (this system allows no user namespaces: ")
     assert has_landlock or ended.stderr.startswith("commands are not confined here (this system allows no user namespaces: ")
     assert command.split() == ["NoNewPrivs:", "1" if has_landlock else "0"]
@@ -452,7 +452,7 @@ def test_commands_are_confined_unless_there_is_nothing_to_protect_or_that_is_swi
     Session(ScriptedProvider([]), workspace=governed[0] / "workspace")
     session(governed, confine=False)
     assert caplog.records == []
-    with pytest.raises(RuntimeError, match=f"^commands cannot be confined here: {why}$"):
+    with pytest.raises(RuntimeError, match=f"^sandboxing is not available: {why}$"):
         session(governed, confine=True)
     session(governed)
     (warning,) = caplog.records

@@ -398,7 +398,7 @@ def test_parts_that_cannot_be_called_are_refused(parts: dict[str, Any], message:
 def test_parts_cannot_be_set_later(part: str) -> None:
     session = SessionCoordinator(HookRegistry(), Context(), Person("Deny"), Screen(), {"session": {}})
     before = getattr(session, part)
-    text = f"`{part}` of a `SessionCoordinator` cannot be set: give it when the `SessionCoordinator` is made"
+    text = f"`{part}` of a `SessionCoordinator` cannot be set; pass it to the constructor"
     with pytest.raises(AttributeError, match=text):
         setattr(session, part, Person("Allow"))
     assert getattr(session, part) is before
@@ -480,9 +480,9 @@ def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
     ],
 )
 def test_wrong_configurations_are_refused(config: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValueError, match=f"the configuration is wrong: {problem}"):
+    with pytest.raises(ValueError, match=f"invalid configuration: {problem}"):
         SessionCoordinator(HookRegistry(), config=config)
-    with pytest.raises(ValueError, match=f"the configuration is wrong: {problem}"):
+    with pytest.raises(ValueError, match=f"invalid configuration: {problem}"):
         Session(ScriptedProvider([]), config=config)
 
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_found_says_what_to_do(package: None, tmp_path: pathlib.P
     assert "install the package that offers it as an entry point of `amplifier.modules`" in refused("no_such_thing")
     assert refused("./gone.py") == "module `gone.py` cannot be loaded: there is no such file"
     assert "the folder has no `__init__.py`" in refused(tmp_path)
-    assert refused("json:nothing") == "module `json` has no `nothing`; look at how it is spelt"
+    assert refused("json:nothing") == "module `json` has no `nothing`; check the spelling"
     assert refused("json") == "module `json` has no `mount`; define `async def mount(coordinator, config)` in it"
     assert refused("json:__doc__") == "`mount` of module `json:__doc__` must be a function; found `str`"
     assert "it is no Python file" in refused(written(tmp_path, "", "own.txt"))
@@ -161,7 +161,7 @@ def test_what_cannot_be_imported_says_why(
 def test_two_packages_with_one_name_must_be_told_apart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("one", "two"):
         monkeypatch.syspath_prepend(str(installed.install(tmp_path, package, {}, {"hooks-same": f"{package}:mount"})))
-    assert "several packages offer a module `hooks-same`" in refused("hooks-same")
+    assert "ambiguous module `hooks-same`" in refused("hooks-same")
 
 
 # ---- mounting -------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_a_mount_that_returns_rubbish_is_warned_of(caplog: pytest.LogCaptureFixt
         (
             "amplifier_core.modules",
             logging.WARNING,
-            "`mount` of module `own` gave a `int`; let it give a function that cleans up, or None",
+            "`mount` of module `own` returned a `int`; return a clean-up function or None",
         )
     ]
 

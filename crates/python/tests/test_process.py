@@ -335,4 +335,4 @@ def test_a_bundle_that_was_mounted_before_a_fork_says_what_to_do() -> None:
         os.wait()
         """
     )
-    assert ended.stdout == "the hook failed: it belongs to another process; after a fork, mount its bundle anew\n"
+    assert ended.stdout == "the hook failed: the hook belongs to another process; after a fork, mount its bundle again\n"

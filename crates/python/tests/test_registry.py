@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named() -> None:
         (lambda: registry.emit(5, {}), "`event` must be a str; found `int`"),
         (lambda: registry.emit_and_collect(EVENT, {}, None), "`timeout` must be a number of seconds; found None"),
         (lambda: registry.register(EVENT, print, timeout="5"), "`timeout` must be a number of seconds; found `str`"),
-        (lambda: registry.register(EVENT)(), "the decorator takes a handler, and nothing else"),
+        (lambda: registry.register(EVENT)(), "the decorator takes only a handler"),
         (lambda: SessionCoordinator(registry, config="abc"), "`config` must be a dict; found `str`"),
         (lambda: SessionCoordinator(registry, approval_rules=["a"]), "`approval_rules` must be a dict; found `list`"),
     ):

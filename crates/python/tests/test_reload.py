@@ -56,7 +56,7 @@ def test_reload_says_what_came_of_it(file: pathlib.Path) -> None:
             assert parts(await mounted.reload()) == (True, ["three", "two", "one"], [], [], None)
             assert await reason(registry) == "third"
         assert registry.list_handlers() == {}
-        with pytest.raises(RuntimeError, match="the bundle is not mounted any more"):
+        with pytest.raises(RuntimeError, match="the bundle is no longer mounted"):
             await mounted.reload()
         assert registry.list_handlers() == {}
 
@@ -265,7 +265,7 @@ def test_a_new_version_that_is_cancelled_leaves_the_old_one(file: pathlib.Path) 
             reloading = asyncio.ensure_future(mounted.reload())
             while registry.list_handlers() == {"tool:pre": ["one"]}:
                 await asyncio.sleep(0)
-            with pytest.raises(RuntimeError, match="the bundle is being read anew already"):
+            with pytest.raises(RuntimeError, match="the bundle is already being reloaded"):
                 await mounted.reload()
             reloading.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -361,7 +361,7 @@ def test_a_session_need_not_follow_its_bundle(file: pathlib.Path) -> None:
             assert await reason(session.hooks) == "no"
             assert (await session.reload()).ended == ["guard"]
             assert await reason(session.hooks) is None
-        with pytest.raises(RuntimeError, match="there is no bundle in force"):
+        with pytest.raises(RuntimeError, match="no active bundle"):
             await session.reload()
 
     run(main())

@@ -442,11 +442,11 @@ def test_the_home_of_the_session_says_which_server_sees_it(server: Client, works
 
 
 def test_a_session_that_no_server_can_see_is_a_mistake(workspace: pathlib.Path, log: AuditLog) -> None:
-    with pytest.raises(ValueError, match="^a session that a server sees needs an `AuditLog` as `audit`, .*; or give `serve=False`$"):
+    with pytest.raises(ValueError, match="^a session with a server needs an `AuditLog` as `audit`, .*; or set `serve=False`$"):
         Session(touching(), workspace=workspace, bundle=parse(SERVED), config=UNRECORDED)
-    with pytest.raises(ValueError, match="^a session that a server sees needs a home, in which the server is: leave out `home=False`"):
+    with pytest.raises(ValueError, match="^a session with a server needs a home, in which the server is: leave out `home=False`"):
         session(workspace, log, home=False)
-    with pytest.raises(ValueError, match="^the bundle has `approvals: deny`, so nobody is asked: leave out `serve`$"):
+    with pytest.raises(ValueError, match="^`serve` has no effect with `approvals: deny` in the bundle; leave out `serve`$"):
         session(workspace, log, "session: { approvals: deny }", serve=True)
 
 

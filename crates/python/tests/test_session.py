@@ -184,7 +184,7 @@ def test_approvals_are_asked_of_the_persons_system() -> None:
 def test_parts_of_a_session_cannot_be_set_later() -> None:
     session = Session(ScriptedProvider(["one"]))
     for part in ("hooks", "approval_system", "display_system", "audit"):
-        with pytest.raises(AttributeError, match=f"`{part}` of a `Session` cannot be set: give it when the `Session` is made"):
+        with pytest.raises(AttributeError, match=f"`{part}` of a `Session` cannot be set; pass it to the constructor"):
             setattr(session, part, ScriptedApprovals("Allow"))
     with pytest.raises(AttributeError, match="`approval_system` of a `SessionCoordinator` cannot be set"):
         session.coordinator.approval_system = ScriptedApprovals("Allow")  # type: ignore[assignment]

@@ -136,7 +136,7 @@ def test_a_registry_that_emits_in_its_own_way_is_refused() -> None:
         async def emit(self, event: str, data: dict[str, Any]) -> HookResult:  # type: ignore[override]
             return HookResult(action="deny")
 
-    with pytest.raises(TypeError, match="a session does not emit by the `emit` of `Other`: register hooks instead"):
+    with pytest.raises(TypeError, match="a session does not call the `emit` of `Other`; register hooks instead"):
         Session(ScriptedProvider([]), hooks=Other())
 
 
@@ -278,8 +278,8 @@ def test_a_cleanup_that_ends_by_its_own_cancellation_has_failed(caplog: pytest.L
         return done
 
     assert run(main()) == ["closed"]
-    assert "A cleanup failed: RuntimeError: it was cancelled" in caplog.text
-    assert "Contributor 'stop' of channel 'tools' failed: it was cancelled" in caplog.text
+    assert "A cleanup failed: RuntimeError: cancelled" in caplog.text
+    assert "Contributor 'stop' of channel 'tools' failed: cancelled" in caplog.text
 
 
 def test_a_session_that_is_over_leaves_no_id_on_its_registry() -> None:

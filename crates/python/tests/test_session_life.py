@@ -165,7 +165,7 @@ def test_a_hook_that_waits_for_another_turn_is_told_so() -> None:
         session = Session(ScriptedProvider([]), hooks=hooks, tools=[Tool("work", lambda input: "done")])
         async with session:
             assert (await session.execute_tool("work")).success
-        assert raised == ["the session is in a turn already: a hook or a tool of it cannot wait for another turn to end"]
+        assert raised == ["the session is already in a turn; its hooks and tools cannot wait for another turn"]
 
     run(main())
 
@@ -285,7 +285,7 @@ def test_a_session_that_has_ended_is_not_entered_again() -> None:
 
 
 def test_what_a_session_cannot_use_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="a session needs a model"):
+    with pytest.raises(ValueError, match="missing model"):
         Session()
     with pytest.raises(TypeError, match=r"an object with `complete\(request\)`; found `int`"):
         Session(3)
@@ -293,7 +293,7 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
         Session(ScriptedProvider([]), tools=[3])
     with pytest.raises(OSError, match="the workspace `/nowhere` cannot be used"):
         Session(ScriptedProvider([]), workspace="/nowhere")
-    with pytest.raises(ValueError, match="there is no option `stepz`; there are steps, tokens, "):
+    with pytest.raises(ValueError, match="unknown option `stepz`; expected one of steps, tokens, "):
         Session(ScriptedProvider([]), options={"stepz": 1})
     for option, value, must_be in (
         ("steps", -1, "a whole number from 0 on; found `-1`"),
@@ -303,19 +303,19 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
     ):
         with pytest.raises(ValueError, match=re.escape(f"the option `{option}` must be {must_be}")):
             Session(ScriptedProvider([]), options={option: value})
-    with pytest.raises(TypeError, match=r"a tool needs a `name`; `<lambda>` has none: give a `Tool\(name, function\)`"):
+    with pytest.raises(TypeError, match=r"missing `name` of tool `<lambda>`; give a `Tool\(name, function\)`"):
         Session(ScriptedProvider([]), tools=[lambda input: "x"])
-    with pytest.raises(ValueError, match="more than one tool is called `Mail`"):
+    with pytest.raises(ValueError, match="duplicate tool name `Mail`"):
         Session(ScriptedProvider([]), tools=[Tool("Mail", print), Tool("Mail", print)])
     with pytest.raises(TypeError, match="an approval system has .*; `object` has not"):
         Session(ScriptedProvider([]), approval_system=object())
-    with pytest.raises(ValueError, match="`resume` needs the `store` in which the session was kept"):
+    with pytest.raises(ValueError, match="`resume` requires the `store` of the session"):
         Session(ScriptedProvider([]), resume="last")
-    with pytest.raises(ValueError, match="`fork` needs the `store` in which the session was kept"):
+    with pytest.raises(ValueError, match="`fork` requires the `store` of the session"):
         Session(ScriptedProvider([]), fork="last")
-    with pytest.raises(ValueError, match="`resume` goes on with a session, and `fork` begins another: give one of them"):
+    with pytest.raises(ValueError, match="`resume` and `fork` cannot be combined; give one of them"):
         Session(ScriptedProvider([]), store="/nowhere", resume="last", fork="last")
-    with pytest.raises(ValueError, match="`turn` is one of the session to `fork`, of which there is none"):
+    with pytest.raises(ValueError, match="`turn` requires `fork`"):
         Session(ScriptedProvider([]), turn=1)
     with pytest.raises(ValueError, match="`turn` must be a whole number from 0 on; found `-1`"):
         Session(ScriptedProvider([]), store="/nowhere", fork="last", turn=-1)
@@ -323,9 +323,9 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
         Session(ScriptedProvider([]), store="/nowhere", fork="last", turn="1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the tool name `Task` is reserved; choose another name"):
         run(Session(ScriptedProvider([]), tools=[Tool("Task", print)]).start())
-    with pytest.raises(ValueError, match="the configuration is wrong"):
+    with pytest.raises(ValueError, match="invalid configuration"):
         Session(ScriptedProvider([]), config={"injection_size_limitt": 1})
-    with pytest.raises(ValueError, match="the script is not as expected: .*`tex`"):
+    with pytest.raises(ValueError, match="invalid script: .*`tex`"):
         ScriptedProvider([{"tex": "x"}])
     with pytest.raises(ValueError, match="unknown provider `other`; expected one of: anthropic, openai, gemini"):
         RemoteProvider("other", "model")

@@ -103,11 +103,11 @@ def test_a_model_behind_a_network_is_asked() -> None:
     ("answer", "problem"),
     [
         (3, "gives a str or a dict"),
-        ({"txt": "x"}, "an answer has no `txt`"),
+        ({"txt": "x"}, "unknown key `txt` in an answer"),
         ({"tools": [{}]}, "a tool call has a `name`"),
-        ({"tools": {"name": "ls"}}, "the `tools` of an answer are a list of calls"),
-        ({"text": [{"type": "text", "text": "hi"}]}, "the `text` of an answer is a str"),
-        ({"text": "hi", "stop": 1}, "the `stop` of an answer is a str"),
+        ({"tools": {"name": "ls"}}, "`tools` of an answer must be a list of calls"),
+        ({"text": [{"type": "text", "text": "hi"}]}, "`text` of an answer must be a str"),
+        ({"text": "hi", "stop": 1}, "`stop` of an answer must be a str"),
     ],
 )
 def test_an_answer_that_cannot_be_read_fails_the_turn_at_once(answer: Any, problem: str) -> None:

@@ -109,7 +109,7 @@ def test_a_question_out_of_time_makes_room_for_the_next(default: Any) -> None:
             session = SessionCoordinator(HookRegistry(), None, TerminalApprovals(stdin, out), None)
             first = await session.handle_approval_request(asks("First?", 5.0, default))
             assert first.action == {"allow": "continue", "deny": "deny"}[default]
-            assert out.getvalue().endswith(f"{'allowed' if default == 'allow' else 'denied'} by default: nobody answered in time\n")
+            assert out.getvalue().endswith(f"{'allowed' if default == 'allow' else 'denied'} by default: no answer in time\n")
             second = asyncio.ensure_future(session.handle_approval_request(asks("Second?", 5.0)))
             await asyncio.sleep(1)
             assert out.getvalue().endswith("\nSecond?\n[1] Allow  [2] Deny\n> ")
@@ -130,8 +130,8 @@ def test_a_question_that_nobody_saw_is_not_allowed_by_default() -> None:
             first = asyncio.ensure_future(session.handle_approval_request(asks("First?", 60.0)))
             await asyncio.sleep(1)
             unseen = await session.handle_approval_request(asks("Unseen?", 5.0), "guard")
-            assert unseen.reason == "Approval failed (RuntimeError: its time was up before it could be shown): Unseen?"
-            assert out.getvalue().endswith("denied: a question of hook guard ran out of time before it could be shown\n")
+            assert unseen.reason == "Approval failed (RuntimeError: the request timed out before it was shown): Unseen?"
+            assert out.getvalue().endswith("denied: approval request of hook guard timed out before it was shown\n")
             os.write(write, b"1\n")
             assert (await first).action == "continue"
 

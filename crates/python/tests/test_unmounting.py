@@ -138,7 +138,7 @@ def test_a_module_that_is_gone_registers_nothing(file: pathlib.Path) -> None:
                 lambda view=view: view.register_contributor("status", "keep", lambda: 1),
                 lambda view=view: view.register_cleanup(print),
             ):
-                with pytest.raises(RuntimeError, match="^the module is not mounted any more, so it can register nothing"):
+                with pytest.raises(RuntimeError, match="^the module is no longer mounted and cannot register anything"):
                     late()
             await mounted.unmount()
             views.clear()

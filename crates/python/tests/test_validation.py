@@ -57,7 +57,7 @@ def test_the_example_is_in_order() -> None:
 @pytest.mark.parametrize(
     ("hook", "code", "message"),
     [
-        ("def hook(event): ...", "handler-signature", "it takes `(event)`; a hook is called as `hook(event, data)`"),
+        ("def hook(event): ...", "handler-signature", "the hook takes `(event)`; expected `hook(event, data)`"),
         (
             "def hook(event, data): return 7",
             "answer",
@@ -72,17 +72,17 @@ def test_the_example_is_in_order() -> None:
             # Once is enough to wait for it.
             "calls = []\nasync def hook(event, data):\n    calls.append(1)\n    if len(calls) == 1: await asyncio.sleep(60)",
             "timeout",
-            "it gave no answer within 0.2 s; give what it waits for a shorter limit",
+            "no answer within 0.2 s; set a shorter limit for awaited calls",
         ),
         (
             "def hook(event, data): sys.exit(3)",
             "raised",
-            "it ends the program with SystemExit(3); answer with `deny` instead",
+            "the hook raised SystemExit(3); answer with `deny` instead",
         ),
         (
             "async def hook(event, data): raise OSError('x' * 10_000)",
             "raised",
-            f"it raised OSError: {'x' * 491}…; read fields with `get` and look at their types",
+            f"the hook raised OSError: {'x' * 491}…; read fields with `get` and check their types",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_hook_must_answer_within_its_own_timeout(tmp_path: pathlib.Path) -> No
         def mount(coordinator, config):
             coordinator.hooks.register("tool:pre", guard, timeout=TIMEOUT)
         """
-    late = ("timeout", "error", "it gave no answer within 0.01 s; give what it waits for a shorter limit")
+    late = ("timeout", "error", "no answer within 0.01 s; set a shorter limit for awaited calls")
     assert told(check(tmp_path, guard.replace("TIMEOUT", "0.01"))) == [late]
     assert told(check(tmp_path, guard.replace("TIMEOUT", "60.0"))) == []
 
@@ -125,8 +125,8 @@ def test_strange_data_brings_careless_hooks_to_light(tmp_path: pathlib.Path) -> 
     assert expected <= data
     assert "ordinary data" not in data
     assert str(report.findings[0]) == (
-        "error [raised] hook at tool:pre: it raised KeyError: 'tool_input'; "
-        "read fields with `get` and look at their types (with no fields, no `tool_input`)"
+        "error [raised] hook at tool:pre: the hook raised KeyError: 'tool_input'; "
+        "read fields with `get` and check their types (with no fields, no `tool_input`)"
     )
     # It works with ordinary data, so its speed is known.
     assert report.hooks[0].seconds is not None
@@ -172,7 +172,7 @@ def test_changing_nested_data_in_place_is_found(tmp_path: pathlib.Path) -> None:
             coordinator.hooks.register("tool:*", hook)
         """,
     )
-    message = "it changed `tool_input` in place; answer with `modify` and a copy instead"
+    message = "the hook changed `tool_input` in place; answer with `modify` and a copy instead"
     assert [(finding.code, finding.event, finding.message) for finding in report.findings] == [
         ("changed-in-place", "tool:pre", message),
         ("changed-in-place", "tool:post", message),
@@ -269,7 +269,7 @@ def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> No
         ("def mount(coordinator, config): sys.exit(1)", ("mount", "error", "module `own` cannot be mounted: SystemExit: 1")),
         (
             "async def mount(coordinator, config): await asyncio.sleep(60)",
-            ("timeout", "error", "`mount` was not done within 0.2 s"),
+            ("timeout", "error", "`mount` exceeded the time limit of 0.2 s"),
         ),
         (
             """
@@ -277,7 +277,7 @@ def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> No
                 coordinator.hooks.register("tool:pre", lambda event, data: None)
                 return 7
             """,
-            ("mount-result", "error", "`mount` gave a `int`; let it give a function that cleans up, or None"),
+            ("mount-result", "error", "`mount` returned a `int`; return a clean-up function or None"),
         ),
         (
             """
@@ -285,7 +285,7 @@ def test_data_of_one_trial_does_not_reach_the_next(tmp_path: pathlib.Path) -> No
                 coordinator.hooks.register("tool:pre", lambda event, data: None, name="one")
                 return coordinator.hooks.register("tool:post", lambda event, data: None, name="two")
             """,
-            ("left-behind", "warning", "the cleanup leaves `one` at `tool:pre` registered; unregister them in it"),
+            ("left-behind", "warning", "the cleanup leaves `one` at `tool:pre` registered; unregister them there"),
         ),
         (
             """
@@ -327,7 +327,7 @@ def test_a_faulty_mount_is_told(tmp_path: pathlib.Path, code: str, expected: tup
 )
 def test_a_slip_in_the_name_of_an_event_is_told(tmp_path: pathlib.Path, event: str, meant: str) -> None:
     report = check(tmp_path, f"def hook(event, data): ...\n{AROUND.replace('tool:pre', event)}")
-    assert told(report) == [("event-name", "warning", f"`{event}` is no known event; did you mean `{meant}`?")]
+    assert told(report) == [("event-name", "warning", f"unknown event `{event}`; did you mean `{meant}`?")]
 
 
 @pytest.mark.parametrize("event", ["context:pre-compact", "execution:end", "tool:error", "own:event", "*", "tool:*", "own:*", "Own:*"])
@@ -362,8 +362,8 @@ def test_a_module_that_ends_the_program_is_not_in_order(tmp_path: pathlib.Path) 
         return lambda: (unregister(), CLEANUP)
     """
     cases = [
-        ("calls.append(1) or len(calls) > 60 and sys.exit(0) or None", "None", "ends the program with SystemExit(0)"),
-        ("None", "sys.exit(0)", "the module ends the program with SystemExit(0)"),
+        ("calls.append(1) or len(calls) > 60 and sys.exit(0) or None", "None", "raised SystemExit(0)"),
+        ("None", "sys.exit(0)", "the module raised SystemExit(0)"),
     ]
     for number, (hook, cleanup, told) in enumerate(cases):
         file = tmp_path / f"module_{number}.py"

@@ -27,5 +27,5 @@ async def apart(given: Awaitable[Any]) -> Any:
             task.exception()
         raise
     if task.cancelled():
-        raise RuntimeError("it was cancelled")
+        raise RuntimeError("cancelled")
     return task.result()

@@ -61,7 +61,7 @@ def _offered() -> dict[str, list[EntryPoint]]:
 def _from_entry_point(name: str, points: list[EntryPoint]) -> tuple[str, Callable[..., Any], str]:
     if len(points) > 1:
         values = ", ".join(f"`{point.value}`" for point in points)
-        raise ModuleError(f"several packages offer a module `{name}`: {values}; name one by its import path")
+        raise ModuleError(f"ambiguous module `{name}`: {values}; give an import path")
     (point,) = points
     try:
         found = point.load()
@@ -88,7 +88,7 @@ def _from_import_path(name: str, offered: list[str]) -> tuple[str, Callable[...,
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise ModuleError(f"module `{path}` has no `{attribute}`; look at how it is spelt") from None
+            raise ModuleError(f"module `{path}` has no `{attribute}`; check the spelling") from None
     return name, _mount_of(found, name), name
 
 
@@ -117,7 +117,7 @@ def _from_file(path: pathlib.Path) -> ModuleType:
     folders = [str(file.parent)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
-        raise ModuleError(f"module `{path}` cannot be loaded: it is no Python file; its name must end in `.py`")
+        raise ModuleError(f"module `{path}` cannot be loaded: not a Python file; the name must end in `.py`")
     if folders is None and isinstance(spec.loader, SourceFileLoader):
         spec.loader = _Exact(name, str(file), text)
     module = importlib.util.module_from_spec(spec)

@@ -29,7 +29,7 @@ class Given(Generic[T]):
 
     # No value has that type, so type checkers reject the assignment too.
     def __set__(self, owner: object, value: NoReturn) -> None:
-        raise AttributeError(f"`{self._name}` of a `{self._owner}` cannot be set: give it when the `{self._owner}` is made")
+        raise AttributeError(f"`{self._name}` of a `{self._owner}` cannot be set; pass it to the constructor")
 
 
 def give(owner: object, **parts: Any) -> None:

@@ -14,7 +14,7 @@ def take_defaults(cls: type[HookResult], fields: list[str]) -> None:
     defaults = {field: vars(cls)[field] for field in fields}
     for field, value in defaults.items():
         if hasattr(value, "__get__"):
-            raise TypeError(f"`{cls.__name__}.{field}` would hide the field, which is what counts: set the field instead")
+            raise TypeError(f"`{cls.__name__}.{field}` would hide the field; set the field instead")
         delattr(cls, field)
     # Invalid values are detected here, and not at a gate.
     HookResult(**defaults)
@@ -34,5 +34,5 @@ def loads(text: str | bytes | bytearray) -> Any:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) < len(pairs):
-        raise ValueError("it has a key twice")
+        raise ValueError("duplicate key")
     return read

@@ -96,7 +96,7 @@ class ScopedHooks:
     def must_be_open(self) -> None:
         """Raises ``RuntimeError`` if the module is not mounted any more."""
         if self.is_closed:
-            raise RuntimeError("the module is not mounted any more, so it can register nothing; end its tasks when it cleans up")
+            raise RuntimeError("the module is no longer mounted and cannot register anything; end its tasks in its clean-up")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hooks, name)

@@ -18,7 +18,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     if "session" in config:
         for name in _SETTINGS:
             if name in config:
-                raise _wrong(f"`{name}` stands beside `session`, where nobody looks for it: put it under `session`")
+                raise _wrong(f"`{name}` is next to `session` and has no effect; move it under `session`")
         # An empty YAML key.
         config = {} if config["session"] is None else config["session"]
         if not isinstance(config, Mapping):
@@ -38,4 +38,4 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(text: str) -> ValueError:
-    return ValueError(f"the configuration is wrong: {text}")
+    return ValueError(f"invalid configuration: {text}")

@@ -133,18 +133,18 @@ class TerminalApprovals:
         reason = f" ({visible(request.reason)})" if request.reason else ""
         hook = visible(request.hook)
         question = f"{_drawn(request)}\n{hook} at {request.event}{reason}\n{visible(request.prompt, lines=True)}"
-        label = await self._ask(question, f"a question of hook {hook}", request.options, request.timeout, request.default)
+        label = await self._ask(question, f"approval request of hook {hook}", request.options, request.timeout, request.default)
         return ApprovalAnswer(label, _user())
 
     async def request_approval(self, prompt: str, options: list[str], timeout: float, default: Literal["allow", "deny"]) -> str:
         """Asks by the documented method. A coordinator uses ``ask`` instead, which also shows the hook."""
-        return await self._ask(visible(prompt, lines=True), "a question", options, timeout, default)
+        return await self._ask(visible(prompt, lines=True), "approval request", options, timeout, default)
 
     async def _ask(self, question: str, what: str, options: list[str], timeout: float, default: str) -> str:
         stdin = self._stdin or sys.stdin
         stdout = self._stdout or sys.stderr
         if self._stdin is None and not (stdin and stdin.isatty()):
-            raise RuntimeError("there is no terminal to ask on")
+            raise RuntimeError("no terminal to ask on")
         turn = self._turn_on(asyncio.get_running_loop())
         shown = False
 
@@ -161,13 +161,13 @@ class TerminalApprovals:
         except asyncio.TimeoutError:
             if shown:
                 decision = "allowed" if default == "allow" else "denied"
-                stdout.write(f"\n{decision} by default: nobody answered in time\n")
+                stdout.write(f"\n{decision} by default: no answer in time\n")
                 stdout.flush()
                 raise ApprovalTimeoutError from None
             # The request was never shown, so the default does not apply.
-            stdout.write(f"\ndenied: {what} ran out of time before it could be shown\n")
+            stdout.write(f"\ndenied: {what} timed out before it was shown\n")
             stdout.flush()
-            raise RuntimeError("its time was up before it could be shown") from None
+            raise RuntimeError("the request timed out before it was shown") from None
         finally:
             with self._asking:
                 turn.questions -= 1
@@ -177,7 +177,7 @@ class TerminalApprovals:
             turn = self._turn
             if turn is None or turn.loop is not loop:
                 if turn is not None and turn.questions and turn.loop.is_running():
-                    raise RuntimeError("a question of another event loop is open on this terminal")
+                    raise RuntimeError("another event loop has an open prompt on this terminal")
                 turn = self._turn = _Turn(loop)
             turn.questions += 1
             return turn

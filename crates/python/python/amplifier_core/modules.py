@@ -74,7 +74,7 @@ class Module:
             mounted._cleanup = given
         elif given is not None:
             kind = type(given).__name__
-            logger.warning("`mount` of module `%s` gave a `%s`; let it give a function that cleans up, or None", self.name, kind)
+            logger.warning("`mount` of module `%s` returned a `%s`; return a clean-up function or None", self.name, kind)
         return mounted
 
     def _check_signature(self) -> None:

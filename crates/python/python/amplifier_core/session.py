@@ -171,7 +171,7 @@ class SessionContext:
     def _kernel(self) -> AgentSession:
         session = self._session()
         if session is None:
-            raise RuntimeError("the session is gone")
+            raise RuntimeError("the session no longer exists")
         return session._kernel
 
     def get_messages(self) -> list[dict[str, Any]]:
@@ -210,7 +210,7 @@ class _Coordinator(SessionCoordinator):
         if self._of_session is None:
             session = self._session()
             if session is None:
-                raise RuntimeError("the session is gone")
+                raise RuntimeError("the session no longer exists")
             self._of_session = session._kernel.coordinator()
         return self._of_session
 
@@ -280,17 +280,17 @@ class Session:
     ) -> None:
         hooks = HookRegistry() if hooks is None else hooks
         if type(hooks).emit is not HookRegistry.emit:
-            raise TypeError(f"a session does not emit by the `emit` of `{type(hooks).__name__}`: register hooks instead of overriding it")
+            raise TypeError(f"a session does not call the `emit` of `{type(hooks).__name__}`; register hooks instead of overriding `emit`")
         give(self, hooks=hooks, approval_system=approval_system, display_system=display_system, audit=audit)
         #: The name that a hook gave to the session.
         self.name: str | None = None
         for name, stored in (("resume", resume), ("fork", fork)):
             if stored is not None and store is None:
-                raise ValueError(f"`{name}` needs the `store` in which the session was kept")
+                raise ValueError(f"`{name}` requires the `store` of the session")
         if resume is not None and fork is not None:
-            raise ValueError("`resume` goes on with a session, and `fork` begins another: give one of them")
+            raise ValueError("`resume` and `fork` cannot be combined; give one of them")
         if turn is not None and fork is None:
-            raise ValueError("`turn` is one of the session to `fork`, of which there is none")
+            raise ValueError("`turn` requires `fork`")
         if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool) or turn < 0):
             raise ValueError(f"`turn` must be a whole number from 0 on; found `{turn!r}`")
         self._from = (resume, fork, turn)
@@ -311,14 +311,14 @@ class Session:
         # A session that is built from configuration is strict by default.
         limits = {**settings.get("config", {}), **settings_of(config)}
         if bundle is not None and audit is None and limits["audit_required"]:
-            raise ValueError('a session with a bundle needs an audit log: give `audit`, or `config={"audit_required": False}` to keep no record')
+            raise ValueError('a session with a bundle needs an audit log; give `audit`, or `config={"audit_required": False}` for none')
         if bundle is not None and isinstance(audit, AuditLog):
             bundle.check_log(audit)
         approvals = _approvals(approval_system)
         mode = settings.get("approvals")
         is_served = mode == "server" if serve is None else serve
         if is_served and mode == "deny":
-            raise ValueError("the bundle has `approvals: deny`, so nobody is asked: leave out `serve`")
+            raise ValueError("`serve` has no effect with `approvals: deny` in the bundle; leave out `serve`")
         self._server = ServerCommands(self) if is_served else None
         #: The protected paths. Commands run in its sandbox, as do the programs of hooks, which could run files that commands have written.
         self._protection = Protection(
@@ -366,7 +366,7 @@ class Session:
         """
         with self._alone():
             if not self._change("new", "starting"):
-                raise RuntimeError("a session starts once")
+                raise RuntimeError("the session has already started")
             await self._start()
 
     def _change(
@@ -403,7 +403,7 @@ class Session:
         except BaseException as error:
             self._state = "ended"
             is_own = isinstance(error, Exception)
-            self._started.set_exception(error if is_own else RuntimeError("the session has ended: its start was given up"))
+            self._started.set_exception(error if is_own else RuntimeError("the session has ended: its start was cancelled"))
             with _logged():
                 await self._unmount()
             raise
@@ -436,7 +436,7 @@ class Session:
         """Reloads the bundle of the session and returns the result: see :meth:`~amplifier_core.bundles.MountedBundle.reload`.
         Settings, tools and models do not change after the start."""
         if self._mounted is None or self._state != "running":
-            raise RuntimeError("there is no bundle in force: the session has none, or does not run")
+            raise RuntimeError("no active bundle: the session has none, or is not running")
         return await self._mounted.reload()
 
     def cancel(self) -> Literal["graceful", "immediate"]:
@@ -480,7 +480,7 @@ class Session:
         else:
             # The loop is closed or the program is stopped: the session keeps its guards until another caller ends it.
             self._state = "running"
-            ending.set_exception(RuntimeError("the session has not ended: its end was given up"))
+            ending.set_exception(RuntimeError("the session has not ended: its end was cancelled"))
 
     @property
     def id(self) -> str:
@@ -520,7 +520,7 @@ class Session:
 
     def _must_be_outside(self) -> None:
         if self._is_inside():
-            raise RuntimeError("the session is in a turn already: a hook or a tool of it cannot wait for another turn to end")
+            raise RuntimeError("the session is already in a turn; its hooks and tools cannot wait for another turn")
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None, None, None]:
@@ -543,7 +543,7 @@ class Session:
 
     async def __aenter__(self: _Self) -> _Self:
         if self._state == "ended":
-            raise RuntimeError("the session has ended: make a new one, with `resume` if it is to go on with this one")
+            raise RuntimeError("the session has ended; create a new one, with `resume` to continue this one")
         await self._begin()
         return self
 
@@ -585,7 +585,7 @@ def _provider(given: Any, bundle: Bundle | None) -> Any:
     """Returns the given provider, or the first one of the bundle."""
     found = bundle.provider() if given is None and bundle is not None else given
     if found is None:
-        raise ValueError("a session needs a model: give a `provider`, or a `bundle` that has some under `providers`")
+        raise ValueError("missing model; give a `provider`, or a `bundle` with `providers`")
     return found
 
 
@@ -594,7 +594,7 @@ def _tools(tools: Iterable[Any]) -> list[tuple[Callable[[dict[str, Any]], Any], 
     names = [name for _, name, _, _ in known]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"more than one tool is called `{name}`")
+            raise ValueError(f"duplicate tool name `{name}`")
     return known
 
 
@@ -607,7 +607,7 @@ def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[st
         raise TypeError(f"a tool is a `Tool`, an object with `name` and `execute(input)`, or a function; found `{type(tool).__name__}`")
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     if not isinstance(name, str) or name == "<lambda>":
-        raise TypeError(f"a tool needs a `name`; `{name or type(tool).__name__}` has none: give a `Tool(name, function)`")
+        raise TypeError(f"missing `name` of tool `{name or type(tool).__name__}`; give a `Tool(name, function)`")
     description = getattr(tool, "description", None) or inspect.getdoc(tool) or ""
     schema = getattr(tool, "input_schema", None)
     return function, name, str(description), dict(schema if schema is not None else {"type": "object"})

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             report = asyncio.run(validate(options.module, options.config, limits))
         except SystemExit as end:
-            print(f"the module ends the program with SystemExit({end.code!r}), so that it is not checked", file=sys.stderr)
+            print(f"the module raised SystemExit({end.code!r}) and was not checked", file=sys.stderr)
             return 1
     if options.json:
         print(json.dumps(report.to_dict(), indent=2))
@@ -62,15 +62,15 @@ def _code(report: Report, deny_warnings: bool) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m amplifier_core.validation",
-        description="Checks a hook module. Its hooks are really called: what they do to the world happens.",
-        epilog="Ends with 0 if the module is in order, 1 if it is not, 2 if it could not be checked.",
+        description="Check a hook module. Its hooks are actually called: their side effects happen.",
+        epilog="Exit codes: 0 no errors, 1 errors, 2 not checked.",
     )
-    parser.add_argument("module", help="the name of an installed module, an import path, a file or a package's folder")
-    parser.add_argument("--config", type=_config, default={}, metavar="JSON", help="the configuration to mount it with")
+    parser.add_argument("module", help="module: an installed name, an import path, a file or a package folder")
+    parser.add_argument("--config", type=_config, default={}, metavar="JSON", help="configuration of the module")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--deny-warnings", action="store_true", help="end with 1 for warnings too")
-    parser.add_argument("--slow", type=_seconds, default=Limits.slow, metavar="SECONDS", help="what is slow (%(default)s)")
-    about = "how long one call may take, unless the hook says less (%(default)s)"
+    parser.add_argument("--deny-warnings", action="store_true", help="exit with 1 also for warnings")
+    parser.add_argument("--slow", type=_seconds, default=Limits.slow, metavar="SECONDS", help="threshold for slow calls (%(default)s)")
+    about = "time limit of one call, unless the hook has a shorter one (%(default)s)"
     parser.add_argument("--timeout", type=_seconds, default=Limits.timeout, metavar="SECONDS", help=about)
     return parser
 
@@ -79,9 +79,9 @@ def _config(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"it is no JSON: {error}") from None
+        raise argparse.ArgumentTypeError(f"invalid JSON: {error}") from None
     if not isinstance(config, dict):
-        raise argparse.ArgumentTypeError("it must be a JSON object")
+        raise argparse.ArgumentTypeError("expected a JSON object")
     return config
 
 
@@ -91,7 +91,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"invalid seconds `{text}`; expected a number above 0")
     return seconds
 
 

@@ -20,7 +20,7 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
     try:
         mounted = await asyncio.wait_for(module.mount(make_coordinator(), config), limits.timeout)
     except asyncio.TimeoutError:
-        report.add("timeout", f"`mount` was not done within {limits.timeout:g} s")
+        report.add("timeout", f"`mount` exceeded the time limit of {limits.timeout:g} s")
         return
     except ModuleError as error:
         # Errors of the module have a cause; a wrong signature has none.
@@ -29,7 +29,7 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
     try:
         if mounted.returned is not None and not callable(mounted.returned):
             kind = type(mounted.returned).__name__
-            report.add("mount-result", f"`mount` gave a `{kind}`; let it give a function that cleans up, or None")
+            report.add("mount-result", f"`mount` returned a `{kind}`; return a clean-up function or None")
         if not mounted.registrations:
             report.add("no-hooks", "`mount` registered no hooks with this configuration", severity="warning")
         for registration in mounted.registrations:
@@ -51,7 +51,7 @@ def _check_event(registration: Registration, report: Report) -> None:
     else:
         close = [] if "*" in event else get_close_matches(lower, ALL_EVENTS, 1, 0.8)
     if close:
-        message = f"`{event}` is no known event; did you mean `{close[0]}`?"
+        message = f"unknown event `{event}`; did you mean `{close[0]}`?"
         report.add("event-name", message, registration.name, event, severity="warning")
 
 
@@ -63,7 +63,7 @@ def _check_signature(registration: Registration, report: Report) -> bool:
     try:
         signature.bind("", {})
     except TypeError:
-        message = f"it takes `{signature}`; a hook is called as `hook(event, data)`"
+        message = f"the hook takes `{signature}`; expected `hook(event, data)`"
         report.add("handler-signature", message, registration.name, registration.event)
         return False
     return True
@@ -76,14 +76,14 @@ async def _check_cleanup(mounted: Mounted, limits: Limits, report: Report) -> No
         left = [registration for registration in mounted.registrations if registration.active]
         if cleans_up and left:
             names = ", ".join(f"`{registration.name}` at `{registration.event}`" for registration in left)
-            report.add("left-behind", f"the cleanup leaves {names} registered; unregister them in it", severity="warning")
+            report.add("left-behind", f"the cleanup leaves {names} registered; unregister them there", severity="warning")
     except asyncio.TimeoutError:
-        report.add("timeout", f"the cleanup was not done within {limits.timeout:g} s")
+        report.add("timeout", f"the cleanup exceeded the time limit of {limits.timeout:g} s")
     except Exception as error:
         report.add("cleanup", f"the cleanup raised {type(error).__name__}: {error}")
     try:
         await asyncio.wait_for(mounted.unmount(), limits.timeout)
     except asyncio.TimeoutError:
-        report.add("timeout", f"the cleanup was not done within {limits.timeout:g} s")
+        report.add("timeout", f"the cleanup exceeded the time limit of {limits.timeout:g} s")
     except ModuleError as error:
         report.add("cleanup", str(error))

@@ -83,15 +83,15 @@ class _Trial:
             outcome = await self.strict.emit_with_outcome(event, data)
         except ChangedInPlaceError as error:
             fields = ", ".join(f"`{field}`" for field in error.fields)
-            return "changed-in-place", f"it changed {fields} in place; answer with `modify` and a copy instead"
+            return "changed-in-place", f"the hook changed {fields} in place; answer with `modify` and a copy instead"
         except SystemExit as end:
             return _ends(end)
         (told,) = outcome.reports
         match told["answer"]:
             case "failed":
-                return "raised", f"it raised {_short(told['error'])}; read fields with `get` and look at their types"
+                return "raised", f"the hook raised {_short(told['error'])}; read fields with `get` and check their types"
             case "timed_out":
-                return "timeout", f"it gave no answer within {self.timeout:g} s; give what it waits for a shorter limit"
+                return "timeout", f"no answer within {self.timeout:g} s; set a shorter limit for awaited calls"
             case "unreadable":
                 return "answer", _short(told["error"])
         return None
@@ -117,7 +117,7 @@ class _Trial:
 
 
 def _ends(end: SystemExit) -> tuple[str, str]:
-    return "raised", f"it ends the program with SystemExit({end.code!r}); answer with `deny` instead"
+    return "raised", f"the hook raised SystemExit({end.code!r}); answer with `deny` instead"
 
 
 def _short(error: str) -> str:
