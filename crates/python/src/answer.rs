@@ -77,7 +77,6 @@ fn intervenes(fields: &Bound<'_, PyDict>) -> bool {
         .is_some_and(|action| action.extract::<String>().map_or(true, |action| action != FlatAction::Continue.as_str()))
 }
 
-/// An option with its effect.
 pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
     let option = option.cast::<PyDict>().ok().filter(|option| option.len() == 2)?;
     let field = |name| option.get_item(name).ok().flatten();
@@ -87,7 +86,6 @@ pub(crate) fn read_option(option: &Bound<'_, PyAny>) -> Option<ApprovalOption> {
 }
 
 impl HookResult {
-    /// Returns `true` for a plain "continue".
     fn is_silent(&self) -> bool {
         self.action == FlatAction::Continue
             && self.data.is_none()
@@ -96,7 +94,6 @@ impl HookResult {
             && !self.suppress_output
     }
 
-    /// Converts the result for the kernel.
     pub(crate) fn to_flat(&self, py: Python<'_>) -> Result<NativeFlat, HookError> {
         let text = |text: &Option<Py<PyString>>| text.as_ref().map(|text| text.bind(py).to_string_lossy().into_owned());
         // Checked again, because the list may have been changed since.

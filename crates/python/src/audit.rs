@@ -27,13 +27,11 @@ pub(crate) struct AuditLog {
     durability: Durability,
 }
 
-/// Converts an error of the log to a Python exception.
 fn failed(error: AuditError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
 
 impl AuditLog {
-    /// Returns the log.
     pub(crate) fn log(&self) -> PyResult<Log> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         log.ok_or_else(|| PyRuntimeError::new_err("the audit log is closed"))

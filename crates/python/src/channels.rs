@@ -16,7 +16,6 @@ use crate::step::is_awaitable;
 use crate::timer::{is_a_cancellation, is_an_interrupt};
 use crate::{log, trace};
 
-/// The contributors of each channel.
 #[pyclass(module = "amplifier_core.coordinator", frozen)]
 #[derive(Default)]
 pub(crate) struct Channels {

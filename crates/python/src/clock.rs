@@ -56,7 +56,6 @@ impl Clock for LoopClock {
     }
 }
 
-/// Returns the time of the running loop.
 pub(crate) fn loop_nanos() -> Option<u64> {
     let time = Python::attach(|py| running_loop(py)?.call_method0(intern!(py, "time")).ok()?.extract::<f64>().ok());
     time.map(|seconds| (seconds * 1e9) as u64)

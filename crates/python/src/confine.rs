@@ -50,7 +50,6 @@ impl Protection {
         self.is_guarded.then(|| guards::protect(hooks, workspace.clone(), home))
     }
 
-    /// Returns the sandbox of commands and MCP servers.
     pub(crate) fn sandbox(&self) -> &amplifier_process::sandbox::Sandbox {
         &self.active.sandbox
     }
@@ -234,7 +233,6 @@ fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> 
     }
 }
 
-/// The launcher of sandboxed programs.
 struct PyLauncher {
     words: Vec<OsString>,
     /// Files of the launcher. A program that can change one of them can escape the sandbox.

@@ -65,7 +65,6 @@ pub(crate) fn in_background(future: Pin<Box<dyn Future<Output = ()> + Send>>) {
     });
 }
 
-/// Creates an error about an invalid configuration.
 pub(crate) fn invalid(error: &dyn std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("invalid configuration: {error}"))
 }

@@ -59,10 +59,8 @@ impl EmitRequest {
 
 pub(crate) type SessionRef = Py<Coordinator>;
 
-/// The form of the result.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
-    /// The flat view.
     Flat,
     /// The complete outcome.
     Outcome,

@@ -68,18 +68,22 @@ impl Ancestors {
     }
 
     /// Enters a container, unless it contains itself or is too deep.
-    fn enter<T>(&mut self, value: &Bound<'_, PyAny>, go: impl FnOnce(&mut Self) -> PyResult<T>) -> PyResult<Visit<T>> {
+    fn enter<T>(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        go: impl FnOnce(&mut Self) -> PyResult<T>,
+    ) -> PyResult<Descent<T>> {
         let place = value.as_ptr() as usize;
         if self.inside.contains(&place) {
-            return Ok(Visit::HoldsItself);
+            return Ok(Descent::HoldsItself);
         }
         if self.inside.len() >= self.deepest {
-            return Ok(Visit::TooDeep);
+            return Ok(Descent::TooDeep);
         }
         self.inside.push(place);
         let result = go(self);
         self.inside.pop();
-        result.map(Visit::Done)
+        result.map(Descent::Done)
     }
 
     fn too_deep(&self) -> PyErr {
@@ -87,7 +91,7 @@ impl Ancestors {
     }
 }
 
-enum Visit<T> {
+enum Descent<T> {
     Done(T),
     HoldsItself,
     TooDeep,
@@ -178,10 +182,10 @@ fn json(value: &Bound<'_, PyAny>, ancestors: &mut Ancestors) -> PyResult<Value> 
         }
     })?;
     Ok(match entered {
-        Visit::Done(value) => value,
-        Visit::HoldsItself => Value::String(again(value).to_owned()),
-        Visit::TooDeep if ancestors.is_cut => Value::Null,
-        Visit::TooDeep => return Err(ancestors.too_deep()),
+        Descent::Done(value) => value,
+        Descent::HoldsItself => Value::String(again(value).to_owned()),
+        Descent::TooDeep if ancestors.is_cut => Value::Null,
+        Descent::TooDeep => return Err(ancestors.too_deep()),
     })
 }
 
@@ -212,9 +216,9 @@ fn plain_at<'py>(value: &Bound<'py, PyAny>, ancestors: &mut Ancestors) -> PyResu
         }
     })?;
     match entered {
-        Visit::Done(value) => Ok(value),
-        Visit::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
-        Visit::TooDeep => Err(ancestors.too_deep()),
+        Descent::Done(value) => Ok(value),
+        Descent::HoldsItself => Ok(PyString::new(py, again(value)).into_any()),
+        Descent::TooDeep => Err(ancestors.too_deep()),
     }
 }
 
@@ -250,7 +254,6 @@ fn replaced<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     member_value(value)
 }
 
-/// Returns the value of an enum member.
 fn member_value<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = value.py();
     let members = value.get_type().getattr_opt(intern!(py, "__members__"))?;
@@ -293,7 +296,6 @@ fn said_by_object(error: &PyErr) -> bool {
     Python::attach(|py| error.is_instance_of::<PyException>(py))
 }
 
-/// Converts JSON to Python values.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),
@@ -313,7 +315,6 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     })
 }
 
-/// Converts the fields of a JSON object to a dict.
 pub(crate) fn to_dict<'a, 'py>(
     py: Python<'py>,
     fields: impl Iterator<Item = (&'a str, &'a Value)>,

@@ -52,7 +52,6 @@ fn invalid_word(field: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr 
     PyValueError::new_err(format!("`{field}` must be {expected}; found {found}"))
 }
 
-/// Creates an error about an argument of the wrong type.
 pub(crate) fn wrong_type(argument: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(must_be(argument, expected, found))
 }

@@ -17,7 +17,6 @@ use crate::person_wait::MarkGuard;
 use crate::run::in_strict;
 use crate::{answer, encode, log, threads, trace};
 
-/// A Python callable as a hook.
 pub(crate) struct PyHook {
     pub(crate) handler: Py<PyAny>,
     pub(crate) name: String,
@@ -73,7 +72,6 @@ pub(crate) fn default_name(handler: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(handler.get_type().name()?.to_string())
 }
 
-/// Converts a Python exception to the text of a failure.
 pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> HookError {
     let kind = error.get_type(py).name().map_or_else(|_| "error".to_owned(), |name| name.to_string());
     let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());

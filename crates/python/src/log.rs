@@ -6,13 +6,10 @@ use pyo3::types::{PyDict, PyString};
 
 const LOGGER: &str = "amplifier_core.hooks";
 
-/// The logger for failures of a session's parts.
 const COORDINATOR: &str = "amplifier_core.coordinator";
 
-/// The logger for tools.
 const SESSION: &str = "amplifier_core.session";
 
-/// The logger for the kernel's own warnings and errors.
 const KERNEL: &str = "amplifier_core";
 
 /// Logs the failure of a hook with the traceback, the hook's name and the event, but never with the event's data.
@@ -41,7 +38,6 @@ pub(crate) fn part_failed(py: Python<'_>, part: &str, error: &HookError, cause: 
     report(py, log());
 }
 
-/// Logs the failure of a channel's contributor.
 pub(crate) fn contributor_failed(py: Python<'_>, channel: &str, name: &str, error: &HookError, cause: &PyErr) {
     let log = || -> PyResult<()> {
         let options = with_traceback(py, Some(cause))?;
@@ -79,7 +75,6 @@ fn is_loaded(py: Python<'_>) -> bool {
     is_loaded().unwrap_or_default()
 }
 
-/// Logs a debug message.
 pub(crate) fn debug(py: Python<'_>, text: &str, hook: &str, event: &str) {
     if is_loaded(py) {
         let log = || logger(py, LOGGER)?.call_method1("debug", (text, hook, event)).map(drop);

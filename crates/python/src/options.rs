@@ -8,7 +8,6 @@ use crate::coordinator::invalid;
 use crate::encode;
 use crate::registry::duration;
 
-/// Reads the value of an option.
 fn option<'py, T: for<'a> FromPyObject<'a, 'py>>(name: &str, value: &Bound<'py, PyAny>, must_be: &str) -> PyResult<T> {
     match value.extract() {
         Ok(value) => Ok(value),
@@ -16,7 +15,6 @@ fn option<'py, T: for<'a> FromPyObject<'a, 'py>>(name: &str, value: &Bound<'py, 
     }
 }
 
-/// Reads the limits of a session.
 pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<SessionOptions> {
     const WHOLE: &str = "a whole number from 0 on";
     const WHOLE_OR_NONE: &str = "a whole number from 0 on, or `None` for no limit";

@@ -21,12 +21,10 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the flat view.
     pub(crate) fn flat(&self, py: Python<'_>) -> PyResult<HookResult> {
         HookResult::from_flat(py, self.kernel.flat())
     }
 
-    /// Returns a field of the report.
     fn part<'py>(&self, py: Python<'py>, field: &str) -> PyResult<Bound<'py, PyAny>> {
         encode::to_python(py, &json!(self.kernel.report_with(None))[field])
     }
@@ -48,7 +46,6 @@ pub(crate) fn collector(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     made.map(|made| made.bind(py))
 }
 
-/// Returns `true` if outcomes may be collected.
 #[inline]
 pub(crate) fn may_be_collected() -> bool {
     IS_ASKED_FOR.load(Ordering::Relaxed)

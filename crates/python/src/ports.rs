@@ -72,7 +72,6 @@ fn log_failure(py: Python<'_>, part: &str, error: &PyErr) {
     }
 }
 
-/// A context manager.
 pub(crate) struct PyContext(pub(crate) Arc<Port>);
 
 impl ContextManager for PyContext {
@@ -102,7 +101,6 @@ impl ContextManager for PyContext {
     }
 }
 
-/// A display.
 pub(crate) struct PyDisplay(pub(crate) Arc<Port>);
 
 impl Display for PyDisplay {
@@ -118,7 +116,6 @@ impl Display for PyDisplay {
     }
 }
 
-/// An approval system.
 pub(crate) struct PyApprovals {
     pub(crate) port: Arc<Port>,
     /// The maximum time for an answer, regardless of the hook.

@@ -107,7 +107,6 @@ impl RemoteProvider {
     }
 }
 
-/// Creates a remote provider.
 pub(crate) fn remote(
     py: Python<'_>,
     kind: &str,
@@ -128,7 +127,6 @@ pub(crate) fn remote(
     provider::RemoteProvider::new(options).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Converts a Python object to a provider.
 pub(crate) fn of(object: &Bound<'_, PyAny>, ports: &mut Vec<Arc<Port>>) -> PyResult<Arc<dyn Provider>> {
     if let Ok(scripted) = object.cast::<ScriptedProvider>() {
         return Ok(scripted.get().0.clone());
@@ -217,7 +215,6 @@ fn fault(py: Python<'_>, error: &PyErr) -> ProviderError {
     }
 }
 
-/// Converts an answer to chunks.
 fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, ProviderError> {
     // A retry would give the same result.
     let malformed = |problem: String| ProviderError::Failed(format!("the answer cannot be read: {problem}"));
@@ -275,7 +272,6 @@ fn read(answer: &Bound<'_, PyAny>, input_tokens: u64) -> Result<Vec<Chunk>, Prov
     Ok(chunks)
 }
 
-/// Returns a unique id for a call.
 fn new_id() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static CALLS: AtomicU64 = AtomicU64::new(0);

@@ -113,7 +113,6 @@ impl HookTable {
     }
 }
 
-/// The settings of a registration.
 struct Settings {
     event: String,
     priority: i64,
@@ -127,7 +126,6 @@ fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A time limit as an argument.
 struct Seconds(f64);
 
 impl<'py> FromPyObject<'_, 'py> for Seconds {
@@ -148,7 +146,6 @@ pub(crate) fn duration(what: &str, seconds: f64) -> PyResult<Duration> {
 }
 
 impl HookRegistry {
-    /// Returns `true` in strict mode.
     pub(crate) fn is_strict(&self) -> bool {
         self.strict.load(Ordering::Relaxed)
     }
@@ -158,7 +155,6 @@ impl HookRegistry {
         lock(&self.base).clone()
     }
 
-    /// Returns the current hooks of an event.
     pub(crate) fn listeners(&self, event: &Bound<'_, PyString>) -> PyResult<Listeners> {
         self.kernel.listeners(event.to_str()?).map_err(|error| invalid_name(&error))
     }

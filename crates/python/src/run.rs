@@ -28,7 +28,6 @@ use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
 use crate::{answer, encode, log, send};
 
-/// A running emission.
 pub(crate) struct Run {
     emission: Emission<NativeData>,
     // The garbage collector sees handlers through their registry, so the registry must live as long as they can be called.
@@ -54,7 +53,6 @@ pub(crate) struct Run {
     marked: Option<(usize, MarkGuard)>,
 }
 
-/// A call that waits.
 struct SuspendedCall {
     awaiting: AwaitedObject,
     who: CallTarget,
@@ -428,7 +426,6 @@ impl Run {
         })
     }
 
-    /// Returns the result.
     #[inline(never)]
     pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         if let Some(silent) = self.finish_silent(py) {

@@ -65,7 +65,6 @@ pub(crate) struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Announces a session that has started.
     pub(crate) fn started(&self, session: &Session) {
         self.control.started(session);
         self.client.set_idle(true);
@@ -82,7 +81,6 @@ impl ServerConnection {
     }
 }
 
-/// The server as an approval system.
 struct ServerApprovals {
     client: LinkClient,
     longest: Option<Duration>,
@@ -95,7 +93,6 @@ impl ApprovalSystem for ServerApprovals {
     }
 }
 
-/// Ends the session on its loop.
 fn end(commands: &Arc<Py<PyAny>>) {
     let commands = commands.clone();
     threads::with_python(move |py| {

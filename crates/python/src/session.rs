@@ -32,7 +32,6 @@ use crate::{encode, options, provider, threads};
 #[pyclass(module = "amplifier_core.session", frozen)]
 pub(crate) struct AgentSession {
     hooks: Py<HookRegistry>,
-    /// The parts that are written in Python.
     ports: Vec<Arc<Port>>,
     cancel: Cancel,
     /// Serializes operations, in request order.
@@ -57,14 +56,12 @@ struct SessionSetup {
     approvals: Option<PyApprovals>,
     server: Option<ServerOptions>,
     servers: BTreeMap<String, McpProgram>,
-    /// The working folder of commands.
     workspace: Option<Workspace>,
     protection: Py<Protection>,
 }
 
 struct RunningSession {
     session: Session,
-    /// The connection to the server.
     remote: Mutex<Option<ServerConnection>>,
     /// MCP servers that end with the session.
     servers: Mutex<Vec<McpServer>>,
@@ -154,7 +151,6 @@ impl AgentSession {
         lock(&self.state)
     }
 
-    /// Returns the running session.
     fn running(&self) -> PyResult<Arc<RunningSession>> {
         match &*self.state() {
             SessionState::Running(running) => Ok(running.clone()),
@@ -583,14 +579,12 @@ fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Returns the reserved fields of the session's events.
 fn reserved_fields(py: Python<'_>, id: &str) -> PyResult<Py<PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("session_id", id)?;
     Ok(fields.unbind())
 }
 
-/// Converts the end of a turn for Python.
 fn turn_result(py: Python<'_>, end: &TurnEnd) -> PyResult<Py<PyAny>> {
     let (by, reason) = match end {
         TurnEnd::Denied(refusal) => (Some(&*refusal.by), Some(refusal.reason.as_str())),

@@ -42,7 +42,6 @@ impl AwaitedObject {
         Ok(Some(Self::Iterator(waiting.cast_into::<PyIterator>()?.unbind())))
     }
 
-    /// Resumes the object.
     pub(crate) fn resume<'py>(&self, py: Python<'py>, input: Input<'py>) -> PyResult<ResumeStep<'py>> {
         match input {
             Input::Send(value) => match self {
@@ -87,7 +86,6 @@ impl AwaitedObject {
     }
 }
 
-/// Returns `true` if the object can be awaited.
 pub(crate) fn is_awaitable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.getattr_opt(intern!(object.py(), "__await__"))?.is_some() || is_old_coroutine(object)?)
 }

@@ -22,10 +22,8 @@ const ENDING: Duration = Duration::from_secs(1);
 /// A sleeping task: its loop, and the future that it waits for.
 pub(crate) type Sleeper = (Py<PyAny>, Py<PyAny>);
 
-/// Work that needs the interpreter.
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 
-/// The started threads.
 #[derive(Default)]
 struct Threads {
     /// The id of the process; threads do not survive a fork.

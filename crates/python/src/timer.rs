@@ -30,7 +30,6 @@ pub(crate) fn asyncio(py: Python<'_>) -> Option<&Bound<'_, PyModule>> {
     Some(ASYNCIO.get_or_init(py, || asyncio).bind(py))
 }
 
-/// Returns the running loop, if any.
 pub(crate) fn running_loop(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     asyncio(py)?.call_method0(intern!(py, "get_running_loop")).ok()
 }
@@ -100,7 +99,6 @@ impl Timer {
         }))
     }
 
-    /// Starts the timer.
     pub(crate) fn arm(&self, py: Python<'_>) -> PyResult<()> {
         let left = match &*self.pace() {
             Pace { armed: Some(_), .. } => return Ok(()),
@@ -113,7 +111,6 @@ impl Timer {
         Ok(())
     }
 
-    /// Pauses the timer.
     pub(crate) fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let now = time(self.running.bind(py))?;
         let mut pace = self.pace();
@@ -141,7 +138,6 @@ impl Timer {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if the time limit has passed.
     pub(crate) fn has_fired(&self) -> bool {
         self.fired.load(Ordering::Relaxed) > 0
     }
@@ -198,7 +194,6 @@ impl Drop for Timer {
     }
 }
 
-/// Returns the time of a loop's clock.
 pub(crate) fn time(running: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let seconds = running.call_method0(intern!(running.py(), "time"))?.extract::<f64>()?;
     Ok(Moment((seconds * 1e9) as i64))

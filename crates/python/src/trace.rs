@@ -64,7 +64,6 @@ impl Subscriber for LoggingSubscriber {
     fn exit(&self, _span: &Id) {}
 }
 
-/// The fields of an event.
 #[derive(Default)]
 struct LogLine {
     message: String,

@@ -277,7 +277,7 @@ def test_a_session_that_has_ended_is_not_entered_again() -> None:
         session = Session(ScriptedProvider([]))
         async with session:
             pass
-        with pytest.raises(RuntimeError, match="the session has ended: make a new one"):
+        with pytest.raises(RuntimeError, match="the session has ended; create a new one"):
             async with session:
                 pass
 

@@ -113,7 +113,6 @@ impl Approvals {
     }
 }
 
-/// An approval rule in a file.
 struct StoredRule {
     project: Option<PathBuf>,
     rule: String,

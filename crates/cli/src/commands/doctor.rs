@@ -36,7 +36,6 @@ pub struct Doctor {
     flags: Flags,
 }
 
-/// The result of a check.
 struct Check {
     what: &'static str,
     is_well: bool,

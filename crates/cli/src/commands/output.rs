@@ -60,14 +60,12 @@ pub(crate) fn columns() -> Option<usize> {
     Some(width.0.into())
 }
 
-/// Prints a text unchanged.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
     ignore_closed_pipe(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
-/// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
     print(format!("{}\n", serde_json::to_string_pretty(value)?))
 }

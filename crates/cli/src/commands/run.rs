@@ -129,10 +129,8 @@ fn ignore_closed_pipe(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
-/// The result of a task.
 struct TaskResult {
     end: TurnEnd,
-    /// `None` if the session did not start.
     session_id: Option<String>,
     /// An error while sealing the session or writing the answer.
     left: Result<()>,

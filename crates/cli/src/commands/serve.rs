@@ -239,7 +239,6 @@ fn next_port(port: u16) -> u16 {
     port.checked_add(1).unwrap_or(7878)
 }
 
-/// Returns the name of the owner.
 fn owner_name() -> String {
     // Names are displayed and recorded, so unusual ones are not used.
     let is_plain = |name: &String| {
@@ -269,7 +268,6 @@ fn open_browser(page: &Path, link: &str) -> Result<()> {
     Ok(())
 }
 
-/// Requests a sign-in link from the running server.
 async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: bool) -> Result<ExitCode> {
     let client = Client::find(folder)?;
     let Address { owner, .. } = client.address();
@@ -284,7 +282,6 @@ async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: b
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists the signed-in browsers.
 async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     let browsers = client::browsers(folder).await?;
     if as_json {

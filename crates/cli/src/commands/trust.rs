@@ -119,7 +119,6 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the path of an existing bundle.
 fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let file = resolve_bundle(given, workspace)?;
     if file.symlink_metadata().is_err() {

@@ -236,7 +236,7 @@ mod tests {
         (0..).map(|index| 1_000 + index * apart).zip(bytes.chunks(1)).collect()
     }
 
-    /// What terminals send when they are asked, and what they report unasked.
+    /// Replies and unsolicited reports of terminals.
     const REPLIES: [&[u8]; 24] = [
         b"\x1b]11;rgb:1111/1111/1111\x1b\\",
         b"\x1b]10;rgb:1111/1111/1111\x07",

@@ -34,12 +34,10 @@ impl Keys {
         Ok(())
     }
 
-    /// Returns `true` if a key would be considered now.
     pub(super) fn are_ready(&self) -> bool {
         self.filter().is_ready()
     }
 
-    /// Returns `true` if keys were ignored.
     pub(super) fn have_ignored(&self) -> bool {
         self.filter().has_ignored()
     }

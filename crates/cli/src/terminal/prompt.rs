@@ -21,7 +21,6 @@ pub(super) const UNFOLDED_HINT: &str = "all rows are shown now; ";
 /// The rows that should stay on the screen together with the operation.
 const ROWS_AROUND: usize = 14;
 
-/// The size of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) columns: usize,

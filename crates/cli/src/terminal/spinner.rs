@@ -18,7 +18,6 @@ pub struct Spinner {
     _ticking: Option<Sender<()>>,
 }
 
-/// The tasks in progress.
 #[derive(Default)]
 pub(super) struct ProgressTasks {
     last_id: u64,

@@ -10,13 +10,11 @@ use crate::send::{Coroutine, SendResult};
 use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{is_an_interrupt, is_being_cancelled};
 
-/// The result of calling a hook.
 pub(super) enum CallResult<'py> {
     Answered(Bound<'py, PyAny>),
     Waits(AwaitedObject, Bound<'py, PyAny>),
 }
 
-/// The progress of a called hook.
 pub(super) enum CallProgress<'py> {
     Waits(Bound<'py, PyAny>),
     Returned(Bound<'py, PyAny>),

@@ -77,7 +77,6 @@ impl Prove {
     }
 }
 
-/// A proof as printed by `prove`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum AnyProof {

@@ -12,7 +12,6 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log in a folder.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         Self::with(folder, amplifier_audit::Reader::new())
     }
@@ -43,7 +42,6 @@ impl LogReader {
         &self.folder
     }
 
-    /// Returns the number of bytes to read.
     pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
         Ok(self.reader.bytes(&self.folder)?)
     }

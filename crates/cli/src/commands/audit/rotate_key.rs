@@ -35,7 +35,6 @@ pub(crate) struct RotateKey {
     json: bool,
 }
 
-/// The result of a key rotation.
 #[derive(Serialize)]
 struct KeyRotation {
     log: String,

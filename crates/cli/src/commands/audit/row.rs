@@ -10,7 +10,6 @@ use crate::commands::output::columns;
 /// The maximum width of a line without a terminal.
 const WIDEST: usize = 240;
 
-/// The maximum width of a name.
 const WIDEST_NAME: usize = 40;
 
 /// The output format of records.
@@ -22,7 +21,6 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the format for standard output.
     pub(crate) fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Row { columns: columns().unwrap_or(WIDEST) } }
     }

@@ -88,7 +88,6 @@ impl fmt::Display for StatisticsReport {
     }
 }
 
-/// Writes a table of counts, highest first.
 fn table(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
     if counts.is_empty() {
         return Ok(());

@@ -11,11 +11,8 @@ use serde_json::Value;
 /// The emphasis of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// No emphasis.
     Plain,
-    /// A denial, failure or defect.
     Bad,
-    /// A granted approval.
     Good,
 }
 
@@ -84,7 +81,6 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
     }
 }
 
-/// Summarizes a record about the log itself.
 fn log_summary(record: &Record<'_>, body: &Value) -> (Weight, String) {
     let text = |field: &str| plain(&body[field]);
     let said = |field: &str| if body[field].is_null() { String::new() } else { format!(": {}", text(field)) };

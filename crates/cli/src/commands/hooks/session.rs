@@ -13,19 +13,16 @@ use crate::commands::audit::reader::LogReader;
 #[derive(Default)]
 pub(super) struct RecordedSessions {
     ids: BTreeSet<String>,
-    /// The session with the newest record.
     last: Option<String>,
     /// The intent records of operations without a result.
     pub(super) unresolved: HashSet<u64>,
 }
 
 impl RecordedSessions {
-    /// Reads the sessions of a log.
     pub(super) fn read(log: &Path) -> Result<Self> {
         Self::read_all(&[log.to_owned()])
     }
 
-    /// Reads the sessions of several logs.
     pub(super) fn read_all(logs: &[PathBuf]) -> Result<Self> {
         let mut sessions = Self::default();
         let mut newest = String::new();

@@ -83,7 +83,6 @@ pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) 
     Ok(json!({ "tests": tests, "passed": passed, "failed": failed }))
 }
 
-/// The result of a test.
 struct TestResult<'a> {
     file: &'a Path,
     case: &'a Case,

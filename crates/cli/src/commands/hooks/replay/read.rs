@@ -23,7 +23,6 @@ const WAITING: usize = 8;
 
 pub(super) type Batch = Vec<RecordedEmission>;
 
-/// A reader of the selected events.
 pub(super) struct EventReader {
     pub(super) logs: Vec<PathBuf>,
     pub(super) since: Option<Moment>,

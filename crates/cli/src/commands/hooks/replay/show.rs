@@ -17,7 +17,6 @@ use crate::commands::hooks::subject::summarize_event;
 use crate::commands::output::{Out, PipeWriter, pipe_stdout};
 use crate::session::excerpt;
 
-/// The output format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -119,7 +118,6 @@ impl Listing {
         Ok(writeln!(self.out, "{line}")?)
     }
 
-    /// Prints the summary and returns the exit code.
     pub(super) fn finish(mut self, skipped: &[SkippedHook], verified: bool) -> Result<ExitCode> {
         match self.form {
             Form::Text => self.summary(skipped, verified),
@@ -181,7 +179,6 @@ impl Listing {
     }
 }
 
-/// Formats a decision with the hooks that made it.
 fn describe_decision(summary: &DecisionSummary) -> String {
     match summary.decided_by.as_slice() {
         [] => summary.decision.to_string(),
@@ -197,7 +194,6 @@ fn decision_style(would_be: &DecisionSummary) -> Style {
     }
 }
 
-/// Returns the recorded approval decisions.
 fn recorded_decisions(recorded: &RecordedEmission) -> impl Iterator<Item = (&'static str, &'static str)> {
     let decisions = recorded.report.approvals.iter().filter_map(|approval| approval.decision.as_ref());
     decisions.map(|one| (if one.granted { "allowed" } else { "denied" }, one.basis.as_str()))
