@@ -207,7 +207,7 @@ fn examples(text: &str) -> Vec<String> {
 
 #[test]
 fn every_example_of_the_documentation_can_be_used() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/modules.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/modules.md");
     let mut documented = String::new();
     for example in examples(&std::fs::read_to_string(page).unwrap()) {
         // The environment of a test holds no secrets.
@@ -223,7 +223,7 @@ fn every_example_of_the_documentation_can_be_used() {
 /// The one in the guide has all that can stand in a bundle.
 #[test]
 fn the_bundle_of_the_guide_is_one() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bundles.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/bundles.md");
     let text = examples(&std::fs::read_to_string(page).unwrap()).remove(0);
     let bundle = amplifier_modules::bundle::Bundle::parse(&text, Path::new("bundles.md")).unwrap();
     assert_eq!((bundle.hooks.len(), bundle.providers.len(), bundle.tests.len()), (6, 2, 1));

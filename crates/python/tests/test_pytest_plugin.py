@@ -108,7 +108,7 @@ def test_the_plugin_imports_the_package_only_when_it_is_used(tmp_path: pathlib.P
 
 
 def test_the_tests_in_the_guide_pass(tmp_path: pathlib.Path) -> None:
-    guide = (ROOT / "docs" / "python-testing.md").read_text()
+    guide = (ROOT / "docs" / "how-to" / "test-hooks-in-python.md").read_text()
     module, tests = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     (tmp_path / "path_guard.py").write_text(module)
     counts, printed = run(tmp_path, tests)
