@@ -109,10 +109,60 @@ fn a_name_that_is_none_leads_to_the_nearest() {
 }
 
 #[test]
+fn modules_are_listed_and_one_is_explained_with_its_options() {
+    let list = fine(&["hooks", "modules"]);
+    for module in amplifier_modules::MODULES {
+        let line = list.lines().find(|line| line.split_whitespace().next() == Some(module.name));
+        assert!(line.is_some_and(|line| line.ends_with(module.summary)), "{}: {list}", module.name);
+    }
+    let page = fine(&["hooks", "modules", "hooks-bash-guard"]);
+    for line in [
+        "  tools          list of string      default: [\"Bash\"]\n",
+        "  timeout        number              default: 300\n",
+    ] {
+        assert!(page.contains(line), "{page}");
+    }
+    let page = fine(&["hooks", "modules", "hooks-approval"]);
+    assert!(page.lines().any(|line| line.starts_with("  rules[].tool ") && line.ends_with("  required")), "{page}");
+}
+
+#[test]
+fn programs_get_the_options_of_modules_as_json() {
+    let lines = fine(&["hooks", "modules", "--json"]);
+    let all: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = all.iter().map(|module| module["name"].as_str().unwrap()).collect();
+    assert_eq!(names, amplifier_modules::MODULES.iter().map(|module| module.name).collect::<Vec<_>>());
+    let one: Value = serde_json::from_str(&fine(&["hooks", "modules", "hooks-todo-display", "--json"])).unwrap();
+    assert!(all.contains(&one));
+    let option = |name: &str| {
+        let options = one["options"].as_array().unwrap().iter();
+        let mut option = options.clone().find(|option| option["name"] == name).unwrap().clone();
+        assert!(!option.as_object_mut().unwrap().remove("meaning").unwrap().as_str().unwrap().is_empty());
+        option
+    };
+    assert_eq!(option("most"), json!({ "name": "most", "type": "integer", "default": 30, "required": false }));
+    assert_eq!(
+        option("tools"),
+        json!({ "name": "tools", "type": "list of string", "default": ["Todo"], "required": false })
+    );
+}
+
+#[test]
+fn an_unknown_module_leads_to_the_nearest() {
+    let (code, out, error) = run(&["hooks", "modules", "hooks-bash-gaurd"]);
+    assert_eq!((code, out.as_str()), (run(&["events", "tool:per"]).0, ""));
+    assert!(error.contains("`hooks-bash-gaurd`") && error.contains("did you mean `hooks-bash-guard`?"), "{error}");
+    let (code, _, error) = run(&["hooks", "modules", "nonsense"]);
+    assert_ne!(code, 0);
+    assert!(error.contains("`nonsense`"), "{error}");
+}
+
+#[test]
 fn shells_are_told_how_to_complete() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = fine(&["completions", shell]);
         assert!(script.contains("amplifier") && script.contains("verify"), "{shell}");
+        assert!(script.contains("hooks-bash-guard") || !["bash", "zsh"].contains(&shell), "{shell}");
     }
     assert_eq!(run(&["completions", "nonsense"]).0, 2);
 }

@@ -1,6 +1,7 @@
 //! `amplifier hooks`: lists, tests and traces hooks.
 
 mod diff;
+mod modules;
 mod replay;
 mod session;
 mod subject;
@@ -102,6 +103,7 @@ enum Command {
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
+    Modules(modules::Modules),
     Try(try_out::Try),
     Trace(trace::Trace),
     Replay(replay::Replay),
@@ -128,6 +130,7 @@ impl Hooks {
         match *self.command {
             Command::List { event, json, flags } => list(&flags, &home?, event.as_deref(), json),
             Command::Validate { file, flags } => validate(file, &flags, home),
+            Command::Modules(modules) => modules.run(),
             Command::Schema => {
                 writeln!(std::io::stdout(), "{:#}", schema())?;
                 Ok(ExitCode::SUCCESS)
