@@ -6,7 +6,7 @@
         if message["type"] == "approval_requested":
             client.answer(message["approval"], "Allow once")
 
-Everything that goes wrong is a ``ServerError`` with the server's own code and words. See docs/how-to/approve-from-anywhere.md for what the messages hold.
+Everything that goes wrong is a ``ServerError`` with the server's own code and words. See docs/reference/api.md for what the messages hold.
 """
 
 from __future__ import annotations

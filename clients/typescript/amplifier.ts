@@ -9,7 +9,7 @@
  *         await client.answer(approval, "Allow once");
  *     }
  *
- * Everything that goes wrong is a `ServerError` with the server's own code and words. See docs/how-to/approve-from-anywhere.md for what the forms hold.
+ * Everything that goes wrong is a `ServerError` with the server's own code and words. See docs/reference/api.md for what the forms hold.
  */
 
 import type {

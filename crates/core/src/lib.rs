@@ -50,3 +50,8 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The guide's code does, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/start/embed-in-rust.md")]
+struct Guide;

@@ -12,7 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/start/embed-in-python.md", "crates/python/README.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/start/embed-in-python.md", "docs/reference/python.md", "crates/python/README.md"])
 def test_programs_print_what_they_promise(document: str, tmp_path: pathlib.Path) -> None:
     # What one prints stands below it, unless it is the usual.
     pattern = r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?"
