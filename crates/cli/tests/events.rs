@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
 
+#[path = "events/reference.rs"]
+mod reference;
+
 use std::process::Command;
 
 use amplifier_core::catalog;

@@ -19,6 +19,9 @@ pub struct Man {
     /// Folder for the pages of all commands, such as `~/.local/share/man/man1`
     #[arg(long, value_name = "FOLDER", conflicts_with = "path")]
     output: Option<PathBuf>,
+    /// Prints the reference of all commands as Markdown
+    #[arg(long, hide = true, conflicts_with_all = ["path", "output"])]
+    markdown: bool,
 }
 
 impl Man {
@@ -36,6 +39,9 @@ impl Man {
         }
         // Gives the subcommands their full names.
         command.build();
+        if self.markdown {
+            return print(super::reference::markdown(&command));
+        }
         let mut wanted = &command;
         for name in &self.path {
             wanted = wanted

@@ -11,6 +11,7 @@ pub mod hooks;
 pub mod init;
 pub mod man;
 pub mod output;
+mod reference;
 pub mod run;
 pub mod serve;
 pub mod sessions;
