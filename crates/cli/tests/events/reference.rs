@@ -191,3 +191,31 @@ fn every_page_of_the_documentation_is_in_its_index() {
         names.filter(|name| name != "README.md" && !index.contains(&format!("]({name})"))).collect();
     assert_eq!(missing, [""; 0]);
 }
+
+/// The tables of `ARCHITECTURE.md` name files from the folder of their crate's source, also by the last part of a path.
+#[test]
+fn every_file_on_the_map_of_the_code_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let (mut crate_folder, mut missing, mut found) = (None, Vec::new(), 0);
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("### ") {
+            let name = heading.split(':').next().unwrap();
+            let folder = root.join("crates").join(name);
+            crate_folder = Some(if name == "python" { folder } else { folder.join("src") });
+        } else if line.starts_with("## ") {
+            crate_folder = None;
+        }
+        let Some(crate_folder) = crate_folder.as_ref().filter(|_| line.starts_with("| `")) else { continue };
+        let mut folder = "";
+        for file in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
+            found += 1;
+            if !crate_folder.join(file).exists() && !crate_folder.join(folder).join(file).exists() {
+                missing.push(format!("{}: {file}", crate_folder.display()));
+            }
+            folder = file.rsplit_once('/').map_or(folder, |(folder, _)| folder);
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+    assert!(found > 100, "{found}");
+}
