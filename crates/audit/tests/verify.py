@@ -1,4 +1,4 @@
-"""Verifies an audit log as `docs/audit.md` describes it, with nothing but the standard library.
+"""Verifies an audit log as `docs/reference/audit-format.md` describes it, with nothing but the standard library.
 
     python3 verify.py FOLDER [CHECKPOINTS [KEY]]
 

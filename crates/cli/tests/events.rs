@@ -125,6 +125,7 @@ fn modules_are_listed_and_one_is_explained_with_its_options() {
     ] {
         assert!(page.contains(line), "{page}");
     }
+    assert!(page.contains("allow, ask or deny  default: \"ask\"\n"), "{page}");
     let page = fine(&["hooks", "modules", "hooks-approval"]);
     assert!(page.lines().any(|line| line.starts_with("  rules[].tool ") && line.ends_with("  required")), "{page}");
 }
@@ -157,7 +158,7 @@ fn an_unknown_module_leads_to_the_nearest() {
     assert!(error.contains("`hooks-bash-gaurd`") && error.contains("did you mean `hooks-bash-guard`?"), "{error}");
     let (code, _, error) = run(&["hooks", "modules", "nonsense"]);
     assert_ne!(code, 0);
-    assert!(error.contains("`nonsense`"), "{error}");
+    assert!(error.contains("`nonsense`") && error.contains("`amplifier hooks modules`"), "{error}");
 }
 
 #[test]

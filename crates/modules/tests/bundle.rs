@@ -499,7 +499,10 @@ fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     let source = Source::Text(text, Path::new("bundle.yaml"));
     // For whoever brings none, it is a mistake, as it was.
     let refused = Bundle::parse(text, Path::new("bundle.yaml")).unwrap_err().to_string();
-    assert!(refused.starts_with("bundle.yaml:3:5: unknown module `own_module`; see docs/modules.md"), "{refused}");
+    assert!(
+        refused.starts_with("bundle.yaml:3:5: unknown module `own_module`; see `amplifier hooks modules`"),
+        "{refused}"
+    );
 
     let loaded = load_hosted(source).unwrap();
     let (hooks, host) = (HookRegistry::new(), Host::new(Scope::new(".").unwrap()));

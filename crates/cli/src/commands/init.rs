@@ -53,7 +53,7 @@ impl Init {
         };
         writeln!(
             std::io::stdout(),
-            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; see docs/rules.md\n{next}"
+            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; see docs/reference/rules.md\n{next}"
         )?;
         Ok(ExitCode::SUCCESS)
     }

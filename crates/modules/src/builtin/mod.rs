@@ -240,7 +240,7 @@ impl Module {
     pub fn named(name: &str) -> Result<&'static Self, String> {
         let unknown = || match did_you_mean(name, MODULES.iter().map(|module| module.name)) {
             Some(suggestion) => format!("unknown module `{name}`; {suggestion}"),
-            None => format!("unknown module `{name}`; see docs/modules.md"),
+            None => format!("unknown module `{name}`; see `amplifier hooks modules`"),
         };
         MODULES.iter().find(|module| module.name == name).ok_or_else(unknown)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use amplifier_core::{Approval, Clock, EventData, Hook, HookError, HookResult, Map, Rate, TokenBucket};
 use globset::GlobSet;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::session_tree::{SESSION_EVENTS, SessionTree, SessionTreeObserver};
 use super::settings::{name_globs, require_some, seconds, strings};
@@ -58,7 +58,7 @@ impl Default for LimitOptions {
 }
 
 /// Action for a call beyond the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LimitAction {
     /// Deny the call.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use amplifier_audit::Redaction;
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::personal::{PersonalDataKind, PersonalDataRedactor};
@@ -39,7 +39,7 @@ pub(super) struct Options {
     announce: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum RedactionTarget {
     Prompt,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::Confine;
@@ -36,7 +36,7 @@ pub(super) struct Options {
     platform: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Frequency {
     Turn,

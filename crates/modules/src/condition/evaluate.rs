@@ -10,7 +10,7 @@ use super::error::Span;
 use super::node::{Body, Kind, Loop, Node};
 use super::operate::{describe, negate};
 
-/// How much one evaluation may do. A step costs one unit; texts cost by their length: see `docs/rules.md`.
+/// How much one evaluation may do. A step costs one unit; texts cost by their length: see `docs/reference/rules.md`.
 const BUDGET: usize = 1_000_000;
 /// So many bytes of text are read for one unit.
 const READ: usize = 256;

@@ -2,7 +2,7 @@
 //!
 //! The grammar and its macros are those of the `cel` crate. What they mean is evaluated here, over the event's JSON as
 //! it stands: nothing is copied before it is needed, a field that is missing is `null`, and every evaluation has a
-//! budget. `docs/rules.md` describes the language.
+//! budget. `docs/reference/rules.md` describes the language.
 
 mod binary;
 mod error;

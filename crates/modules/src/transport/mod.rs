@@ -1,6 +1,6 @@
 //! Hooks in any language: a command per event, a program that is kept alive, a server, or (with the feature `wasm`) a WebAssembly component.
 //!
-//! All speak the one protocol of `docs/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
+//! All speak the one protocol of `docs/reference/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
 //! time and of size, and every failure becomes a [`HookError`], so that the hook's `on_error` decides.
 
 mod command;

@@ -2,7 +2,7 @@
 
 use amplifier_core::{EventData, HookError};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::RuleMatch;
 use super::pattern::{COMMAND, Glob, Pattern};
@@ -29,7 +29,7 @@ pub(super) struct PatternRule {
 }
 
 /// An action, ordered from permissive to strict. `Allow` only means that this module has no objection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RuleAction {
     Allow,

@@ -12,7 +12,7 @@ use amplifier_core::text::{Reading, truncate_chars, visible};
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::settings::{require_exact_names, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
@@ -69,7 +69,7 @@ impl Default for Options {
 }
 
 /// Action for a command that must not run unchecked.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum StrictDecision {
     /// Request approval.
@@ -80,7 +80,7 @@ enum StrictDecision {
 
 // INVARIANT: ordered by strictness, so that the strictest is the greatest.
 /// Action for a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum CommandDecision {
     /// Run the command.
