@@ -1,7 +1,7 @@
 //! A line of a log: whatever it is, reading it does not panic, and a record is what its bytes say.
 #![no_main]
 
-use amplifier_audit::{Hash, Malformed, Record};
+use amplifier_audit::{Hash, RecordError, Record};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fuzz_target!(|input: &[u8]| {
         // Few mutations of a line have the right hash. So there are also inputs that get it here.
         Some((b'+', hashed)) => {
             let line = [hashed, b",\"h\":\"", &Hash::leaf(hashed).to_hex(), b"\"}"].concat();
-            assert_ne!(Record::parse(&line).err(), Some(Malformed::Edited));
+            assert_ne!(Record::parse(&line).err(), Some(RecordError::Edited));
             check(&line);
         }
         _ => check(input),

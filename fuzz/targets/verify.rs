@@ -84,7 +84,7 @@ fn check_blob(files: &Files, record: &Record<'_>) {
     };
     let hash = name.strip_prefix("sha256:").unwrap_or_default();
     if let Some(bytes) = hash.get(..2).and_then(|folder| files.get(&format!("blobs/{folder}/{hash}"))) {
-        assert_eq!(Hash::of(bytes).to_string(), hash);
+        assert_eq!(Hash::sha256(bytes).to_string(), hash);
     }
 }
 

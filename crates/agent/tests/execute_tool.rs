@@ -6,7 +6,9 @@ use std::sync::Arc;
 use amplifier_agent::provider::{Script, ScriptedProvider, ScriptedResponse, ToolSpec};
 use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
 use amplifier_agent::{Session, Store, TurnEnd};
-use amplifier_core::{Change, HookRegistry, HookResult, Injection, Map, Message, Speaker, TOOL_POST, TOOL_PRE, data};
+use amplifier_core::{
+    DataChange, HookRegistry, HookResult, Injection, Map, Message, Speaker, TOOL_POST, TOOL_PRE, data,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -84,7 +86,7 @@ async fn a_withheld_result_is_no_success() {
 #[tokio::test]
 async fn hooks_change_what_runs_and_what_comes_of_it() {
     let hooks = HookRegistry::new();
-    hooks.on(TOOL_PRE, |_| HookResult::modify(Change::Set("tool_input".into(), json!({ "text": "other" }))));
+    hooks.on(TOOL_PRE, |_| HookResult::modify(DataChange::Set("tool_input".into(), json!({ "text": "other" }))));
     hooks.on(TOOL_POST, |post| {
         assert_eq!(*post.tool_result(), json!({ "output": "other" }));
         HookResult::set("tool_result", json!({ "output": "[redacted]" }))

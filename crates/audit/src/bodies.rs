@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::Hash;
 use crate::body::{Body, stored_body};
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::record::Record;
-use crate::request::{Base, CONTINUES, Continued, Messages, joined};
+use crate::request::{BaseRecord, CONTINUES, ContinuationBody, Messages, join_messages};
 use crate::storage::RecordSource;
 use crate::tail::segment_file;
 
@@ -21,14 +21,14 @@ const MOST_KNOWN: usize = 1024;
 /// records in order finds that one remembered here.
 #[derive(Debug, Default)]
 pub struct Bodies {
-    known: HashMap<Hash, Conversation>,
+    known: HashMap<Hash, RequestMessages>,
     text: usize,
     clock: u64,
 }
 
 /// All messages of the request in one record.
 #[derive(Debug)]
-struct Conversation {
+struct RequestMessages {
     messages: Vec<Arc<str>>,
     text: usize,
     used: u64,
@@ -50,11 +50,11 @@ impl Bodies {
         if !text.starts_with(CONTINUES) {
             return Ok(body);
         }
-        let Ok(Continued { base }) = serde_json::from_str(text) else { return Ok(body) };
+        let Ok(ContinuationBody { base }) = serde_json::from_str(text) else { return Ok(body) };
         let Some(shared) = self.messages(&base, record.seg, record.seq, storage)? else {
             return Ok(Body::Erased { bytes: base.whole });
         };
-        let whole = joined(text, &shared).ok_or_else(|| unfit(record.seq, base.seq))?;
+        let whole = join_messages(text, &shared).ok_or_else(|| unfit(record.seq, base.seq))?;
         self.remember(record.h, base.h, shared, text);
         Ok(Body::Whole(Cow::Owned(whole)))
     }
@@ -78,7 +78,7 @@ impl Bodies {
     /// The messages of a record that another one begins with; none if they were erased, or removed with their segment.
     fn messages(
         &mut self,
-        base: &Base,
+        base: &BaseRecord,
         segment: u64,
         seq: u64,
         storage: &dyn RecordSource,
@@ -111,7 +111,7 @@ impl Bodies {
             };
             let mut own = own_messages(&body).ok_or_else(|| unfit(later, at.seq))?;
             let before = match body.starts_with(CONTINUES) {
-                true => serde_json::from_str::<Continued>(&body).ok().map(|continued| continued.base),
+                true => serde_json::from_str::<ContinuationBody>(&body).ok().map(|continued| continued.base),
                 false => None,
             };
             let shared = before.as_ref().map_or(0, |before| before.messages);
@@ -133,7 +133,7 @@ impl Bodies {
         messages.extend(own);
         let text = messages.iter().map(|message| message.len()).sum();
         self.clock += 1;
-        let conversation = Conversation { messages, text, used: self.clock };
+        let conversation = RequestMessages { messages, text, used: self.clock };
         let forgotten = [self.known.remove(&base), self.known.insert(h, conversation)];
         self.text += text;
         self.text -= forgotten.iter().flatten().map(|forgotten| forgotten.text).sum::<usize>();

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::Hash;
 use crate::bodies::Bodies;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::record::{Blob, Record, blob_file};
-use crate::request::{CONTINUES, Continued};
+use crate::request::{CONTINUES, ContinuationBody};
 use crate::storage::RecordSource;
 
 /// The body of a record, wherever it is kept.
@@ -44,7 +44,9 @@ impl<'a> Record<'a> {
         let text = self.body.get();
         let known = match text {
             _ if text.starts_with("{\"blob\"") => self.body::<Blob<'_>>().map(|blob| blob.bytes).ok(),
-            _ if text.starts_with(CONTINUES) => self.body::<Continued>().map(|continued| continued.base.whole).ok(),
+            _ if text.starts_with(CONTINUES) => {
+                self.body::<ContinuationBody>().map(|continued| continued.base.whole).ok()
+            }
             _ => None,
         };
         known.unwrap_or(text.len() as u64)
@@ -80,7 +82,7 @@ pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn RecordSource) -
         Err(error) => return Err(error).doing("read"),
     };
     match String::from_utf8(content) {
-        Ok(content) if Hash::of(content.as_bytes()) == hash => Ok(Body::Whole(content.into())),
+        Ok(content) if Hash::sha256(content.as_bytes()) == hash => Ok(Body::Whole(content.into())),
         _ => Err(AuditError::Damaged { what: format!("`{file}` is not what was recorded") }),
     }
 }

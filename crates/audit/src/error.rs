@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::keys::KeyError;
-use crate::record::Malformed;
+use crate::record::RecordError;
 
 /// Why a log cannot be opened, or not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum AuditError {
         /// The number of the line, from 1 on.
         line: u64,
         /// The problem.
-        error: Malformed,
+        error: RecordError,
     },
     /// A line has no end: a crash left it, or it is being written.
     #[error("`{file}` ends in half a record; verify the log")]
@@ -114,11 +114,11 @@ impl AuditError {
 }
 
 /// Says what was tried when the storage failed.
-pub(crate) trait Doing<T> {
+pub(crate) trait StorageContext<T> {
     fn doing(self, doing: &'static str) -> Result<T, AuditError>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
+impl<T> StorageContext<T> for io::Result<T> {
     fn doing(self, doing: &'static str) -> Result<T, AuditError> {
         self.map_err(|error| AuditError::Storage { doing, error })
     }

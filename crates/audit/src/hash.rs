@@ -16,7 +16,7 @@ impl Hash {
     pub const ZERO: Self = Self([0; 32]);
 
     /// The hash of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn sha256(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 

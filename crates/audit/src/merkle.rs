@@ -240,7 +240,7 @@ impl Path {
 }
 
 fn empty_root() -> Hash {
-    Hash::of(&[])
+    Hash::sha256(&[])
 }
 
 /// Where a tree over two leaves or more has its left part end: the largest power of two that is smaller than it.
@@ -257,7 +257,7 @@ mod tests {
     /// The definition of RFC 6962, word by word.
     fn naive_root(leaves: &[Hash]) -> Hash {
         match leaves {
-            [] => Hash::of(b""),
+            [] => Hash::sha256(b""),
             [leaf] => *leaf,
             _ => {
                 let (left, right) = leaves.split_at(leaves.len().next_power_of_two() / 2);
@@ -286,7 +286,7 @@ mod tests {
         let mut all = Vec::new();
         for place in 0..proof.len() {
             let mut other = proof.to_vec();
-            other[place] = Hash::of(other[place].as_bytes());
+            other[place] = Hash::sha256(other[place].as_bytes());
             all.push(other);
             let mut shorter = proof.to_vec();
             shorter.remove(place);
@@ -468,8 +468,8 @@ mod tests {
             for second in sizes {
                 for length in [0, 1, 2, 63, 64, 65, 130] {
                     let proof = vec![Hash::ZERO; length];
-                    assert!(!is_included(&Hash::ZERO, first, second, &proof, &Hash::of(b"no")));
-                    assert!(!is_consistent(first, second, &proof, &Hash::ZERO, &Hash::of(b"no")));
+                    assert!(!is_included(&Hash::ZERO, first, second, &proof, &Hash::sha256(b"no")));
+                    assert!(!is_consistent(first, second, &proof, &Hash::ZERO, &Hash::sha256(b"no")));
                 }
             }
         }

@@ -283,8 +283,8 @@ mod tests {
         Checkpoint {
             log: LOG.to_owned(),
             size: 42,
-            root: Hash::of(b"root"),
-            head: Hash::of(b"head"),
+            root: Hash::sha256(b"root"),
+            head: Hash::sha256(b"head"),
             time: "2026-01-02T03:04:05.678901Z".to_owned(),
         }
     }

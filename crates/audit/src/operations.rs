@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use amplifier_core::{AuditEntry, IntentEntry, OutcomeEntry};
 
 use crate::record::{Kind, Record};
-use crate::report::InDoubt;
+use crate::report::UnresolvedOperation;
 
 /// Pairs the intents of operations with their outcomes, while records go by.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     /// Intents without an outcome so far.
-    open: HashMap<Operation, Vec<InDoubt>>,
+    open: HashMap<Operation, Vec<UnresolvedOperation>>,
     count: usize,
 }
 
@@ -30,7 +30,7 @@ impl Operations {
     }
 
     /// Takes a record into account.
-    pub fn see(&mut self, record: &Record<'_>) {
+    pub fn observe(&mut self, record: &Record<'_>) {
         if !matches!(record.kind, Kind::Intent | Kind::Outcome) {
             return;
         }
@@ -54,7 +54,7 @@ impl Operations {
         };
         if record.kind == Kind::Intent {
             self.count += 1;
-            self.open.entry(operation).or_default().push(InDoubt {
+            self.open.entry(operation).or_default().push(UnresolvedOperation {
                 seq: record.seq,
                 time: record.time.to_string(),
                 session: record.session.as_deref().map(str::to_owned),
@@ -91,8 +91,8 @@ impl Operations {
     }
 
     /// The operations that may have run, and nobody knows how they ended; in order.
-    pub fn in_doubt(self) -> Vec<InDoubt> {
-        let mut in_doubt: Vec<InDoubt> = self.open.into_values().flatten().collect();
+    pub fn into_unresolved(self) -> Vec<UnresolvedOperation> {
+        let mut in_doubt: Vec<UnresolvedOperation> = self.open.into_values().flatten().collect();
         in_doubt.sort_unstable_by_key(|one| one.seq);
         in_doubt
     }

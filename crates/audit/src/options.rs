@@ -9,12 +9,12 @@ use amplifier_core::words;
 use amplifier_process::files::{self, write_atomic};
 
 use crate::anchor::Anchor;
-use crate::appender::Settings;
-use crate::error::{AuditError, Doing};
+use crate::appender::AppenderSettings;
+use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
-use crate::log::{Log, Parts};
+use crate::log::{Log, LogParts};
 use crate::redact::Redaction;
-use crate::storage::{Folder, Storage, settled};
+use crate::storage::{Folder, Storage, absolute_path};
 use crate::tail::{EVERY, segment_number};
 
 words! {
@@ -71,7 +71,7 @@ impl Log {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(folder: impl Into<PathBuf>, key_file: impl Into<PathBuf>) -> LogOptions {
-        LogOptions::new(Arc::new(Folder::new(folder)), Key::File(settled(key_file.into())))
+        LogOptions::new(Arc::new(Folder::new(folder)), Key::File(absolute_path(key_file.into())))
     }
 
     /// A log that is kept elsewhere than in a folder.
@@ -156,9 +156,9 @@ impl LogOptions {
             None => None,
         };
         let is_bound = log.is_some();
-        let log = Log::start(Parts {
+        let log = Log::start(LogParts {
             storage,
-            settings: Settings { durability, segment_bytes, every, checkpoint_after, key_file, log },
+            settings: AppenderSettings { durability, segment_bytes, every, checkpoint_after, key_file, log },
             key,
             blob_above: self.blob_above,
             redaction: self.redaction,

@@ -50,7 +50,7 @@ impl Proof {
     ///
     /// # Errors
     /// If the record is not there, or no checkpoint covers it yet, or the log cannot be read.
-    pub fn of(storage: &dyn RecordSource, seq: u64) -> Result<Self, AuditError> {
+    pub fn for_record(storage: &dyn RecordSource, seq: u64) -> Result<Self, AuditError> {
         let mut line = None;
         let mut newest = None;
         read_records(storage, |record| {

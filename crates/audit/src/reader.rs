@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::Hash;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::merkle::{Frontier, Tree};
-use crate::record::{Kind, Malformed, Record};
+use crate::record::{Kind, Record, RecordError};
 use crate::storage::{FileState, RecordSource};
 use crate::tail::{Segment, segment_file, segment_number};
 
@@ -23,7 +23,7 @@ const AT_ONCE: u64 = 512 << 10;
 /// The log may grow meanwhile. A last line without its end is left until it is whole. A segment that retention removes is passed over. A log that
 /// was cut, replaced or written again from an earlier place is read from its beginning, and the reader says so.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub struct LogReader {
     /// The one segment to read, if not all are.
     only: Option<u64>,
     segment: u64,
@@ -79,7 +79,7 @@ pub struct LogLine<'a> {
     /// Where the next line begins.
     pub end: u64,
     /// The record, if the line is one.
-    pub record: Result<Record<'a>, Malformed>,
+    pub record: Result<Record<'a>, RecordError>,
 }
 
 impl LogLines {
@@ -99,7 +99,7 @@ impl LogLines {
     }
 }
 
-impl Reader {
+impl LogReader {
     /// A reader that begins with the first record.
     pub fn new() -> Self {
         Self::default()
@@ -303,7 +303,7 @@ impl Reader {
 
 /// The segments that are there, in order.
 pub(crate) fn segments(source: &dyn RecordSource) -> Result<Vec<u64>, AuditError> {
-    Reader::new().segments(source)
+    LogReader::new().segments(source)
 }
 
 /// Shows every record to `visit`, in order, until that breaks off. Hashes are checked, the chain is not: see
@@ -315,22 +315,22 @@ pub fn read_records(
     source: &dyn RecordSource,
     mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
 ) -> Result<(), AuditError> {
-    let read = Reader::new().read(source, |record| match visit(record) {
+    let read = LogReader::new().read(source, |record| match visit(record) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Stop::Asked),
+        ControlFlow::Break(()) => Err(ReadStop::Asked),
     });
     match read {
-        Ok(()) | Err(Stop::Asked) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
+        Ok(()) | Err(ReadStop::Asked) => Ok(()),
+        Err(ReadStop::Failed(error)) => Err(error),
     }
 }
 
-enum Stop {
+enum ReadStop {
     Asked,
     Failed(AuditError),
 }
 
-impl From<AuditError> for Stop {
+impl From<AuditError> for ReadStop {
     fn from(error: AuditError) -> Self {
         Self::Failed(error)
     }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::Hash;
 use crate::note::is_log_id;
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// `,"h":"`, 64 digits, `"}`: the end of every line.
 const SUFFIX: usize = 72;
@@ -123,12 +123,12 @@ pub struct Record<'a> {
 
 /// Text that is not copied unless something in it is escaped.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The keys in their order, and no others: one record has one text.
-struct InOrder;
+struct RecordVisitor;
 
-impl<'de> Visitor<'de> for InOrder {
+impl<'de> Visitor<'de> for RecordVisitor {
     type Value = Record<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,29 +137,29 @@ impl<'de> Visitor<'de> for InOrder {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Record<'de>, M::Error> {
         fn next<'de, T: Deserialize<'de>, M: MapAccess<'de>>(map: &mut M, key: &'static str) -> Result<T, M::Error> {
-            match map.next_key::<Text<'de>>()? {
+            match map.next_key::<BorrowedText<'de>>()? {
                 Some(found) if found.0 == key => map.next_value(),
                 _ => Err(M::Error::custom(format!("`{key}` does not stand where it belongs"))),
             }
         }
         let record = Record {
             v: next(&mut map, "v")?,
-            log: next::<Text<'_>, _>(&mut map, "log")?.0,
+            log: next::<BorrowedText<'_>, _>(&mut map, "log")?.0,
             seg: next(&mut map, "seg")?,
             seq: next(&mut map, "seq")?,
             prev: next(&mut map, "prev")?,
-            time: next::<Text<'_>, _>(&mut map, "time")?.0,
-            writer: next::<Text<'_>, _>(&mut map, "writer")?.0,
-            session: next::<Option<Text<'_>>, _>(&mut map, "session")?.map(|text| text.0),
+            time: next::<BorrowedText<'_>, _>(&mut map, "time")?.0,
+            writer: next::<BorrowedText<'_>, _>(&mut map, "writer")?.0,
+            session: next::<Option<BorrowedText<'_>>, _>(&mut map, "session")?.map(|text| text.0),
             turn: next(&mut map, "turn")?,
-            event: next::<Option<Text<'_>>, _>(&mut map, "event")?.map(|text| text.0),
+            event: next::<Option<BorrowedText<'_>>, _>(&mut map, "event")?.map(|text| text.0),
             kind: next(&mut map, "kind")?,
-            digest: next::<Option<Text<'_>>, _>(&mut map, "digest")?.map(|text| text.0),
+            digest: next::<Option<BorrowedText<'_>>, _>(&mut map, "digest")?.map(|text| text.0),
             body: next(&mut map, "body")?,
             h: next(&mut map, "h")?,
             line: "",
         };
-        match map.next_key::<Text<'de>>()? {
+        match map.next_key::<BorrowedText<'de>>()? {
             None => Ok(record),
             Some(_) => Err(M::Error::custom("something follows its hash")),
         }
@@ -168,7 +168,7 @@ impl<'de> Visitor<'de> for InOrder {
 
 /// Why a line is no record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum RecordError {
     /// Its bytes are not those that were hashed.
     #[error("its bytes do not have the hash it carries")]
     Edited,
@@ -182,8 +182,8 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// If it is no record, or if its bytes are not those that were hashed.
-    pub fn parse(line: &'a [u8]) -> Result<Self, Malformed> {
-        let unreadable = |what: &str| Malformed::Unreadable(what.to_owned());
+    pub fn parse(line: &'a [u8]) -> Result<Self, RecordError> {
+        let unreadable = |what: &str| RecordError::Unreadable(what.to_owned());
         // Without an early end, so that many bytes are looked at at once.
         if line.iter().fold(false, |wrong, byte| wrong | !(0x20..0x7f).contains(byte)) {
             return Err(unreadable("it has bytes that are not printable ASCII"));
@@ -194,15 +194,15 @@ impl<'a> Record<'a> {
         let h = suffix.strip_prefix(br#","h":""#).and_then(|rest| Hash::from_hex(rest.strip_suffix(br#""}"#)?));
         let h = h.ok_or_else(|| unreadable("it does not end with its hash"))?;
         if Hash::leaf(hashed) != h {
-            return Err(Malformed::Edited);
+            return Err(RecordError::Edited);
         }
         let text = std::str::from_utf8(line).unwrap_or_default();
         let mut json = serde_json::Deserializer::from_str(text);
-        let record = json.deserialize_map(InOrder).and_then(|record| json.end().map(|()| record));
-        let mut record = record.map_err(|error| Malformed::Unreadable(error.to_string()))?;
+        let record = json.deserialize_map(RecordVisitor).and_then(|record| json.end().map(|()| record));
+        let mut record = record.map_err(|error| RecordError::Unreadable(error.to_string()))?;
         record.line = text;
         if record.v != 1 {
-            return Err(Malformed::Unreadable(format!("version {} is not known here", record.v)));
+            return Err(RecordError::Unreadable(format!("version {} is not known here", record.v)));
         }
         if !record.body.get().starts_with('{') {
             return Err(unreadable("its body is no object"));
@@ -225,9 +225,9 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// If the text is not the body of an entry of this kind.
-    pub fn entry(&self, body: &str) -> Result<Option<AuditEntry>, Malformed> {
-        fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, Malformed> {
-            serde_json::from_str(body).map_err(|error| Malformed::Unreadable(error.to_string()))
+    pub fn entry(&self, body: &str) -> Result<Option<AuditEntry>, RecordError> {
+        fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, RecordError> {
+            serde_json::from_str(body).map_err(|error| RecordError::Unreadable(error.to_string()))
         }
         Ok(Some(match self.kind {
             Kind::Event => AuditEntry::Event(read(body)?),
@@ -256,13 +256,13 @@ impl<'a> Record<'a> {
     }
 
     /// The body, read as that type.
-    pub(crate) fn body<T: Deserialize<'a>>(&self) -> Result<T, Malformed> {
-        serde_json::from_str(self.body.get()).map_err(|error| Malformed::Unreadable(error.to_string()))
+    pub(crate) fn body<T: Deserialize<'a>>(&self) -> Result<T, RecordError> {
+        serde_json::from_str(self.body.get()).map_err(|error| RecordError::Unreadable(error.to_string()))
     }
 }
 
 /// A record on its way into a log: all but its place there.
-pub(crate) struct Draft {
+pub(crate) struct PendingRecord {
     pub(crate) kind: Kind,
     pub(crate) session: Option<String>,
     /// From `"time"` to `"body"`, as it will stand in the line; without the body of a request.
@@ -270,12 +270,12 @@ pub(crate) struct Draft {
     /// A body that is too large for the line.
     pub(crate) blob: Option<(Hash, Vec<u8>)>,
     /// A request to a model, which may continue an earlier record.
-    pub(crate) request: Option<Request>,
+    pub(crate) request: Option<ModelRequest>,
     blob_above: usize,
 }
 
 /// What a draft is made of.
-pub(crate) struct Fields<'a> {
+pub(crate) struct RecordHeader<'a> {
     pub(crate) at: SystemTime,
     pub(crate) writer: &'a str,
     pub(crate) session: Option<&'a str>,
@@ -285,10 +285,10 @@ pub(crate) struct Fields<'a> {
     pub(crate) digest: Option<String>,
 }
 
-impl Draft {
+impl PendingRecord {
     /// A draft with this body, which is a JSON object in ASCII. Beyond the limit the body becomes a blob.
-    pub(crate) fn new(fields: Fields<'_>, body: Vec<u8>, blob_above: usize) -> Self {
-        let Fields { at, writer, session, turn, event, kind, digest } = fields;
+    pub(crate) fn new(fields: RecordHeader<'_>, body: Vec<u8>, blob_above: usize) -> Self {
+        let RecordHeader { at, writer, session, turn, event, kind, digest } = fields;
         let mut text = Vec::with_capacity(body.len().min(blob_above) + 256);
         text.extend_from_slice(b"\"time\":\"");
         write_time(&mut text, at);
@@ -306,7 +306,7 @@ impl Draft {
         write_json(&mut text, &digest);
         text.extend_from_slice(b",\"body\":");
         let mut draft = Self { kind, session: session.map(str::to_owned), text, blob: None, request: None, blob_above };
-        let request = if kind == Kind::Event && session.is_some() { Request::read(body) } else { Err(body) };
+        let request = if kind == Kind::Event && session.is_some() { ModelRequest::read(body) } else { Err(body) };
         match request {
             Ok(request) => draft.request = Some(request),
             Err(body) => draft.put_body(body),
@@ -324,7 +324,7 @@ impl Draft {
 
     fn put_body(&mut self, body: Vec<u8>) {
         if body.len() > self.blob_above {
-            let hash = Hash::of(&body);
+            let hash = Hash::sha256(&body);
             write_json(&mut self.text, &Blob { blob: format!("sha256:{hash}").into(), bytes: body.len() as u64 });
             self.blob = Some((hash, body));
         } else {
@@ -386,7 +386,7 @@ pub(crate) fn blob_file(hash: &Hash) -> String {
 /// Writes a value as ASCII JSON.
 pub(crate) fn write_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let begin = text.len();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *text, Ascii);
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *text, AsciiFormatter);
     if value.serialize(&mut serializer).is_err() {
         // Only a map with keys that are no text can fail, and nothing here has one.
         text.truncate(begin);
@@ -395,9 +395,9 @@ pub(crate) fn write_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) 
 }
 
 /// JSON with nothing in it that a terminal could take for more than text.
-struct Ascii;
+struct AsciiFormatter;
 
-impl Formatter for Ascii {
+impl Formatter for AsciiFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         if fragment.is_ascii() && !fragment.as_bytes().contains(&0x7f) {
             return writer.write_all(fragment.as_bytes());

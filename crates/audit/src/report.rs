@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use amplifier_core::text::{Reading, visible};
+use amplifier_core::text::{EscapeMode, visible};
 use serde::Serialize;
 
 use crate::Hash;
 use crate::appender::Counts;
 use crate::keys::PublicKey;
-use crate::words::{counted, first_records};
+use crate::phrases::{counted, first_records};
 
 /// What a verification found out.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -56,7 +56,7 @@ pub struct Report {
     /// The sessions that are not.
     pub unsealed: Vec<String>,
     /// Operations that may have run, and nobody knows how they ended.
-    pub in_doubt: Vec<InDoubt>,
+    pub in_doubt: Vec<UnresolvedOperation>,
     /// How often records were lost, as the log itself says.
     pub gaps: u64,
     /// How often a torn end was moved aside after a crash.
@@ -89,7 +89,7 @@ pub enum Trust {
 
 /// An operation with an intent and no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct InDoubt {
+pub struct UnresolvedOperation {
     /// The number of the record of its intent.
     pub seq: u64,
     /// When it was about to begin.
@@ -150,7 +150,7 @@ pub enum Problem {
 /// What a verification comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Integrity {
     /// Nothing is wrong.
     Sound,
     /// It was changed after it was written.
@@ -159,7 +159,7 @@ pub enum Verdict {
     Unreadable,
 }
 
-impl Verdict {
+impl Integrity {
     /// The exit code for it: 0, 1 or 3. (2 is for wrong usage.)
     pub fn exit_code(self) -> u8 {
         match self {
@@ -172,17 +172,17 @@ impl Verdict {
 
 impl Report {
     /// What it comes to.
-    pub fn verdict(&self) -> Verdict {
+    pub fn integrity(&self) -> Integrity {
         match &self.findings[..] {
-            [] => Verdict::Sound,
-            _ if self.is_unsound => Verdict::Unsound,
-            _ => Verdict::Unreadable,
+            [] => Integrity::Sound,
+            _ if self.is_unsound => Integrity::Unsound,
+            _ => Integrity::Unreadable,
         }
     }
 
     /// Whether nothing is wrong.
     pub fn is_sound(&self) -> bool {
-        self.verdict() == Verdict::Sound
+        self.integrity() == Integrity::Sound
     }
 
     /// How many records at the end no signature covers: whoever can write to the log could exchange or remove these unnoticed.
@@ -198,7 +198,7 @@ impl Report {
     /// The report as JSON: its fields, what it comes to, and what it proves and does not prove in words.
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = serde_json::to_value(self).unwrap_or_default();
-        json["verdict"] = serde_json::to_value(self.verdict()).unwrap_or_default();
+        json["verdict"] = serde_json::to_value(self.integrity()).unwrap_or_default();
         json["unsigned"] = self.unsigned().into();
         json["unanchored"] = self.unanchored().into();
         json["proved"] = self.proved().into();
@@ -289,20 +289,20 @@ impl Report {
 /// A whole report in words, without colours.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.verdict() {
-            Verdict::Sound => "sound",
-            Verdict::Unsound => "UNSOUND",
-            Verdict::Unreadable => "UNREADABLE",
+        let word = match self.integrity() {
+            Integrity::Sound => "sound",
+            Integrity::Unsound => "UNSOUND",
+            Integrity::Unreadable => "UNREADABLE",
         };
         let (records, segments) = (counted(self.records, "record"), counted(self.segments, "segment"));
-        writeln!(f, "{word}: {records} in {segments}, log {}", visible(&self.log, Reading::Exact))?;
+        writeln!(f, "{word}: {records} in {segments}, log {}", visible(&self.log, EscapeMode::Exact))?;
         for finding in &self.findings {
             let place = match (&finding.file, finding.line) {
                 (Some(file), Some(line)) => format!("{file}:{line}: "),
                 (Some(file), None) => format!("{file}: "),
                 _ => String::new(),
             };
-            writeln!(f, "  ! {place}{}", visible(&finding.text, Reading::Exact))?;
+            writeln!(f, "  ! {place}{}", visible(&finding.text, EscapeMode::Exact))?;
         }
         if self.more_findings > 0 {
             writeln!(f, "  ! and {} more", self.more_findings)?;
@@ -312,7 +312,7 @@ impl fmt::Display for Report {
                 return Ok(());
             }
             writeln!(f, "{title}")?;
-            lines.iter().try_for_each(|line| writeln!(f, "  - {}", visible(line, Reading::Exact)))
+            lines.iter().try_for_each(|line| writeln!(f, "  - {}", visible(line, EscapeMode::Exact)))
         };
         part(f, "proved", &self.proved())?;
         part(f, "not proved", &self.not_proved())?;

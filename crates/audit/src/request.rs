@@ -26,14 +26,14 @@ const LEAST_SAVED: usize = 256;
 
 /// The beginning of the body of a record that continues an earlier one.
 #[derive(Deserialize)]
-pub(crate) struct Continued {
-    pub(crate) base: Base,
+pub(crate) struct ContinuationBody {
+    pub(crate) base: BaseRecord,
 }
 
 /// The record that a request continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Base {
+pub(crate) struct BaseRecord {
     /// Its number.
     pub(crate) seq: u64,
     /// Its hash.
@@ -62,10 +62,10 @@ impl Messages {
         #[derive(Deserialize)]
         struct Event<'a> {
             #[serde(borrow)]
-            data: Data<'a>,
+            data: MessageList<'a>,
         }
         #[derive(Deserialize)]
-        struct Data<'a> {
+        struct MessageList<'a> {
             #[serde(borrow)]
             messages: &'a RawValue,
         }
@@ -80,24 +80,24 @@ impl Messages {
 }
 
 /// The body of a request on its way into a log, before it is known which record it continues.
-pub(crate) struct Request {
+pub(crate) struct ModelRequest {
     pub(crate) body: String,
     messages: Messages,
     hashes: Vec<Hash>,
 }
 
-impl Request {
+impl ModelRequest {
     /// The request that a body holds; the body as it was if it holds none.
     pub(crate) fn read(body: Vec<u8>) -> Result<Self, Vec<u8>> {
         let body = String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)?;
         let messages = Messages::find(&body).filter(|messages| !messages.each.is_empty());
         let Some(messages) = messages else { return Err(body.into_bytes()) };
-        let hashes = messages.each.iter().map(|range| Hash::of(&body.as_bytes()[range.clone()])).collect();
+        let hashes = messages.each.iter().map(|range| Hash::sha256(&body.as_bytes()[range.clone()])).collect();
         Ok(Self { body, messages, hashes })
     }
 
     /// The body without the messages that the base has.
-    fn after(&self, base: &Base) -> Vec<u8> {
+    fn after(&self, base: &BaseRecord) -> Vec<u8> {
         let Self { body, messages: Messages { list, each }, .. } = self;
         let new = each.get(base.messages).map_or(list.end - 1, |first| first.start);
         let mut text = CONTINUES.as_bytes().to_vec();
@@ -110,7 +110,7 @@ impl Request {
 }
 
 /// Puts the messages that a body shares with its base before its own; the body as it would have been without a base.
-pub(crate) fn joined(body: &str, shared: &[impl AsRef<str>]) -> Option<String> {
+pub(crate) fn join_messages(body: &str, shared: &[impl AsRef<str>]) -> Option<String> {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow)]
@@ -149,9 +149,9 @@ pub(crate) struct Position {
 
 /// The requests that one writer has written last, by session.
 #[derive(Default)]
-pub(crate) struct Conversations(HashMap<String, Vec<Conversation>>);
+pub(crate) struct Conversations(HashMap<String, Vec<ConversationTail>>);
 
-struct Conversation {
+struct ConversationTail {
     last: Position,
     hashes: Vec<Hash>,
     /// How many records its last request is spread over.
@@ -160,17 +160,17 @@ struct Conversation {
 
 impl Conversations {
     /// A request as it is best kept in that segment, and over how many records it is spread then.
-    pub(crate) fn shortened(&self, session: &str, segment: u64, request: &Request) -> (Vec<u8>, usize) {
-        let shares = |known: &Conversation| {
+    pub(crate) fn shorten(&self, session: &str, segment: u64, request: &ModelRequest) -> (Vec<u8>, usize) {
+        let shares = |known: &ConversationTail| {
             known.hashes.iter().zip(&request.hashes).take_while(|(known, new)| known == new).count()
         };
-        let usable = |known: &&Conversation| known.last.segment == segment && known.records < MOST_RECORDS;
+        let usable = |known: &&ConversationTail| known.last.segment == segment && known.records < MOST_RECORDS;
         let all = self.0.get(session).into_iter().flatten().filter(usable);
         let best = all.map(|known| (shares(known), known)).max_by_key(|(shared, _)| *shared);
-        if let Some((messages @ 1.., Conversation { last, records, .. })) = best {
+        if let Some((messages @ 1.., ConversationTail { last, records, .. })) = best {
             let Position { seq, h, offset, bytes, .. } = *last;
             let whole = request.body.len() as u64;
-            let body = request.after(&Base { seq, h, offset, bytes, messages, whole });
+            let body = request.after(&BaseRecord { seq, h, offset, bytes, messages, whole });
             if body.len() + LEAST_SAVED <= request.body.len() + CONTINUES.len() {
                 return (body, records + 1);
             }
@@ -179,7 +179,7 @@ impl Conversations {
     }
 
     /// Remembers a request that was written.
-    pub(crate) fn add(&mut self, session: &str, request: &Request, last: Position, records: usize) {
+    pub(crate) fn add(&mut self, session: &str, request: &ModelRequest, last: Position, records: usize) {
         if !self.0.contains_key(session) && self.0.len() >= MOST_SESSIONS {
             self.0.clear();
         }
@@ -189,7 +189,7 @@ impl Conversations {
         if known.len() >= MOST_CONVERSATIONS {
             known.remove(0);
         }
-        known.push(Conversation { last, hashes: request.hashes.clone(), records });
+        known.push(ConversationTail { last, hashes: request.hashes.clone(), records });
     }
 
     /// Forgets what a session said: it is over.
@@ -216,12 +216,12 @@ mod tests {
     fn what_is_joined_is_what_was_taken_apart() {
         let all = [r#"{"role":"user","content":"a, [b] \"c\""}"#, "1", "[]", r#""text""#];
         for count in 1..=all.len() {
-            let request = Request::read(body(&all[..count])).unwrap_or_else(|_| panic!("it has messages"));
+            let request = ModelRequest::read(body(&all[..count])).unwrap_or_else(|_| panic!("it has messages"));
             for messages in 1..=count {
-                let base = Base { seq: 7, h: Hash::ZERO, offset: 12, bytes: 99, messages, whole: 1 };
+                let base = BaseRecord { seq: 7, h: Hash::ZERO, offset: 12, bytes: 99, messages, whole: 1 };
                 let short = String::from_utf8(request.after(&base)).unwrap_or_default();
                 assert!(short.starts_with(CONTINUES) && serde_json::from_str::<serde_json::Value>(&short).is_ok());
-                assert_eq!(joined(&short, &all[..messages]).as_deref(), Some(request.body.as_str()), "{short}");
+                assert_eq!(join_messages(&short, &all[..messages]).as_deref(), Some(request.body.as_str()), "{short}");
             }
         }
     }
@@ -229,21 +229,22 @@ mod tests {
     #[test]
     fn what_has_no_messages_is_no_request() {
         for body in [&body(&[])[..], br#"{"data":{}}"#, br#"{"data":{"messages":1}}"#, b"{}", b"[", b"\xff"] {
-            assert_eq!(Request::read(body.to_vec()).err().as_deref(), Some(body));
+            assert_eq!(ModelRequest::read(body.to_vec()).err().as_deref(), Some(body));
         }
     }
 
     #[test]
     fn the_longest_common_beginning_in_the_segment_is_chosen() {
         let long = format!("\"{}\"", "x".repeat(2 * LEAST_SAVED));
-        let request = |messages: &[&str]| Request::read(body(messages)).unwrap_or_else(|_| panic!("it has messages"));
+        let request =
+            |messages: &[&str]| ModelRequest::read(body(messages)).unwrap_or_else(|_| panic!("it has messages"));
         let at = |seq| Position { segment: 1, seq, h: Hash::ZERO, offset: 0, bytes: 0 };
         let mut known = Conversations::default();
         known.add("s", &request(&[&long, "1", "2"]), at(1), 1);
         known.add("s", &request(&[&long, "3"]), at(2), MOST_RECORDS - 1);
         let check = |segment, messages: &[&str], base: Option<(u64, usize)>| {
-            let (text, _) = known.shortened("s", segment, &request(messages));
-            let found = serde_json::from_slice::<Continued>(&text).ok();
+            let (text, _) = known.shorten("s", segment, &request(messages));
+            let found = serde_json::from_slice::<ContinuationBody>(&text).ok();
             assert_eq!(found.map(|found| (found.base.seq, found.base.messages)), base, "{messages:?}");
         };
         check(1, &[&long, "1", "4"], Some((1, 2)));
@@ -251,11 +252,11 @@ mod tests {
         check(1, &[&long, "1", "2"], Some((1, 3)));
         check(1, &["3", &long], None);
         check(2, &[&long, "1", "4"], None);
-        assert_eq!(known.shortened("other", 1, &request(&[&long])).1, 1);
+        assert_eq!(known.shorten("other", 1, &request(&[&long])).1, 1);
         // It goes on, and would be spread over too many records.
         known.add("s", &request(&[&long, "3", "4"]), at(3), MOST_RECORDS);
-        assert_eq!(known.shortened("s", 1, &request(&[&long, "3", "4", "5"])).1, 2, "by way of the other");
+        assert_eq!(known.shorten("s", 1, &request(&[&long, "3", "4", "5"])).1, 2, "by way of the other");
         known.forget("s");
-        assert_eq!(known.shortened("s", 1, &request(&[&long, "3", "4", "5"])).1, 1);
+        assert_eq!(known.shorten("s", 1, &request(&[&long, "3", "4", "5"])).1, 1);
     }
 }

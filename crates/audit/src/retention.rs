@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use crate::Hash;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::reader::{read_records, segments};
 use crate::record::{Blob, Kind, blob_file};
 use crate::storage::Storage;
@@ -15,7 +15,7 @@ use crate::tail::segment_file;
 /// A change that the log itself makes, as its record says it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Change {
+pub(crate) enum LogChange {
     /// Segments were removed.
     Retention {
         /// All before this one.
@@ -36,17 +36,18 @@ pub(crate) enum Change {
 
 /// The removal of the oldest segments, so that `keep` are left: only of those in which every session is sealed, and never of the
 /// current one.
-pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Option<Change>, AuditError> {
-    struct Session {
+pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Option<LogChange>, AuditError> {
+    struct SessionSpan {
         first: u64,
         is_sealed: bool,
     }
-    let mut sessions: HashMap<String, Session> = HashMap::new();
+    let mut sessions: HashMap<String, SessionSpan> = HashMap::new();
     let mut blobs: HashMap<String, u64> = HashMap::new();
     read_records(storage, |record| {
         if let Some(session) = &record.session {
-            let entry =
-                sessions.entry(session.to_string()).or_insert_with(|| Session { first: record.seg, is_sealed: false });
+            let entry = sessions
+                .entry(session.to_string())
+                .or_insert_with(|| SessionSpan { first: record.seg, is_sealed: false });
             entry.is_sealed = record.kind == Kind::Seal;
         }
         if let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) {
@@ -60,7 +61,7 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
     let most = all.len().saturating_sub(keep.max(1));
     let end = unsealed.unwrap_or(u64::MAX).min(current);
     let removed: Vec<u64> = all.into_iter().take(most).filter(|&segment| segment < end).collect();
-    Ok(removed.last().map(|last| Change::Retention {
+    Ok(removed.last().map(|last| LogChange::Retention {
         before: last + 1,
         segments: removed.iter().map(|&segment| segment_file(segment)).collect(),
         note: String::new(),
@@ -68,14 +69,14 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
     }))
 }
 
-pub(crate) fn erasure(blob: &Hash) -> Change {
-    Change::Erasure { blob: format!("sha256:{blob}") }
+pub(crate) fn erasure(blob: &Hash) -> LogChange {
+    LogChange::Erasure { blob: format!("sha256:{blob}") }
 }
 
 /// Does what the record says.
-pub(crate) fn carry_out(storage: &dyn Storage, change: &Change) -> Result<(), AuditError> {
+pub(crate) fn carry_out(storage: &dyn Storage, change: &LogChange) -> Result<(), AuditError> {
     match change {
-        Change::Retention { segments, blobs, .. } => {
+        LogChange::Retention { segments, blobs, .. } => {
             // First what only these segments refer to: if this is cut off, the next time still finds out from them what is left.
             blobs.iter().try_for_each(|file| remove_blob(storage, file))?;
             for file in segments {
@@ -83,7 +84,7 @@ pub(crate) fn carry_out(storage: &dyn Storage, change: &Change) -> Result<(), Au
             }
             storage.sync_folder("").doing("shortened")
         }
-        Change::Erasure { blob } => match Blob::hash_in(blob) {
+        LogChange::Erasure { blob } => match Blob::hash_in(blob) {
             Some(hash) => remove_blob(storage, &blob_file(&hash)),
             None => Ok(()),
         },

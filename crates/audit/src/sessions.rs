@@ -5,39 +5,39 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::operations::Operations;
+use crate::phrases::counted;
 use crate::record::{Kind, Record};
-use crate::report::{InDoubt, Problem};
-use crate::words::counted;
+use crate::report::{Problem, UnresolvedOperation};
 
 /// Sessions and operations of the records so far.
 #[derive(Clone, Default)]
-pub(crate) struct Sessions {
-    sessions: HashMap<Box<str>, Session>,
+pub(crate) struct SessionTracker {
+    sessions: HashMap<Box<str>, TrackedSession>,
     operations: Operations,
 }
 
 #[derive(Clone, Default)]
-struct Session {
+struct TrackedSession {
     is_sealed: bool,
     /// Records since the last seal, by writer.
     unsealed: HashMap<Box<str>, u64>,
 }
 
 /// What became of them.
-pub(crate) struct Seen {
+pub(crate) struct SessionSummary {
     pub(crate) sealed: u64,
     pub(crate) unsealed: Vec<String>,
-    pub(crate) in_doubt: Vec<InDoubt>,
+    pub(crate) in_doubt: Vec<UnresolvedOperation>,
 }
 
-impl Sessions {
+impl SessionTracker {
     /// Takes a record into account. `may_lack` says whether a seal may count records that are not there.
-    pub(crate) fn see(&mut self, record: &Record<'_>, may_lack: bool) -> Result<(), (Problem, String)> {
-        self.operations.see(record);
+    pub(crate) fn observe(&mut self, record: &Record<'_>, may_lack: bool) -> Result<(), (Problem, String)> {
+        self.operations.observe(record);
         let Some(name) = record.session.as_deref() else { return Ok(()) };
         // Looked up before it is made, because it is nearly always there.
         if !self.sessions.contains_key(name) {
-            self.sessions.insert(name.into(), Session::default());
+            self.sessions.insert(name.into(), TrackedSession::default());
         }
         let Some(session) = self.sessions.get_mut(name) else { return Ok(()) };
         session.is_sealed = record.kind == Kind::Seal;
@@ -49,11 +49,11 @@ impl Sessions {
             return Ok(());
         }
         #[derive(Deserialize)]
-        struct Seal {
+        struct SealBody {
             records: u64,
         }
         let found = session.unsealed.remove(&*record.writer).unwrap_or(0);
-        let Seal { records } = record.body().map_err(|error| (Problem::Unreadable, error.to_string()))?;
+        let SealBody { records } = record.body().map_err(|error| (Problem::Unreadable, error.to_string()))?;
         if records == found || (records > found && may_lack) {
             return Ok(());
         }
@@ -66,11 +66,11 @@ impl Sessions {
         ))
     }
 
-    pub(crate) fn finish(self) -> Seen {
+    pub(crate) fn finish(self) -> SessionSummary {
         let (sealed, unsealed): (Vec<_>, Vec<_>) =
             self.sessions.into_iter().partition(|(_, session)| session.is_sealed);
         let mut unsealed: Vec<String> = unsealed.into_iter().map(|(name, _)| name.into()).collect();
         unsealed.sort_unstable();
-        Seen { sealed: sealed.len() as u64, unsealed, in_doubt: self.operations.in_doubt() }
+        SessionSummary { sealed: sealed.len() as u64, unsealed, in_doubt: self.operations.into_unresolved() }
     }
 }

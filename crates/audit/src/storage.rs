@@ -137,7 +137,7 @@ const MOST_OPEN: usize = 4;
 impl Folder {
     /// The folder at that path. It is made when something is written to it. A relative path is one of the folder that is current now.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: settled(path.into()), open: Mutex::default() }
+        Self { path: absolute_path(path.into()), open: Mutex::default() }
     }
 
     /// Its path.
@@ -174,7 +174,7 @@ impl Folder {
 }
 
 /// A path that leads to the same place when the process changes its folder: else its records would go to another log.
-pub(crate) fn settled(path: PathBuf) -> PathBuf {
+pub(crate) fn absolute_path(path: PathBuf) -> PathBuf {
     // It cannot be said of an empty path, or where the current folder is gone: neither leads anywhere.
     std::path::absolute(&path).unwrap_or(path)
 }

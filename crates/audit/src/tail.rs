@@ -8,9 +8,9 @@ use crate::Hash;
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
 use crate::note::{Checkpoint, Note, retention_text, rotation_text};
+use crate::phrases::counted;
 use crate::record::{Kind, Record};
-use crate::retention::Change;
-use crate::words::counted;
+use crate::retention::LogChange;
 
 /// Returns the name of the file of a segment.
 pub fn segment_file(number: u64) -> String {
@@ -68,14 +68,14 @@ pub(crate) struct KeyRotation {
 pub(crate) const EVERY: RangeInclusive<u64> = 2..=4096;
 
 /// Where a signed record stands: what its note has to agree with.
-pub(crate) struct Stand<'a> {
+pub(crate) struct SigningContext<'a> {
     pub(crate) log: &'a str,
     pub(crate) key: &'a PublicKey,
     pub(crate) seq: u64,
     pub(crate) prev: Hash,
 }
 
-impl Stand<'_> {
+impl SigningContext<'_> {
     /// The checkpoint of a record that stands here. The root is compared where it is known.
     pub(crate) fn checkpoint(&self, note: &str, root: Option<Hash>) -> Result<Checkpoint, String> {
         let note = Note::parse(note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
@@ -135,7 +135,7 @@ pub(crate) struct Tail {
 
 /// What follows the last whole record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum TailRemainder {
     /// Nothing.
     Clean,
     /// Bytes that are no record: a crash left them.
@@ -161,8 +161,8 @@ impl Tail {
             Kind::Segment => {
                 let Segment { note, frontier, public_key, every, rotations } = record.body().map_err(unreadable)?;
                 let frontier = Frontier::from_nodes(record.seq, frontier).ok_or("its frontier does not fit")?;
-                let stand = Stand { log: &record.log, key: &public_key, seq: record.seq, prev: record.prev };
-                stand.checkpoint(&note, Some(frontier.root()))?;
+                let context = SigningContext { log: &record.log, key: &public_key, seq: record.seq, prev: record.prev };
+                context.checkpoint(&note, Some(frontier.root()))?;
                 (frontier, public_key, every, rotations)
             }
             kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
@@ -190,11 +190,11 @@ impl Tail {
 
     /// Goes past a record of so many bytes that stands here, if it may: nothing that is not signed for counts.
     fn follow(&mut self, record: &Record<'_>, bytes: u64) -> Result<(), String> {
-        let stand = Stand { log: &self.log, key: &self.key, seq: self.size, prev: self.head };
+        let context = SigningContext { log: &self.log, key: &self.key, seq: self.size, prev: self.head };
         match record.kind {
             Kind::Checkpoint => {
                 let CheckpointBody { note } = record.body().map_err(|error| error.to_string())?;
-                stand.checkpoint(&note, Some(self.frontier.root()))?;
+                context.checkpoint(&note, Some(self.frontier.root()))?;
                 self.is_signed = true;
             }
             _ if self.uncovered >= self.every => {
@@ -202,14 +202,14 @@ impl Tail {
             }
             Kind::KeyRotation => {
                 let rotation: KeyRotation = record.body().map_err(|error| error.to_string())?;
-                if !stand.has_rotated(&rotation) {
+                if !context.has_rotated(&rotation) {
                     return Err("a new key is not signed with the old one".to_owned());
                 }
                 self.rotate(rotation.public_key, rotation.note);
             }
             Kind::PolicyChange => {
-                if let Ok(Change::Retention { before, note, .. }) = record.body()
-                    && !stand.has_removed(before, &note)
+                if let Ok(LogChange::Retention { before, note, .. }) = record.body()
+                    && !context.has_removed(before, &note)
                 {
                     return Err("a removal of segments is not signed".to_owned());
                 }
@@ -237,19 +237,22 @@ impl Tail {
     }
 
     /// Goes past every whole record in what follows, and says what is left. `seen` is shown each record.
-    pub(crate) fn read(&mut self, text: &[u8], mut seen: impl FnMut(&Record<'_>)) -> Rest {
+    pub(crate) fn read(&mut self, text: &[u8], mut seen: impl FnMut(&Record<'_>)) -> TailRemainder {
         let mut rest = text;
         loop {
             let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
-                return if rest.is_empty() { Rest::Clean } else { Rest::Torn };
+                return if rest.is_empty() { TailRemainder::Clean } else { TailRemainder::Torn };
             };
             match Record::parse(&rest[..end]) {
                 Ok(record) if self.is_next(&record) => match self.follow(&record, end as u64 + 1) {
                     Ok(()) => seen(&record),
-                    Err(what) => return Rest::Breach(format!("record {}: {what}", self.size)),
+                    Err(what) => return TailRemainder::Breach(format!("record {}: {what}", self.size)),
                 },
                 Ok(record) => {
-                    return Rest::Breach(format!("record {} stands where record {} belongs", record.seq, self.size));
+                    return TailRemainder::Breach(format!(
+                        "record {} stands where record {} belongs",
+                        record.seq, self.size
+                    ));
                 }
                 Err(_) => return self.after_broken(&rest[end + 1..]),
             }
@@ -265,13 +268,14 @@ impl Tail {
             && !matches!(record.kind, Kind::Genesis | Kind::Segment)
     }
 
-    fn after_broken(&self, rest: &[u8]) -> Rest {
+    fn after_broken(&self, rest: &[u8]) -> TailRemainder {
         let whole = rest.split(|&byte| byte == b'\n').find_map(|line| Record::parse(line).ok());
         match whole {
-            Some(record) => {
-                Rest::Breach(format!("record {} is damaged, and record {} after it is whole", self.size, record.seq))
-            }
-            None => Rest::Torn,
+            Some(record) => TailRemainder::Breach(format!(
+                "record {} is damaged, and record {} after it is whole",
+                self.size, record.seq
+            )),
+            None => TailRemainder::Torn,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Checks a log: every byte, every link, every signature.
 
 mod check;
-mod ongoing;
+mod verification;
 
 use std::path::Path;
 
 use self::check::Check;
-pub use self::ongoing::{Advance, Verification};
-use crate::error::{AuditError, Doing};
+pub use self::verification::{Advance, Verification};
+use crate::error::{AuditError, StorageContext};
 use crate::keys::PublicKey;
 use crate::note::{Checkpoint, Note, NoteError, split_notes};
 use crate::reader::segments;
@@ -42,12 +42,12 @@ pub struct Progress {
 #[derive(Default)]
 pub struct Verifier<'a> {
     key: Option<PublicKey>,
-    known: Vec<Known>,
+    known: Vec<KnownCheckpoint>,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownCheckpoint {
     note: Note,
     checkpoint: Checkpoint,
     /// Whether it comes from the file beside the log.
@@ -55,7 +55,7 @@ pub(crate) struct Known {
 }
 
 /// Why a log that has no segments cannot be verified.
-fn without_segments(storage: &dyn RecordSource, known: &[Known]) -> AuditError {
+fn without_segments(storage: &dyn RecordSource, known: &[KnownCheckpoint]) -> AuditError {
     let has_none = known.is_empty() && matches!(storage.size("checkpoints"), Ok(None));
     AuditError::no_segments(!has_none)
 }
@@ -97,7 +97,7 @@ impl<'a> Verifier<'a> {
         let before = self.known.len();
         for text in split_notes(&as_written(text)).0 {
             match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
-                Ok((checkpoint, note)) => self.known.push(Known { note, checkpoint, is_beside: false }),
+                Ok((checkpoint, note)) => self.known.push(KnownCheckpoint { note, checkpoint, is_beside: false }),
                 Err(error) => torn = error,
             }
         }
@@ -126,7 +126,7 @@ impl<'a> Verifier<'a> {
     pub fn storage(mut self, storage: &dyn RecordSource) -> Result<Report, AuditError> {
         let mut check = Check::new(self.key);
         // First what covers the records, then the records: a log that is being written to may only have more of them.
-        check.beside(storage, &mut self.known)?;
+        check.read_beside(storage, &mut self.known)?;
         let segments = segments(storage)?;
         if segments.is_empty() {
             return Err(without_segments(storage, &self.known));
@@ -137,7 +137,7 @@ impl<'a> Verifier<'a> {
         }
         for file in storage.list("").doing("read")? {
             if is_odd_segment(&file) {
-                check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+                check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
             }
         }
         check.first_segment = segments[0];
@@ -146,7 +146,12 @@ impl<'a> Verifier<'a> {
         let mut progress = Progress { bytes: 0, of: sizes.iter().sum(), records: 0 };
         for (index, (&segment, size)) in segments.iter().zip(&sizes).enumerate() {
             if index > 0 && segment != segments[index - 1] + 1 {
-                check.find(Problem::Deleted, segment, 0, format!("segment {} is missing", segments[index - 1] + 1));
+                check.add_finding(
+                    Problem::Deleted,
+                    segment,
+                    0,
+                    format!("segment {} is missing", segments[index - 1] + 1),
+                );
             }
             check.segment(storage, segment, index + 1 == segments.len(), |records, bytes| {
                 if let Some(tell) = &mut self.progress {

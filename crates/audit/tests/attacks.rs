@@ -14,8 +14,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use amplifier_audit::{
-    AuditError, Checkpoint, FileAnchor, Folder, Frontier, Hash, Kind, Log, Note, Problem, PublicKey, Record, Report,
-    SigningKey, Verdict, Verifier, read_records,
+    AuditError, Checkpoint, FileAnchor, Folder, Frontier, Hash, Integrity, Kind, Log, Note, Problem, PublicKey, Record,
+    Report, SigningKey, Verifier, read_records,
 };
 use common::disk::Watched;
 use common::{Place, json, kinds, message};
@@ -126,9 +126,9 @@ fn verify_with(place: &Place, key: PublicKey) -> Report {
 #[track_caller]
 fn assert_unsound(place: &Place, key: PublicKey) -> Report {
     let report = place.verify();
-    assert_eq!(report.verdict(), Verdict::Unsound, "without the key: {report}");
+    assert_eq!(report.integrity(), Integrity::Unsound, "without the key: {report}");
     let report = verify_with(place, key);
-    assert_eq!(report.verdict(), Verdict::Unsound, "with the key: {report}");
+    assert_eq!(report.integrity(), Integrity::Unsound, "with the key: {report}");
     report
 }
 
@@ -168,14 +168,14 @@ fn a_log_that_only_leads_to_your_key_is_not_yours() {
     assert!(verify_with(&place, attacker.public()).is_sound(), "it tests nothing");
     Forger::after(&place).rotation(&yours, &attacker).append_to(&place);
     let report = verify_with(&place, yours);
-    assert_eq!((report.verdict(), problems(&report)), (Verdict::Unsound, vec![Problem::Key]), "{report}");
+    assert_eq!((report.integrity(), problems(&report)), (Integrity::Unsound, vec![Problem::Key]), "{report}");
 
     let error = place.options().open().unwrap_err();
     assert!(matches!(error, AuditError::Gone { .. }), "{error}");
-    assert_eq!(verify_with(&place, yours).verdict(), Verdict::Unsound);
+    assert_eq!(verify_with(&place, yours).integrity(), Integrity::Unsound);
     // A checkpoint that you have signed elsewhere does not help.
     Forger::after(&place).record("checkpoint", &body!({ "note": own_note })).append_to(&place);
-    assert_eq!(verify_with(&place, yours).verdict(), Verdict::Unsound);
+    assert_eq!(verify_with(&place, yours).integrity(), Integrity::Unsound);
 }
 
 #[test]
@@ -203,13 +203,13 @@ fn a_log_that_was_begun_in_your_name_is_unsound_and_not_signed() {
 #[test]
 fn a_log_that_allows_more_than_4096_records_without_a_checkpoint_is_unsound() {
     let key = SigningKey::generate().unwrap();
-    for (every, verdict) in [(4096, Verdict::Sound), (4097, Verdict::Unsound), (u64::MAX, Verdict::Unsound)] {
+    for (every, verdict) in [(4096, Integrity::Sound), (4097, Integrity::Unsound), (u64::MAX, Integrity::Unsound)] {
         let place = Place::new();
         Forger::begin(&key.public(), every).checkpoint(&key).lies(3).checkpoint(&key).append_to(&place);
         let report = verify_with(&place, key.public());
-        assert_eq!(report.verdict(), verdict, "{report}");
+        assert_eq!(report.integrity(), verdict, "{report}");
         let opened = Log::on(Arc::new(Folder::new(place.log())), key.clone()).open();
-        assert_eq!(opened.is_ok(), verdict == Verdict::Sound);
+        assert_eq!(opened.is_ok(), verdict == Integrity::Sound);
     }
 }
 
@@ -259,7 +259,7 @@ fn segments_that_somebody_removed_are_missed() {
         let report = assert_unsound(&place, public(&place));
         assert_eq!(problems(&report), [Problem::Deleted], "{report}");
         let report = Verifier::new().checkpoints(&anchored).unwrap().folder(place.log()).unwrap();
-        assert_eq!(report.verdict(), Verdict::Unsound, "{report}");
+        assert_eq!(report.integrity(), Integrity::Unsound, "{report}");
         // Whoever cannot sign can say that they were removed, but nobody believes it.
         let retention =
             body!({ "retention": { "before": removed + 1, "segments": [format!("seg-{removed:06}.jsonl")] } });
@@ -314,12 +314,12 @@ fn a_segment_under_another_name_is_not_overlooked() {
         several_segments(&place);
         fs::rename(place.segment(segment), place.log().join(name)).unwrap();
         let report = place.verify();
-        assert_eq!(report.verdict(), Verdict::Unsound, "{name}: {report}");
+        assert_eq!(report.integrity(), Integrity::Unsound, "{name}: {report}");
     }
     let place = Place::new();
     let segments = several_segments(&place);
     fs::copy(place.segment(segments), place.log().join("seg-0000001.jsonl")).unwrap();
-    assert_ne!(place.verify().verdict(), Verdict::Sound, "one that is not looked at");
+    assert_ne!(place.verify().integrity(), Integrity::Sound, "one that is not looked at");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn whatever_a_policy_change_says_the_log_stays_sound() {
     assert!(matches!(error, AuditError::NoJson(_)), "{error}");
     log.close().unwrap();
 
-    assert_eq!(place.verify().verdict(), Verdict::Sound, "{}", place.verify());
+    assert_eq!(place.verify().integrity(), Integrity::Sound, "{}", place.verify());
     let lines: Vec<String> = place.lines().into_iter().filter(|line| line.contains("\"policy_change\"")).collect();
     let changes: Vec<Value> = lines[..7].iter().map(|line| json(line)["body"]["change"].clone()).collect();
     let expected = body!([
@@ -369,7 +369,7 @@ fn junk_beside_the_log_does_not_hide_that_it_is_unsound() {
     let file = place.log().join("checkpoints");
     let notes = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{}{notes}", "junk\n\n".repeat(150))).unwrap();
-    assert_eq!(place.verify().verdict(), Verdict::Unreadable);
+    assert_eq!(place.verify().integrity(), Integrity::Unreadable);
     let text = fs::read_to_string(place.segment(1)).unwrap();
     fs::write(place.segment(1), text.replace("number 2", "number 9")).unwrap();
     let report = assert_unsound(&place, public(&place));
@@ -388,12 +388,12 @@ fn a_key_that_was_pinned_before_a_rotation_vouches_for_what_retention_has_left()
     }
     (0..30).for_each(|number| put(&log, &format!("number {number}")));
     log.seal_blocking("s", "complete").unwrap();
-    let verify = || pinned.iter().map(|key| verify_with(&place, *key).verdict()).collect::<Vec<_>>();
-    assert_eq!(verify(), [Verdict::Sound; 4]);
+    let verify = || pinned.iter().map(|key| verify_with(&place, *key).integrity()).collect::<Vec<_>>();
+    assert_eq!(verify(), [Integrity::Sound; 4]);
     log.retain(1).unwrap();
     log.close().unwrap();
     assert!(!kinds(&place.lines()).contains(&"key_rotation".to_owned()), "it tests nothing");
-    assert_eq!(verify(), [Verdict::Sound; 4]);
+    assert_eq!(verify(), [Integrity::Sound; 4]);
     let other = SigningKey::generate().unwrap().public();
     assert_eq!(problems(&verify_with(&place, other)), [Problem::Key]);
 }
@@ -432,7 +432,7 @@ fn a_forged_rotation_or_checkpoint_is_a_breach() {
                 log.clone().close().unwrap();
             }
             forge(Forger::after(&place), &place).append_to(&place);
-            assert_eq!(verify_with(&place, key).verdict(), Verdict::Unsound, "{case}");
+            assert_eq!(verify_with(&place, key).integrity(), Integrity::Unsound, "{case}");
 
             let log = if is_running { log } else { place.open() };
             put(&log, "two");
@@ -574,7 +574,7 @@ fn a_time_that_is_none_is_unreadable() {
         forger.time = time;
         forger.record("message", &body!({})).append_to(&place);
         let report = place.verify();
-        assert_eq!(report.verdict(), Verdict::Unreadable, "{time}: {report}");
+        assert_eq!(report.integrity(), Integrity::Unreadable, "{time}: {report}");
         assert!(!report.to_string().contains('\u{1b}'));
         let line = fs::read_to_string(place.segment(1)).unwrap().lines().last().unwrap().to_owned();
         assert!(Record::parse(line.as_bytes()).is_err());
@@ -588,8 +588,8 @@ fn assert_refused(forger: &Forger, key: &SigningKey) {
     forger.append_to(&place);
     let (folder, public) = (place.log(), key.public());
     let report = move || Verifier::new().key(public).folder(folder);
-    let verdict = in_time(move || report().map_or(Verdict::Unreadable, |report| report.verdict()));
-    assert_ne!(verdict, Verdict::Sound);
+    let verdict = in_time(move || report().map_or(Integrity::Unreadable, |report| report.integrity()));
+    assert_ne!(verdict, Integrity::Sound);
     let options = Log::on(Arc::new(Folder::new(place.log())), key.clone());
     assert!(in_time(move || options.open()).is_err(), "the writer goes on with it");
 }

@@ -141,12 +141,12 @@ fn operations_without_an_outcome_are_in_doubt() {
     let folder = log(&[intent("a"), intent("b"), record("tool:post", outcome)]);
     let mut operations = Operations::new();
     read_records(&Folder::new(folder.path().join("audit")), |record| {
-        operations.see(record);
+        operations.observe(record);
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
     assert_eq!(operations.unresolved().len(), 1);
-    let calls: Vec<_> = operations.in_doubt().into_iter().map(|one| one.tool_call_id).collect();
+    let calls: Vec<_> = operations.into_unresolved().into_iter().map(|one| one.tool_call_id).collect();
     assert_eq!(calls, [call("b")]);
 }
 

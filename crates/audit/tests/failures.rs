@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    AuditError, Durability, FileAnchor, Folder, Kind, Log, LogOptions, RecordSource, Report, SigningKey, Storage,
-    Verdict, Verifier, read_records,
+    AuditError, Durability, FileAnchor, Folder, Integrity, Kind, Log, LogOptions, RecordSource, Report, SigningKey,
+    Storage, Verifier, read_records,
 };
 use common::disk::{Disk, Fault, Left, Watched};
 use common::{Place, json, message};
@@ -159,7 +159,7 @@ fn check_turns(levels: [Durability; 2], failing: usize) -> Vec<String> {
                     let missing: Vec<_> = acknowledged.iter().filter(|text| !texts.contains(text)).collect();
                     (!missing.is_empty()).then(|| format!("lost {missing:?}"))
                 }
-                Ok(report) => Some(format!("{:?}: {}", report.verdict(), report.findings[0].text)),
+                Ok(report) => Some(format!("{:?}: {}", report.integrity(), report.findings[0].text)),
                 Err(error) => Some(error.to_string()),
             };
             wrong.extend(wrong_here.map(|wrong| format!("{case}: {wrong}")));
@@ -317,7 +317,7 @@ fn a_torn_note_beside_the_log_is_repaired_by_the_next_writer() {
         // Another process is killed inside its note.
         let whole = fs::read(&file).unwrap();
         fs::write(&file, [&whole[..], &whole[..100]].concat()).unwrap();
-        assert_eq!(place.verify().verdict(), Verdict::Unreadable);
+        assert_eq!(place.verify().integrity(), Integrity::Unreadable);
         if !is_running {
             log = place.open();
         }
@@ -429,7 +429,7 @@ fn a_log_is_never_called_unsound_while_it_is_written() {
         let mut verified = 0;
         while Instant::now() < end {
             let report = place.verify();
-            assert_ne!(report.verdict(), Verdict::Unsound, "{report}");
+            assert_ne!(report.integrity(), Integrity::Unsound, "{report}");
             verified += 1;
         }
         verified

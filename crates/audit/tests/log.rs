@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    Durability, FileAnchor, Folder, Hash, Log, Note, Problem, PublicKey, SigningKey, Trust, Verdict, Verifier,
+    Durability, FileAnchor, Folder, Hash, Integrity, Log, Note, Problem, PublicKey, SigningKey, Trust, Verifier,
     is_included, read_tree,
 };
 use amplifier_core::{
@@ -52,7 +52,7 @@ async fn everything_that_a_session_does_is_in_the_log() {
     assert!(intent["body"].get("kind").is_none(), "the kind stands once");
 
     let report = place.verify();
-    assert_eq!(report.verdict(), Verdict::Sound, "{report}");
+    assert_eq!(report.integrity(), Integrity::Sound, "{report}");
     assert_eq!((report.sealed, report.unsealed.len(), report.in_doubt.len()), (1, 0, 0));
     assert_eq!(report.trust, Trust::KeyFromLog);
 }
@@ -170,7 +170,7 @@ fn a_known_key_and_an_anchor_are_compared() {
         let report = verify(&forged);
         assert_eq!(report.findings.iter().map(|finding| finding.problem).collect::<Vec<_>>(), [Problem::Checkpoint]);
         assert!(
-            report.anchored.is_none() && report.proved().is_empty() && report.verdict().exit_code() == 1,
+            report.anchored.is_none() && report.proved().is_empty() && report.integrity().exit_code() == 1,
             "{report}"
         );
     }
@@ -236,7 +236,7 @@ fn a_torn_end_is_moved_aside_and_recorded() {
     let whole = fs::read(place.segment(1)).unwrap();
     let torn = b"{\"v\":1,\"log\":\"";
     fs::write(place.segment(1), [&whole[..], torn].concat()).unwrap();
-    assert_eq!(place.verify().verdict(), Verdict::Unreadable);
+    assert_eq!(place.verify().integrity(), Integrity::Unreadable);
 
     place.open().close().unwrap();
     let report = place.verify();
@@ -265,7 +265,7 @@ fn a_whole_record_after_a_broken_one_is_a_breach_and_nothing_is_repaired() {
     log.close().unwrap();
     assert_eq!(fs::read_to_string(place.segment(1)).unwrap(), altered);
     let report = place.verify();
-    assert_eq!((report.verdict(), report.breaches), (Verdict::Unsound, 1), "{report}");
+    assert_eq!((report.integrity(), report.breaches), (Integrity::Unsound, 1), "{report}");
     assert_eq!(report.findings[0].problem, Problem::Edited);
     // It is found once, and the log goes on.
     place.open().close().unwrap();
@@ -287,7 +287,7 @@ fn a_log_cut_below_a_checkpoint_is_a_breach() {
     assert_eq!(problems, [Problem::Truncated]);
     place.open().close().unwrap();
     let report = place.verify();
-    assert_eq!((report.verdict(), report.breaches), (Verdict::Unsound, 1), "{report}");
+    assert_eq!((report.integrity(), report.breaches), (Integrity::Unsound, 1), "{report}");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_log_that_is_cut_while_it_is_open_is_a_breach() {
     log.flush_blocking(receipt).unwrap();
     log.close().unwrap();
     let report = place.verify();
-    assert_eq!((report.verdict(), report.breaches), (Verdict::Unsound, 1), "{report}");
+    assert_eq!((report.integrity(), report.breaches), (Integrity::Unsound, 1), "{report}");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn large_bodies_are_blobs_and_can_be_erased() {
     let record = json(&lines[3]);
     let blob = &record["body"]["blob"].as_str().unwrap()[7..];
     fs::write(place.log().join("blobs").join(&blob[..2]).join(blob), "other").unwrap();
-    assert_eq!(place.verify().verdict(), Verdict::Unsound);
+    assert_eq!(place.verify().integrity(), Integrity::Unsound);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use amplifier_audit::{Advance, Folder, SigningKey, Verdict, Verification, Verifier};
+use amplifier_audit::{Advance, Folder, Integrity, SigningKey, Verification, Verifier};
 use common::{Place, intent, message, outcome};
 use serde_json::Value;
 
@@ -71,13 +71,13 @@ fn what_is_wrong_with_new_records_is_found() {
         let mut new = Verifier::new().ongoing();
         assert!(advance(&mut new, &place));
         assert_eq!(told(&new.report()), told(&place.verify()));
-        assert_eq!(new.report().verdict(), place.verify().verdict());
-        assert_ne!(new.report().verdict(), Verdict::Sound);
+        assert_eq!(new.report().integrity(), place.verify().integrity());
+        assert_ne!(new.report().integrity(), Integrity::Sound);
     }
     // The one that has passed the beginning finds it, too.
     std::fs::write(place.segment(1), text.replace("number 30", "number 77")).unwrap();
     assert!(advance(&mut ongoing, &place));
-    assert_eq!(ongoing.report().verdict(), Verdict::Unsound);
+    assert_eq!(ongoing.report().integrity(), Integrity::Unsound);
     std::fs::write(place.segment(1), &text[..text.find("number 10").unwrap()]).unwrap();
     assert!(!advance(&mut ongoing, &place), "a log that is shorter than before is another one");
 }

@@ -77,7 +77,7 @@ fn differences_of(sample: &Sample) -> Vec<String> {
         [("knowing nothing", knowing_nothing, vec![], expected), ("knowing all", knowing_all, known, known_expected)];
     for (knowledge, verifier, arguments, expected) in cases {
         let report = verifier.folder(place.log());
-        let code = report.as_ref().map_or(3, |report| report.verdict().exit_code());
+        let code = report.as_ref().map_or(3, |report| report.integrity().exit_code());
         let (python, said) = verify_py(&place.log(), &arguments);
         if i32::from(code) != python || expected.is_some_and(|expected| expected != code) {
             let report = report.map_or_else(|error| error.to_string(), |report| report.to_string());

@@ -7,11 +7,11 @@ mod common;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
-use amplifier_audit::{AuditError, Folder, LogPart, Reader, Record};
+use amplifier_audit::{AuditError, Folder, LogPart, LogReader, Record};
 use common::{Place, message};
 
 /// The numbers of the records that were added.
-fn added(reader: &mut Reader, place: &Place) -> (Vec<u64>, Option<String>) {
+fn added(reader: &mut LogReader, place: &Place) -> (Vec<u64>, Option<String>) {
     let mut numbers = Vec::new();
     let torn = reader.advance(&Folder::new(place.log()), |record: &Record<'_>| {
         numbers.push(record.seq);
@@ -30,7 +30,7 @@ fn grow(place: &Place, count: usize) -> u64 {
 #[test]
 fn records_come_once_as_the_log_grows() {
     let place = Place::new();
-    let mut reader = Reader::new();
+    let mut reader = LogReader::new();
     assert_eq!(added(&mut reader, &place), (vec![], None), "there is no log yet");
     let mut before = 0;
     for count in [3, 0, 5] {
@@ -48,10 +48,10 @@ fn half_a_line_is_left_until_it_is_whole_and_an_error_for_whoever_reads_all() {
     let text = fs::read(place.segment(1)).unwrap();
     let (whole, half) = text.split_at(text.len() - 100);
     fs::write(place.segment(1), whole).unwrap();
-    let mut reader = Reader::new();
+    let mut reader = LogReader::new();
     let torn = Some("seg-000001.jsonl".to_owned());
     assert_eq!(added(&mut reader, &place), ((0..size - 1).collect(), torn));
-    let all = Reader::new().read(&Folder::new(place.log()), |_| Ok::<_, AuditError>(()));
+    let all = LogReader::new().read(&Folder::new(place.log()), |_| Ok::<_, AuditError>(()));
     assert!(matches!(all, Err(AuditError::HalfRecord { .. })), "{all:?}");
     OpenOptions::new().append(true).open(place.segment(1)).unwrap().write_all(half).unwrap();
     assert_eq!(added(&mut reader, &place), (vec![size - 1], None));
@@ -79,7 +79,7 @@ fn a_log_that_is_cut_replaced_or_written_again_is_read_from_its_beginning() {
     for change in [cut, replaced, written_again] {
         let place = Place::new();
         grow(&place, 10);
-        let mut reader = Reader::new();
+        let mut reader = LogReader::new();
         added(&mut reader, &place);
         change(&place);
         let source = Folder::new(place.log());
@@ -95,7 +95,7 @@ fn segments_that_retention_removes_are_passed_over() {
     let log = place.options().segment_bytes(4_000).open().unwrap();
     (0..40).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());
     log.checkpoint().unwrap();
-    let mut reader = Reader::new();
+    let mut reader = LogReader::new();
     let read = added(&mut reader, &place).0.len() as u64;
     log.retain(2).unwrap();
     log.take(&message("s", "after")).unwrap();
@@ -104,7 +104,7 @@ fn segments_that_retention_removes_are_passed_over() {
     assert_eq!(numbers.first(), Some(&read), "what was read is not read again");
     let mut last = Vec::new();
     let take = |record: &Record<'_>| Ok::<_, AuditError>((record.kind.as_str() == "message").then_some(record.seq));
-    last.extend(Reader::new().last(&Folder::new(place.log()), 3, take).unwrap());
+    last.extend(LogReader::new().last(&Folder::new(place.log()), 3, take).unwrap());
     assert_eq!((last.len(), last.is_sorted()), (3, true));
 }
 
@@ -114,6 +114,6 @@ fn a_line_that_is_not_a_record_is_named() {
     grow(&place, 4);
     let text = fs::read_to_string(place.segment(1)).unwrap().replacen("\"text\":\"2\"", "\"text\":\"7\"", 1);
     fs::write(place.segment(1), text).unwrap();
-    let read = Reader::new().read(&Folder::new(place.log()), |_| Ok::<_, AuditError>(()));
+    let read = LogReader::new().read(&Folder::new(place.log()), |_| Ok::<_, AuditError>(()));
     assert!(matches!(&read, Err(AuditError::Line { file, line: 5, .. }) if file == "seg-000001.jsonl"), "{read:?}");
 }

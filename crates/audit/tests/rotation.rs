@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use amplifier_audit::{AuditError, Log, PublicKey, SigningKey, Verdict, Verifier};
+use amplifier_audit::{AuditError, Integrity, Log, PublicKey, SigningKey, Verifier};
 use common::disk::{Disk, Fault, Left};
 use common::{Place, message};
 
@@ -179,7 +179,7 @@ fn rotations_at_the_same_time_are_one_after_the_other() {
 
 #[test]
 fn what_another_left_after_a_rotation_is_put_in_order_with_the_new_key() {
-    for (left, verdict, told) in [("{\"v\":1", Verdict::Sound, (1, 0)), ("REPEATED", Verdict::Unsound, (0, 1))] {
+    for (left, verdict, told) in [("{\"v\":1", Integrity::Sound, (1, 0)), ("REPEATED", Integrity::Unsound, (0, 1))] {
         let place = Place::new();
         let log = place.options().checkpoint_every(2).open().unwrap();
         put(&log, "one").unwrap();
@@ -196,7 +196,7 @@ fn what_another_left_after_a_rotation_is_put_in_order_with_the_new_key() {
         put(&log, "four").unwrap();
         log.close().unwrap();
         let report = place.verify();
-        assert_eq!((report.verdict(), (report.recoveries, report.breaches)), (verdict, told), "{report}");
+        assert_eq!((report.integrity(), (report.recoveries, report.breaches)), (verdict, told), "{report}");
     }
 }
 

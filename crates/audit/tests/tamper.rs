@@ -55,7 +55,7 @@ mod samples;
 
 use std::sync::Mutex;
 
-use amplifier_audit::{Checkpoint, Frontier, Hash, Kind, Note, Problem, PublicKey, SigningKey, Verdict, Verifier};
+use amplifier_audit::{Checkpoint, Frontier, Hash, Integrity, Kind, Note, Problem, PublicKey, SigningKey, Verifier};
 use line::{Line, ascii};
 use memory::{Files, Memory};
 use samples::{Sample, key, notes_of, samples, segment_file};
@@ -126,7 +126,7 @@ fn check(kind: &str, tamper: impl Fn(&Sample, &mut Random, PublicKey) -> Tampere
     // More than processors: a log that ends in half a line is read again for a while.
     const WORKERS: u64 = 8;
     let samples = samples();
-    let kind_seed = u64::from_be_bytes(Hash::of(kind.as_bytes()).as_bytes()[..8].try_into().unwrap());
+    let kind_seed = u64::from_be_bytes(Hash::sha256(kind.as_bytes()).as_bytes()[..8].try_into().unwrap());
     let found = Mutex::new([0; 4]);
     std::thread::scope(|scope| {
         for worker in 0..WORKERS {
@@ -247,12 +247,12 @@ fn edit(line: &mut Line, field: &str, random: &mut Random) {
         "log" => line.log = format!("{:032x}", random.next()),
         "seg" => line.seg += 1 + random.below(3) as u64,
         "seq" => line.seq += 1 + random.below(3) as u64,
-        "prev" => line.prev = Hash::of(&[digit as u8]),
+        "prev" => line.prev = Hash::sha256(&[digit as u8]),
         "time" => line.set(field, &format!("\"2025-0{}-01T00:00:00.00000{digit}Z\"", 1 + random.below(9))),
         "writer" => line.set(field, &format!("\"1-0000000{digit}\"")),
         "turn" => line.set(field, &format!("9{digit}")),
         "event" => line.set(field, &format!("\"other:{digit}\"")),
-        "digest" => line.set(field, &format!("\"{}\"", Hash::of(&[digit as u8]))),
+        "digest" => line.set(field, &format!("\"{}\"", Hash::sha256(&[digit as u8]))),
         _ => {
             let mut body = line.body();
             match line.kind {
@@ -700,6 +700,6 @@ fn a_hundred_unreadable_lines_do_not_hide_that_a_log_was_changed() {
     files.insert("seg-000001.jsonl".to_owned(), garbled.into_bytes());
     for report in sample.verify(&files, sample.keys[0]) {
         let report = report.unwrap();
-        assert_eq!(report.verdict(), Verdict::Unsound, "{report}");
+        assert_eq!(report.integrity(), Integrity::Unsound, "{report}");
     }
 }

@@ -12,17 +12,21 @@ use crate::ports::{BoxFuture, PortError};
 use crate::result::HookError;
 
 /// What came of waiting.
-pub(crate) enum Waited<T> {
+pub(crate) enum WaitResult<T> {
     Done(T),
     Panicked(String),
     TimedOut,
 }
 
-pub(crate) async fn wait<F: Future + Unpin>(clock: &dyn Clock, limit: Duration, future: &mut F) -> Waited<F::Output> {
+pub(crate) async fn wait<F: Future + Unpin>(
+    clock: &dyn Clock,
+    limit: Duration,
+    future: &mut F,
+) -> WaitResult<F::Output> {
     let mut poll = |context: &mut Context<'_>| match contain(|| Pin::new(&mut *future).poll(context)) {
-        Ok(Poll::Ready(value)) => Poll::Ready(Waited::Done(value)),
+        Ok(Poll::Ready(value)) => Poll::Ready(WaitResult::Done(value)),
         Ok(Poll::Pending) => Poll::Pending,
-        Err(error) => Poll::Ready(Waited::Panicked(error.to_string())),
+        Err(error) => Poll::Ready(WaitResult::Panicked(error.to_string())),
     };
     // Most answers are there at once; a timer is armed only for the others.
     if let Poll::Ready(waited) = poll_fn(|context| Poll::Ready(poll(context))).await {
@@ -30,7 +34,7 @@ pub(crate) async fn wait<F: Future + Unpin>(clock: &dyn Clock, limit: Duration, 
     }
     let mut timer = clock.sleep(limit);
     poll_fn(|context| match poll(context) {
-        Poll::Pending => timer.as_mut().poll(context).map(|()| Waited::TimedOut),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| WaitResult::TimedOut),
         ready => ready,
     })
     .await
@@ -85,15 +89,15 @@ pub(crate) fn quietly(drops: impl FnOnce()) {
 }
 
 /// A future that is dropped quietly, also when whoever waits for it is cancelled.
-pub(crate) struct Contained<F>(Option<F>);
+pub(crate) struct ContainedFuture<F>(Option<F>);
 
-impl<F> Contained<F> {
+impl<F> ContainedFuture<F> {
     pub(crate) fn new(future: F) -> Self {
         Self(Some(future))
     }
 }
 
-impl<F: Future + Unpin> Future for Contained<F> {
+impl<F: Future + Unpin> Future for ContainedFuture<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -101,7 +105,7 @@ impl<F: Future + Unpin> Future for Contained<F> {
     }
 }
 
-impl<F> Drop for Contained<F> {
+impl<F> Drop for ContainedFuture<F> {
     fn drop(&mut self) {
         drop_quietly(self.0.take());
     }
@@ -113,14 +117,14 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A port that gave no answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("gave no answer within {PORT_TIMEOUT:?}")]
-pub(crate) struct Hung;
+pub(crate) struct PortTimeout;
 
 /// Waits for a port. A panic or a hanging port is an error like any other.
 pub(crate) async fn port<T>(clock: &dyn Clock, call: BoxFuture<'_, Result<T, PortError>>) -> Result<T, PortError> {
-    let mut call = Contained::new(call);
+    let mut call = ContainedFuture::new(call);
     match wait(clock, PORT_TIMEOUT, &mut call).await {
-        Waited::Done(result) => result,
-        Waited::Panicked(what) => Err(what.into()),
-        Waited::TimedOut => Err(Box::new(Hung)),
+        WaitResult::Done(result) => result,
+        WaitResult::Panicked(what) => Err(what.into()),
+        WaitResult::TimedOut => Err(Box::new(PortTimeout)),
     }
 }

@@ -17,12 +17,27 @@ pub mod text;
 mod wildcard;
 mod words;
 
-pub use approval::*;
-pub use audit::*;
-pub use coordinator::*;
+pub use approval::{
+    Actor, ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalRequest, ApprovalRule, ApprovalRules,
+    DecisionBasis, InvalidRule, InvalidRules, OpenRequest, RuleScope,
+};
+pub use audit::{
+    ApprovalDecisionEntry, ApprovalReport, ApprovalRequestEntry, AuditEntry, AuditRecord, DataStatus, EmissionReport,
+    EventEntry, FailureEntry, HookReport, HookReportEntry, InjectionEntry, InjectionReport, IntentEntry, IntentReport,
+    LateAnswerEntry, MessageEntry, MessageReport, OutcomeEntry, OutputReport, RecordedData, RecordedEmission,
+};
+pub use coordinator::{
+    Contribution, Contributions, ContributorOutput, ContributorRegistration, Coordinator, CoordinatorBuilder,
+    EstimatedTokens, FailedContribution, InjectionTooLarge, IntoContribution, OverBudget, SessionConfig, TokenCounter,
+    Verdict,
+};
+// A glob, because a list would repeat every event of `events.rs`.
 #[doc(no_inline)]
 pub use event::events::*;
-pub use event::*;
+pub use event::{
+    Data, DataChange, Digest, Event, EventData, EventEffects, EventKey, EventName, EventPattern, EventSpec, EventType,
+    FieldSpec, InvalidDigest, InvalidEventName, InvalidPayload, Map, NestingError, Payload, catalog, events,
+};
 pub use ports::PortError;
 pub use ports::approval::{
     ApprovalClosed, ApprovalInbox, ApprovalSystem, ChannelApprovals, PendingApproval, approval_channel,
@@ -37,8 +52,15 @@ pub use ports::preview::{
 };
 pub use ports::rules::{ApprovalRuleSource, TOOL_DEFINITION, ToolDefinition};
 pub use rate::{Rate, TokenBucket};
-pub use registry::*;
-pub use result::*;
+pub use registry::{
+    AsyncHandler, Attributed, Decision, Denial, Emission, HandlerOutput, Hook, HookApproval, HookBuilder, HookInfo,
+    HookRegistry, HookRegistryBuilder, HookReportRef, HookRole, ListedHook, Listeners, OnError, Outcome, Registration,
+    ScopedRegistration, SyncHandler,
+};
+pub use result::{
+    Action, ActionKind, Approval, ApprovalOption, DecisionKind, DefaultDecision, Effect, FlatAction, FlatOption,
+    FlatResult, HookError, HookResult, Injection, InjectionStatus, IntoHookResult, Level, Placement, Role, UserMessage,
+};
 pub use words::UnknownWord;
 
 #[doc(hidden)]

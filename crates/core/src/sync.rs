@@ -14,7 +14,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// An immutable value that many read and few replace.
-pub(crate) struct Published<T> {
+pub(crate) struct PublishedValue<T> {
     #[cfg(not(shuttle))]
     value: arc_swap::ArcSwap<T>,
     #[cfg(shuttle)]
@@ -23,18 +23,18 @@ pub(crate) struct Published<T> {
 
 /// The value as it was when it was loaded. Replacing it meanwhile does not disturb the reader.
 #[cfg(not(shuttle))]
-pub(crate) type Loaded<T> = arc_swap::Guard<Arc<T>>;
+pub(crate) type LoadedValue<T> = arc_swap::Guard<Arc<T>>;
 #[cfg(shuttle)]
-pub(crate) type Loaded<T> = Arc<T>;
+pub(crate) type LoadedValue<T> = Arc<T>;
 
 #[cfg(not(shuttle))]
-impl<T> Published<T> {
+impl<T> PublishedValue<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: arc_swap::ArcSwap::from_pointee(value) }
     }
 
     // A guard, not an `Arc`: it counts nothing, so two cores that emit at once do not fight over a counter.
-    pub(crate) fn load(&self) -> Loaded<T> {
+    pub(crate) fn load(&self) -> LoadedValue<T> {
         self.value.load()
     }
 
@@ -44,12 +44,12 @@ impl<T> Published<T> {
 }
 
 #[cfg(shuttle)]
-impl<T> Published<T> {
+impl<T> PublishedValue<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: shuttle::sync::RwLock::new(Arc::new(value)) }
     }
 
-    pub(crate) fn load(&self) -> Loaded<T> {
+    pub(crate) fn load(&self) -> LoadedValue<T> {
         self.value.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 

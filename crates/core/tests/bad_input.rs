@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
-use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
+use amplifier_core::testing::{ManualClock, ScriptedAnswer, ScriptedApprovals};
 use amplifier_core::{
     Approval, AuditEntry, Coordinator, EventData, EventName, EventPattern, EventType, FlatAction, FlatResult, Hook,
-    HookBuilder, HookError, HookRegistry, HookResult, IntentEntry, Map, MemoryAudit, OnError, Outcome, Registration,
-    TOOL_PRE, TooDeep, ToolPre, Verdict, data,
+    HookBuilder, HookError, HookRegistry, HookResult, IntentEntry, Map, MemoryAudit, NestingError, OnError, Outcome,
+    Registration, TOOL_PRE, ToolPre, Verdict, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -345,7 +345,7 @@ async fn deep_data_is_emitted_but_nobody_can_agree_to_it() {
     let person = ScriptedApprovals::new(["Allow"]);
     let session = Coordinator::builder(hooks.clone()).approvals(person.clone()).build();
 
-    assert_eq!(deep(2_000).digest(), Err(TooDeep));
+    assert_eq!(deep(2_000).digest(), Err(NestingError));
     let outcome = hooks.emit(TOOL_PRE, deep(2_000)).await;
     assert_eq!(reports(&outcome), [("asker", "ask_user")]);
     let reason = "Approval failed (the data is nested deeper than 128 levels): Go?".to_owned();
@@ -591,7 +591,7 @@ async fn check_waiting() {
     assert_eq!(outcome.data["seen"], true);
 
     hooks.hook(TOOL_PRE).named("asker").run(|_| HookResult::ask(Approval::new("Go?").timeout(Duration::ZERO)));
-    let nobody = ScriptedApprovals::new([Scripted::Silence]);
+    let nobody = ScriptedApprovals::new([ScriptedAnswer::Silence]);
     let session = Coordinator::builder(hooks).approvals(nobody).build();
     let verdict = session.emit(TOOL_PRE, tool_pre()).await;
     assert_eq!(verdict.to_string(), "Denied by hook asker: Approval timed out, denied by default: Go?");

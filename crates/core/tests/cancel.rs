@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::testing::{ManualClock, Scripted, ScriptedApprovals};
+use amplifier_core::testing::{ManualClock, ScriptedAnswer, ScriptedApprovals};
 use amplifier_core::{
     APPROVAL_REQUIRED, Approval, ApprovalAnswer, ApprovalClosed, ApprovalDecision, ApprovalDecisionEntry,
     ApprovalInbox, ApprovalRequestEntry, AuditEntry, Clock, Coordinator, EventEntry, HookError, HookRegistry,
@@ -259,7 +259,7 @@ fn an_answer_that_is_told_after_the_question_is_closed_is_recorded() {
     let request = question.request.clone();
     question.answer("Deny").unwrap();
     assert_eq!((&mut operation).now_or_never(), Some(denied("User denied: Go?")));
-    request.too_late(ApprovalAnswer::by("Allow", "ann", "console"));
+    request.record_late_answer(ApprovalAnswer::by("Allow", "ann", "console"));
     assert_eq!(asking.record(), ["asker asks 1", "1 refused by answer: User denied: Go?", "1 late: Allow"]);
 }
 
@@ -462,7 +462,7 @@ fn the_time_limit_of_a_hook_does_not_count_waiting_for_a_person_inside_of_it() {
 async fn working_around_a_question(before: u64, after: u64) -> (Option<HookError>, u64) {
     let hooks = HookRegistry::new();
     hooks.hook(TOOL_PRE).named("asker").run(|_| HookResult::ask("Go?"));
-    let person = ScriptedApprovals::new([Scripted::After(Duration::from_secs(100), "Allow".to_owned())]);
+    let person = ScriptedApprovals::new([ScriptedAnswer::After(Duration::from_secs(100), "Allow".to_owned())]);
     let session = Coordinator::builder(hooks.clone()).approvals(person).build();
     let outer = hooks.hook("deploy:begin").named("outer").timeout(Duration::from_secs(30));
     let registered = outer.run(move |_| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use amplifier_core::driving::{contain, is_timestamp, rfc3339};
 use amplifier_core::{
-    Change, Conversation, Coordinator, Data, Digest, Emission, EventData, HookRegistry, HookResult, Injection,
+    Conversation, Coordinator, Data, DataChange, Digest, Emission, EventData, HookRegistry, HookResult, Injection,
     MemoryAudit, OverBudget, SessionConfig, TOOL_PRE, Verdict, data,
 };
 
@@ -15,14 +15,14 @@ struct Count(i64);
 impl Data for Count {
     type Object = i64;
 
-    fn apply(&mut self, change: Change<i64>) {
+    fn apply(&mut self, change: DataChange<i64>) {
         self.0 = self.changed(change);
     }
 
-    fn changed(&self, change: Change<i64>) -> i64 {
+    fn changed(&self, change: DataChange<i64>) -> i64 {
         match change {
-            Change::Replace(count) => count,
-            Change::Set(..) => self.0,
+            DataChange::Replace(count) => count,
+            DataChange::Set(..) => self.0,
         }
     }
 

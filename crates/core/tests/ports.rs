@@ -108,7 +108,7 @@ impl ApprovalSystem for Broken {
 }
 
 impl ApprovalRuleSource for Broken {
-    fn in_force(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send {
+    fn active_rules(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send {
         self.act()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amplifier_core::{
-    Action, Approval, ApprovalOption, Attributed, Change, Data, Decision, DefaultDecision, Denial, Digest, Effect,
+    Action, Approval, ApprovalOption, Attributed, Data, DataChange, Decision, DefaultDecision, Denial, Digest, Effect,
     Emission, EventData, FlatAction, FlatResult, HookError, HookRegistry, HookResult, HookRole, Injection, Level, Map,
     OnError, Outcome, Placement, Registration, Role, UserMessage,
 };
@@ -266,8 +266,8 @@ fn answer<O>(spec: &Spec, object: fn(Bag) -> O) -> Result<HookResult<O>, HookErr
         Says::Continue => Action::Continue,
         Says::Respond(answer) => Action::Respond(object(answer)),
         Says::Deny => Action::Deny,
-        Says::Replace(bag) => Action::Modify(Change::Replace(object(bag))),
-        Says::Set(key, value) => Action::Modify(Change::Set(key.into(), value.into())),
+        Says::Replace(bag) => Action::Modify(DataChange::Replace(object(bag))),
+        Says::Set(key, value) => Action::Modify(DataChange::Set(key.into(), value.into())),
         Says::Inject(injection) => Action::InjectContext(Box::new(injection)),
         Says::Ask(approval) => Action::AskUser(Box::new(approval)),
         Says::Fail => return Err(HookError::failed("boom")),
@@ -289,14 +289,14 @@ struct Plain(Bag);
 impl Data for Plain {
     type Object = Bag;
 
-    fn apply(&mut self, change: Change<Bag>) {
+    fn apply(&mut self, change: DataChange<Bag>) {
         self.0 = self.changed(change);
     }
 
-    fn changed(&self, change: Change<Bag>) -> Bag {
+    fn changed(&self, change: DataChange<Bag>) -> Bag {
         match change {
-            Change::Replace(bag) => bag,
-            Change::Set(key, value) => {
+            DataChange::Replace(bag) => bag,
+            DataChange::Set(key, value) => {
                 let set = (key.into_owned(), value.as_i64().unwrap());
                 self.0.clone().into_iter().chain([set]).collect()
             }
@@ -427,7 +427,7 @@ fn any_result() -> impl Strategy<Value = HookResult> {
         Just(Action::Continue),
         any_map().prop_map(Action::Respond),
         Just(Action::Deny),
-        any_map().prop_map(|map| Action::Modify(Change::Replace(map))),
+        any_map().prop_map(|map| Action::Modify(DataChange::Replace(map))),
         any_injection().prop_map(|injection| Action::InjectContext(Box::new(injection))),
         any_approval().prop_map(|approval| Action::AskUser(Box::new(approval))),
     ];

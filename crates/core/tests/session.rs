@@ -493,7 +493,7 @@ impl Changing {
 }
 
 impl ApprovalRuleSource for Changing {
-    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+    async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
         self.0.lock().unwrap().clone().ok_or_else(|| "it is cut off".into())
     }
 }
@@ -539,11 +539,11 @@ fn what_was_read_before_the_session_stays_denied_if_it_can_never_be_read_again()
     struct Spoilt;
 
     impl ApprovalRuleSource for Spoilt {
-        async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+        async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
             Err("it is cut off".into())
         }
 
-        fn read_before(&self) -> ApprovalRules {
+        fn last_known_rules(&self) -> ApprovalRules {
             ApprovalRules::from_json(r#"{ "hook:Really?": "deny", "hook:Now?": "allow" }"#).unwrap()
         }
     }

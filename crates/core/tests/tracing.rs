@@ -280,7 +280,7 @@ fn an_approval_is_a_span() {
     check_approval(ScriptedApprovals::new(["Allow"]), "true", "answer");
     check_approval(ScriptedApprovals::new(["Deny"]), "false", "answer");
     check_approval(ScriptedApprovals::new(["Perhaps"]), "false", "not_offered");
-    let gone = amplifier_core::testing::Scripted::Error(ApprovalError::Closed);
+    let gone = amplifier_core::testing::ScriptedAnswer::Error(ApprovalError::Closed);
     check_approval(ScriptedApprovals::new([gone]), "false", "failed");
 }
 

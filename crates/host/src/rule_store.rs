@@ -59,13 +59,13 @@ impl ApprovalRuleFiles {
 }
 
 impl ApprovalRuleSource for ApprovalRuleFiles {
-    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+    async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
         let rules = self.clone();
         // An unreadable file may contain a denial.
         run_blocking(move || rules.read()).await
     }
 
-    fn read_before(&self) -> ApprovalRules {
+    fn last_known_rules(&self) -> ApprovalRules {
         self.initial.clone()
     }
 
@@ -229,7 +229,7 @@ impl ApprovalRuleStore {
         };
         let project_path = project.as_ref().map(PathBuf::from);
         let mut file = RuleFile::read(name.clone(), project_path).with_context(|| quoted_path(&name))?;
-        let entry = (rule.written(), rule.decision.to_string());
+        let entry = (rule.file_key(), rule.decision.to_string());
         if !change(&mut file, &entry) {
             return Ok(false);
         }

@@ -212,7 +212,7 @@ fn approval(options: &RuleOptions) -> Result<Approval, RuleError> {
     }
     for option in options.options.iter().flatten() {
         if let FlatOption::Label(label) = option
-            && Effect::of_label(label).is_none()
+            && Effect::from_label(label).is_none()
         {
             let problem = format!("has the unknown option `{label}`; write `{{ label: {label}, effect: allow_once }}`");
             return Err(RuleError::field("options", problem));

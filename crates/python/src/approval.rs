@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::text::{self, Reading};
+use amplifier_core::text::{self, EscapeMode};
 use amplifier_core::{ApprovalOption, DefaultDecision};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -112,12 +112,12 @@ impl ApprovalRequest {
 #[pyfunction]
 #[pyo3(signature = (text, *, lines = false))]
 pub(crate) fn visible(text: &Bound<'_, PyString>, lines: bool) -> String {
-    text::visible(&text.to_string_lossy(), if lines { Reading::Lines } else { Reading::Exact })
+    text::visible(&text.to_string_lossy(), if lines { EscapeMode::Lines } else { EscapeMode::Exact })
 }
 
 /// Resolves typed text to a label: its number, counted from 1, or the label in any case.
 #[pyfunction]
 pub(crate) fn meant(labels: Vec<String>, typed: &str) -> Option<String> {
     let options: Vec<ApprovalOption> = labels.into_iter().map(ApprovalOption::from).collect();
-    ApprovalOption::meant(&options, typed).map(|option| option.label.clone())
+    ApprovalOption::resolve(&options, typed).map(|option| option.label.clone())
 }

@@ -149,7 +149,7 @@ impl AuditReport {
     /// The verdict: `sound`, `unsound` or `unreadable`.
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        encode::to_python(py, &serde_json::to_value(self.0.verdict()).unwrap_or_default())
+        encode::to_python(py, &serde_json::to_value(self.0.integrity()).unwrap_or_default())
     }
 
     /// The number of verified records.
@@ -174,7 +174,7 @@ impl AuditReport {
     }
 
     fn __repr__(&self) -> String {
-        format!("<AuditReport: {:?}, {}>", self.0.verdict(), counted(self.0.records, "record"))
+        format!("<AuditReport: {:?}, {}>", self.0.integrity(), counted(self.0.records, "record"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use amplifier_core::driving::{self, Contributed};
+use amplifier_core::driving::{self, ContributorResult};
 use amplifier_core::{HookError, PortError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -75,14 +75,14 @@ impl Channels {
     }
 }
 
-fn contribute(function: &Port, who: &[String; 2], interrupt: &Mutex<Option<PyErr>>) -> Contributed<Py<PyAny>> {
+fn contribute(function: &Port, who: &[String; 2], interrupt: &Mutex<Option<PyErr>>) -> ContributorResult<Py<PyAny>> {
     Python::attach(|py| {
         let called = function.object(py).and_then(|function| function.call0());
         match called.and_then(|given| Ok((is_awaitable(&given)?, given.unbind()))) {
-            Ok((false, given)) => Contributed::Now(Ok(some(py, given))),
+            Ok((false, given)) => ContributorResult::Ready(Ok(some(py, given))),
             Ok((true, given)) => {
                 let who = who.clone();
-                Contributed::Later(Box::pin(async move {
+                ContributorResult::Pending(Box::pin(async move {
                     let given = ask(|py| CallFuture::of(given.into_bound(py))).await;
                     Python::attach(|py| given.map(|given| some(py, given)).map_err(|error| failed(py, &who, &error)))
                 }))
@@ -92,7 +92,7 @@ fn contribute(function: &Port, who: &[String; 2], interrupt: &Mutex<Option<PyErr
                 if is_an_interrupt(py, &error).unwrap_or_default() {
                     interrupt.lock().unwrap_or_else(PoisonError::into_inner).replace(error);
                 }
-                Contributed::Now(Err(failed))
+                ContributorResult::Ready(Err(failed))
             }
         }
     })
@@ -115,7 +115,7 @@ fn failed(py: Python<'_>, [channel, name]: &[String; 2], error: &PyErr) -> PortE
 
 /// The contributions of a channel.
 #[pyclass(name = "Collecting", module = "amplifier_core.coordinator", frozen)]
-pub(crate) struct ContributionCollector(Arc<tokio::sync::Mutex<driving::Collecting<Py<PyAny>>>>);
+pub(crate) struct ContributionCollector(Arc<tokio::sync::Mutex<driving::ContributionCollector<Py<PyAny>>>>);
 
 #[pymethods]
 impl ContributionCollector {

@@ -41,7 +41,7 @@ impl Clock for LoopClock {
         Box::pin(Sleep { duration, alarm: Alarm::default(), handle: None })
     }
 
-    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
+    fn begin_person_wait(&self) -> Option<Box<dyn Send>> {
         Python::attach(|py| match OpenPrompt::open(py) {
             Ok(asked) => asked.map(|asked| Box::new(asked) as Box<dyn Send>),
             Err(error) => {
@@ -51,7 +51,7 @@ impl Clock for LoopClock {
         })
     }
 
-    fn held_up_nanos(&self) -> u64 {
+    fn blocked_nanos(&self) -> u64 {
         person_wait::blocked_nanos()
     }
 }

@@ -95,15 +95,15 @@ pub(crate) struct SessionRules {
 }
 
 impl ApprovalRuleSource for SessionRules {
-    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+    async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
         match &self.files {
-            Some(files) => Ok(self.given.clone().and(files.in_force().await?)),
+            Some(files) => Ok(self.given.clone().and(files.active_rules().await?)),
             None => Ok(self.given.clone()),
         }
     }
 
-    fn read_before(&self) -> ApprovalRules {
-        let files = self.files.as_ref().map(ApprovalRuleSource::read_before);
+    fn last_known_rules(&self) -> ApprovalRules {
+        let files = self.files.as_ref().map(ApprovalRuleSource::last_known_rules);
         self.given.clone().and(files.unwrap_or_default())
     }
 

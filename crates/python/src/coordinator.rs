@@ -3,7 +3,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use amplifier_core::{Answers, ApprovalRules, EventData, EventName, FlatAction, Injection, SessionConfig, Verdict};
+use amplifier_core::{
+    ApprovalRules, EventData, EventEffects, EventName, FlatAction, Injection, SessionConfig, Verdict,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -165,7 +167,7 @@ impl Coordinator {
         KernelFuture::new(async move {
             let kernel = &slf.get().kernel;
             let routed = outcome.get();
-            let observed = routed.kernel.event().answers() == Answers::Observed;
+            let observed = routed.kernel.event().effects() == EventEffects::Observed;
             let verdict = if kernel.has_to_route(&routed.kernel) {
                 let (data, tool_call_id) = Python::attach(|py| -> PyResult<(EventData, Option<String>)> {
                     let emitted = routed.emitted.bind(py);

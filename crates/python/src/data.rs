@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use amplifier_core::driving::{is_timestamp, rfc3339};
-use amplifier_core::{Change, Data, Digest, EventData};
+use amplifier_core::{Data, DataChange, Digest, EventData};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -68,10 +68,10 @@ impl NativeData {
         self.reserved.iter().try_for_each(|fields| data.update(fields.bind(py).as_mapping()))
     }
 
-    fn changed_by(&self, py: Python<'_>, change: Change<Py<PyDict>>) -> PyResult<Py<PyDict>> {
+    fn changed_by(&self, py: Python<'_>, change: DataChange<Py<PyDict>>) -> PyResult<Py<PyDict>> {
         let data = match change {
-            Change::Replace(data) => data.into_bound(py),
-            Change::Set(field, value) => {
+            DataChange::Replace(data) => data.into_bound(py),
+            DataChange::Set(field, value) => {
                 let data = self.current.bind(py).copy()?;
                 data.set_item(field.as_ref(), encode::to_python(py, &value)?)?;
                 data
@@ -84,7 +84,7 @@ impl NativeData {
 impl Data for NativeData {
     type Object = Py<PyDict>;
 
-    fn apply(&mut self, change: Change<Py<PyDict>>) {
+    fn apply(&mut self, change: DataChange<Py<PyDict>>) {
         Python::attach(|py| {
             let changed = self.changed_by(py, change);
             // Fails only without memory; the old data is then unchanged.
@@ -96,7 +96,7 @@ impl Data for NativeData {
         });
     }
 
-    fn changed(&self, change: Change<Py<PyDict>>) -> Py<PyDict> {
+    fn changed(&self, change: DataChange<Py<PyDict>>) -> Py<PyDict> {
         Python::attach(|py| self.changed_by(py, change).unwrap_or_else(|_| self.current.clone_ref(py)))
     }
 

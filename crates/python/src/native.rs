@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use amplifier_core::{Action, Change, EventData, HookError, HookResult, ListedHook, Map};
+use amplifier_core::{Action, DataChange, EventData, HookError, HookResult, ListedHook, Map};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
@@ -47,11 +47,11 @@ impl NativeAnswer {
                 Action::Respond(said.map_err(unreadable)?.unbind())
             }
             Action::Deny => Action::Deny,
-            Action::Modify(Change::Replace(data)) => {
-                Action::Modify(Change::Replace(replaced(current, before, &data).map_err(unreadable)?))
+            Action::Modify(DataChange::Replace(data)) => {
+                Action::Modify(DataChange::Replace(replaced(current, before, &data).map_err(unreadable)?))
             }
-            Action::Modify(Change::Set(field, value)) => {
-                Action::Modify(Change::Replace(with_field(current, before, &field, &value).map_err(unreadable)?))
+            Action::Modify(DataChange::Set(field, value)) => {
+                Action::Modify(DataChange::Replace(with_field(current, before, &field, &value).map_err(unreadable)?))
             }
             Action::InjectContext(injection) => Action::InjectContext(injection),
             Action::AskUser(approval) => Action::AskUser(approval),

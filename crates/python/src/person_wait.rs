@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
-use amplifier_core::driving::Question;
+use amplifier_core::driving::PersonWait;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -108,11 +108,11 @@ impl Mark {
     }
 
     /// Sets the kernel's waker, which is woken when requests with this mark open or close.
-    pub(crate) fn tell(&self, context: &Context<'_>, question: &mut Option<Question>) {
+    pub(crate) fn tell(&self, context: &Context<'_>, question: &mut Option<PersonWait>) {
         let mut state = self.state();
         state.waker = Some(context.waker().clone());
         match (state.open > 0, &question) {
-            (true, None) => *question = Some(Question::open()),
+            (true, None) => *question = Some(PersonWait::open()),
             (false, Some(_)) => *question = None,
             _ => {}
         }

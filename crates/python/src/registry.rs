@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use amplifier_core::driving::Sessions;
+use amplifier_core::driving::RegistrySessions;
 use amplifier_core::{EventKey, HookInfo, HookRole, Listeners, OnError, Registration};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -34,7 +34,7 @@ pub(crate) struct HookRegistry {
     strict: Arc<AtomicBool>,
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
-    sessions: Mutex<Sessions>,
+    sessions: Mutex<RegistrySessions>,
     book: Arc<Mutex<HookTable>>,
 }
 
@@ -221,8 +221,8 @@ impl HookRegistry {
     }
 
     /// Sets the session of events that hooks emit here, while exactly one session uses the registry.
-    fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut Sessions)) -> PyResult<()> {
-        let sole = |sessions: &Sessions| sessions.sole().map(str::to_owned);
+    fn change_sessions(&self, py: Python<'_>, change: impl FnOnce(&mut RegistrySessions)) -> PyResult<()> {
+        let sole = |sessions: &RegistrySessions| sessions.sole().map(str::to_owned);
         let (before, now) = {
             let mut sessions = lock(&self.sessions);
             let before = sole(&sessions);

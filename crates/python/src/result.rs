@@ -1,6 +1,6 @@
 //! `HookResult`: the result of a hook, with the fields documented for Python.
 
-use amplifier_core::text::{Reading, first_chars, visible};
+use amplifier_core::text::{EscapeMode, first_chars, visible};
 use amplifier_core::{DefaultDecision, FlatAction, Level, Role};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -83,7 +83,7 @@ impl HookResult {
             "user_message" => self.user_message = read_text(field, value)?,
             "user_message_level" => self.user_message_level = read_level(field, value)?,
             _ => {
-                let name = visible(first_chars(field, 60), Reading::Exact);
+                let name = visible(first_chars(field, 60), EscapeMode::Exact);
                 return Err(PyValueError::new_err(format!(
                     "unknown field `{name}`; a HookResult has: {}",
                     FIELDS.join(", ")

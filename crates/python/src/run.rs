@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use amplifier_core::driving::{Questions, contain};
+use amplifier_core::driving::{PersonWaits, contain};
 use amplifier_core::{Action, Emission, EventData, HookError, Listeners};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -57,7 +57,7 @@ struct SuspendedCall {
     awaiting: AwaitedObject,
     who: CallTarget,
     timer: Option<Arc<Timer>>,
-    questions: Questions,
+    questions: PersonWaits,
     /// The mark in its context, for a Python hook.
     mark: Option<MarkGuard>,
 }
@@ -203,7 +203,7 @@ impl Run {
         }
         let timer = Timer::new(py, self.limit(index), followed)?.map(Arc::new);
         let mut waiting =
-            SuspendedCall { awaiting, who: CallTarget::Hook(index), timer, questions: Questions::default(), mark };
+            SuspendedCall { awaiting, who: CallTarget::Hook(index), timer, questions: PersonWaits::default(), mark };
         self.keep_time(py, &mut waiting)?;
         self.waiting = Some(Box::new(waiting));
         Ok(CallProgress::Waits(yielded))
@@ -238,10 +238,10 @@ impl Run {
         // The hook may change nested values in place, and later hooks must see the actual values.
         self.json = None;
         let other;
-        let told = if hook.told() == self.emission.event() {
+        let told = if hook.event() == self.emission.event() {
             self.event.bind(py)
         } else {
-            other = PyString::new(py, hook.told().as_str());
+            other = PyString::new(py, hook.event().as_str());
             &other
         };
         let call = || contain(|| then(send::call(shared.handler.bind(py), told, &view)?));
@@ -343,7 +343,7 @@ impl Run {
     /// Arms a timer for a hook that actually waits, and pauses it while the hook waits for a user.
     fn keep_time(&self, py: Python<'_>, waiting: &mut SuspendedCall) -> PyResult<()> {
         let Some(timer) = &waiting.timer else { return Ok(()) };
-        let is_asking = waiting.questions.is_one_open();
+        let is_asking = waiting.questions.is_any_open();
         let is_one_open = waiting.mark.as_ref().map_or(is_asking, |mark| mark.is_one_open(timer, is_asking));
         if timer.has_fired() {
             timer.rearm_after_firing();
@@ -400,7 +400,7 @@ impl Run {
 
     fn log_failure(&self, py: Python<'_>, index: usize, error: &HookError, cause: Option<&PyErr>) {
         let hook = self.emission.hook(index);
-        log::failed(py, &hook.info().name, hook.told().as_str(), error, cause);
+        log::failed(py, &hook.info().name, hook.event().as_str(), error, cause);
     }
 
     #[inline]
@@ -408,7 +408,7 @@ impl Run {
         if let Some(since) = &mut self.since {
             let now = Instant::now();
             let took = now.duration_since(std::mem::replace(since, now));
-            self.emission.took(took.as_nanos().try_into().unwrap_or(u64::MAX));
+            self.emission.record_duration(took.as_nanos().try_into().unwrap_or(u64::MAX));
         }
         if let Some(snapshot) = self.snapshot.take() {
             let name = &*self.emission.hook(index).info().name;

@@ -84,7 +84,7 @@ impl Book {
 struct InForce(Arc<Book>, String);
 
 impl ApprovalRuleSource for InForce {
-    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+    async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
         let Self(book, workspace) = self;
         if book.is_broken.load(Ordering::SeqCst) {
             return Err("the file is broken".into());

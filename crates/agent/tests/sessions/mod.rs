@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use amplifier_agent::provider::{Provider, Script, ScriptedProvider, ScriptedResponse, ToolSpec};
 use amplifier_agent::tool::{Tool, ToolError, ToolOutput};
 use amplifier_agent::{Session, SessionBuilder, SessionObserver, Store};
-use amplifier_audit::{Log, Verdict, Verifier};
+use amplifier_audit::{Integrity, Log, Verifier};
 use amplifier_core::{Map, Message, Speaker};
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -55,8 +55,8 @@ impl Place {
     pub(crate) fn check_log(&self, log: Log, sealed: u64) {
         log.close().unwrap();
         let report = Verifier::new().folder(self.folder.path().join("audit")).unwrap();
-        let found = (report.verdict(), report.sealed, &report.unsealed[..], &report.in_doubt[..]);
-        assert_eq!(found, (Verdict::Sound, sealed, &[][..], &[][..]), "{report}");
+        let found = (report.integrity(), report.sealed, &report.unsealed[..], &report.in_doubt[..]);
+        assert_eq!(found, (Integrity::Sound, sealed, &[][..], &[][..]), "{report}");
     }
 }
 

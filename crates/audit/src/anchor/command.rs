@@ -8,7 +8,7 @@ use std::time::Duration;
 use amplifier_core::text::visible_line;
 use amplifier_process::{Command, Environment, LingeringProcess};
 
-use super::{Anchor, AnchorError, TIME_LIMIT, ended};
+use super::{Anchor, AnchorError, TIME_LIMIT, with_empty_line};
 
 /// How much is kept of what a program writes to stderr. The rest is read too, and forgotten, because a full pipe would stop the program.
 const MOST_OUTPUT: usize = 4096;
@@ -59,7 +59,7 @@ impl Anchor for CommandAnchor {
         {
             return Err(AnchorError::Unended { program: program() });
         }
-        let completed = self.command.run_blocking(ended(note).as_bytes(), self.time_limit, MOST_OUTPUT);
+        let completed = self.command.run_blocking(with_empty_line(note).as_bytes(), self.time_limit, MOST_OUTPUT);
         let completed = completed.map_err(cannot_run)?;
         self.lingering = completed.lingering;
         let stderr = || visible_line(&String::from_utf8_lossy(&completed.stderr.bytes));

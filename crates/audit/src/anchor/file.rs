@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use amplifier_process::files::{OpenOptionsExt, check_regular, create_private_folder, read_exact_at, sync_folder};
 
-use super::{Anchor, AnchorError, ended};
+use super::{Anchor, AnchorError, with_empty_line};
 
 /// Appends checkpoints to a file, best on another disk or machine.
 ///
@@ -38,7 +38,7 @@ impl FileAnchor {
     fn append(&self, note: &str) -> io::Result<()> {
         let mut file = self.open()?;
         let mut text = missing_line_ends(&file)?.to_owned();
-        text.push_str(&ended(note));
+        text.push_str(&with_empty_line(note));
         // One write, so that the notes of two processes do not mix.
         file.write_all(text.as_bytes())?;
         file.sync_data()

@@ -9,7 +9,7 @@ use ureq::Agent;
 use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::{Anchor, AnchorError, TIME_LIMIT, ended};
+use super::{Anchor, AnchorError, TIME_LIMIT, with_empty_line};
 
 /// Posts every checkpoint to a server, as `text/plain`; any 2xx answer says that it is kept.
 ///
@@ -79,7 +79,7 @@ impl Anchor for HttpAnchor {
         if let Some(fault) = &self.fault {
             return Err(AnchorError::Setup(fault.clone()));
         }
-        let mut request = Request::new(ended(note));
+        let mut request = Request::new(with_empty_line(note));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = self.headers.clone();

@@ -1,11 +1,11 @@
 //! Anchors: second places for checkpoints, out of reach of whoever could rewrite the log.
 //!
-//! There is one file for each kind of anchor, and [`Anchoring`] hands them the checkpoints.
+//! There is one file for each kind of anchor, and [`AnchorWorkers`] hands them the checkpoints.
 
-mod anchoring;
 mod command;
 mod file;
 mod http;
+mod workers;
 
 use std::error::Error;
 use std::io;
@@ -13,16 +13,16 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-pub(crate) use anchoring::Anchoring;
 pub use command::CommandAnchor;
 pub use file::FileAnchor;
 pub use http::HttpAnchor;
+pub(crate) use workers::AnchorWorkers;
 
 /// How long an anchor may take for a checkpoint, unless its user says otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A note as files of them have it: ended by an empty line, so that those that are kept one after another can be told apart.
-fn ended(note: &str) -> String {
+fn with_empty_line(note: &str) -> String {
     format!("{}\n\n", note.trim_end_matches('\n'))
 }
 
@@ -136,12 +136,12 @@ pub struct AnchorState {
 
 /// A length of time that is running. Not a point in time, because that overflows for a very long one.
 #[derive(Clone, Copy)]
-struct Limit {
+struct TimeLimit {
     began: Instant,
     length: Duration,
 }
 
-impl Limit {
+impl TimeLimit {
     fn starting_now(length: Duration) -> Self {
         Self { began: Instant::now(), length }
     }

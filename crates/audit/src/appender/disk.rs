@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use super::{Appender, CHECKPOINTS};
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::record::blob_file;
 use crate::storage::Storage;
 use crate::tail::segment_file;

@@ -5,17 +5,17 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::disk::place;
-use super::{Appender, Counts, Entry, Signed};
-use crate::error::{AuditError, Doing};
+use super::{AppendEntry, Appender, Counts, SignedCheckpoint};
+use crate::error::{AuditError, StorageContext};
 use crate::note::Checkpoint;
-use crate::record::{Draft, Fields, Kind, time_text, write_json};
-use crate::request::{Position, Request};
+use crate::record::{Kind, PendingRecord, RecordHeader, time_text, write_json};
+use crate::request::{ModelRequest, Position};
 use crate::tail::{CheckpointBody, Segment, Tail, segment_file};
 
 impl Appender {
-    pub(super) fn put(&mut self, entry: &Entry) -> Result<(), AuditError> {
+    pub(super) fn put(&mut self, entry: &AppendEntry) -> Result<(), AuditError> {
         match entry {
-            Entry::Record(draft) => {
+            AppendEntry::Record(draft) => {
                 if let Some(session) = &draft.session {
                     self.count(session, draft.kind);
                 }
@@ -24,9 +24,9 @@ impl Appender {
                     _ => self.put_whole(draft)?,
                 }
             }
-            Entry::Seal { session, reason } => {
+            AppendEntry::Seal { session, reason } => {
                 #[derive(Serialize)]
-                struct Seal<'a> {
+                struct SealBody<'a> {
                     reason: &'a str,
                     records: u64,
                     kinds: Counts,
@@ -34,7 +34,7 @@ impl Appender {
                 self.conversations.forget(session);
                 let kinds = self.sessions.remove(session).unwrap_or_default();
                 self.sealing.push((session.clone(), kinds.clone()));
-                self.put_own(Kind::Seal, Some(session), &Seal { reason, records: kinds.values().sum(), kinds });
+                self.put_own(Kind::Seal, Some(session), &SealBody { reason, records: kinds.values().sum(), kinds });
                 self.put_checkpoint();
                 self.kept_beside = None;
             }
@@ -42,17 +42,17 @@ impl Appender {
         Ok(())
     }
 
-    fn put_whole(&mut self, draft: &Draft) -> Result<(), AuditError> {
+    fn put_whole(&mut self, draft: &PendingRecord) -> Result<(), AuditError> {
         if let Some((hash, body)) = &draft.blob {
             self.keep_blob(hash, body).doing("written")?;
         }
-        self.put_draft(draft);
+        self.put_pending(draft);
         Ok(())
     }
 
     /// A request to a model, as what it adds to an earlier one where that is in this segment.
-    fn put_request(&mut self, draft: &Draft, session: &str, request: &Request) -> Result<(), AuditError> {
-        let (body, records) = self.conversations.shortened(session, self.tail.segment, request);
+    fn put_request(&mut self, draft: &PendingRecord, session: &str, request: &ModelRequest) -> Result<(), AuditError> {
+        let (body, records) = self.conversations.shorten(session, self.tail.segment, request);
         self.put_whole(&draft.with_body(body))?;
         let Tail { segment, size, head, offset, .. } = &self.tail;
         let bytes = self.last_line - 1;
@@ -63,11 +63,11 @@ impl Appender {
 
     /// A record of the log about itself.
     pub(super) fn put_own(&mut self, kind: Kind, session: Option<&str>, body: &impl Serialize) {
-        let draft = own_draft(&self.writer, kind, session, body);
-        self.put_draft(&draft);
+        let draft = own_record(&self.writer, kind, session, body);
+        self.put_pending(&draft);
     }
 
-    fn put_draft(&mut self, draft: &Draft) {
+    fn put_pending(&mut self, draft: &PendingRecord) {
         if self.tail.uncovered >= self.tail.every {
             self.put_checkpoint();
         }
@@ -83,7 +83,7 @@ impl Appender {
         *counts.entry(kind).or_default() += 1;
     }
 
-    fn line(&mut self, draft: &Draft) {
+    fn line(&mut self, draft: &PendingRecord) {
         let begin = self.lines.len();
         let Tail { log, segment, size, head, .. } = &self.tail;
         let h = draft.write(&mut self.lines, log, *segment, *size, head);
@@ -101,13 +101,13 @@ impl Appender {
             time: time_text(SystemTime::now()),
         };
         let note = checkpoint.sign(&self.key).to_string();
-        self.newest = Some(Signed { size: *size, note: note.clone() });
+        self.newest = Some(SignedCheckpoint { size: *size, note: note.clone() });
         note
     }
 
     pub(super) fn put_checkpoint(&mut self) {
         let note = self.sign();
-        let draft = own_draft(&self.writer, Kind::Checkpoint, None, &CheckpointBody { note });
+        let draft = own_record(&self.writer, Kind::Checkpoint, None, &CheckpointBody { note });
         self.line(&draft);
     }
 
@@ -122,7 +122,7 @@ impl Appender {
             every: *every,
             rotations: rotations.clone(),
         };
-        let draft = own_draft(&self.writer, Kind::Segment, None, &body);
+        let draft = own_record(&self.writer, Kind::Segment, None, &body);
         self.tail.segment += 1;
         self.tail.offset = 0;
         self.tail.follows = (self.tail.size, self.tail.head);
@@ -134,9 +134,13 @@ impl Appender {
     }
 }
 
-pub(super) fn own_draft(writer: &str, kind: Kind, session: Option<&str>, body: &impl Serialize) -> Draft {
+pub(super) fn own_record(writer: &str, kind: Kind, session: Option<&str>, body: &impl Serialize) -> PendingRecord {
     let mut text = Vec::new();
     write_json(&mut text, body);
     let at = SystemTime::now();
-    Draft::new(Fields { at, writer, session, turn: None, event: None, kind, digest: None }, text, usize::MAX)
+    PendingRecord::new(
+        RecordHeader { at, writer, session, turn: None, event: None, kind, digest: None },
+        text,
+        usize::MAX,
+    )
 }

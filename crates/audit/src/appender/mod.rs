@@ -15,12 +15,12 @@ use serde::Serialize;
 
 pub(crate) use self::open::FORMAT;
 use crate::Durability;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
 use crate::note::{Checkpoint, Note, retention_text};
-use crate::record::{Draft, Kind};
+use crate::record::{Kind, PendingRecord};
 use crate::request::Conversations;
-use crate::retention::{self, Change};
+use crate::retention::{self, LogChange};
 use crate::storage::Storage;
 use crate::tail::{Tail, segment_file};
 
@@ -30,8 +30,8 @@ const CHECKPOINTS: &str = "checkpoints";
 pub(crate) type Counts = BTreeMap<Kind, u64>;
 
 /// Something to append.
-pub(crate) enum Entry {
-    Record(Draft),
+pub(crate) enum AppendEntry {
+    Record(PendingRecord),
     /// The end of a session; what happened in it is counted when its turn comes.
     Seal {
         session: String,
@@ -39,7 +39,7 @@ pub(crate) enum Entry {
     },
 }
 
-impl Entry {
+impl AppendEntry {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Record(draft) => draft.kind,
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-pub(crate) struct Settings {
+pub(crate) struct AppenderSettings {
     pub(crate) durability: Durability,
     pub(crate) segment_bytes: u64,
     pub(crate) every: u64,
@@ -60,14 +60,14 @@ pub(crate) struct Settings {
 }
 
 /// A signed checkpoint that is safe.
-pub(crate) struct Signed {
+pub(crate) struct SignedCheckpoint {
     pub(crate) size: u64,
     pub(crate) note: String,
 }
 
 pub(crate) struct Appender {
     storage: Arc<dyn Storage>,
-    settings: Settings,
+    settings: AppenderSettings,
     key: SigningKey,
     writer: String,
     tail: Tail,
@@ -85,11 +85,11 @@ pub(crate) struct Appender {
     /// What this writer wrote for each session since it last sealed it.
     sessions: HashMap<String, Counts>,
     /// The newest checkpoint that was signed.
-    newest: Option<Signed>,
+    newest: Option<SignedCheckpoint>,
     /// When a checkpoint was last kept beside the log.
     kept_beside: Option<Instant>,
     /// The newest checkpoint that is kept beside the log.
-    outbox: Option<Signed>,
+    outbox: Option<SignedCheckpoint>,
     is_synced: bool,
     /// How long the last sync took.
     last_sync: Duration,
@@ -131,7 +131,7 @@ impl Appender {
     }
 
     /// The newest checkpoint that is safe and was not taken before.
-    pub(crate) fn take_checkpoint(&mut self) -> Option<Signed> {
+    pub(crate) fn take_checkpoint(&mut self) -> Option<SignedCheckpoint> {
         self.outbox.take()
     }
 
@@ -148,8 +148,8 @@ impl Appender {
     /// Appends all of them and then whatever `more` adds, as safely as the log promises, or none of them counts.
     pub(crate) fn append(
         &mut self,
-        entries: &mut Vec<Entry>,
-        mut more: impl FnMut(&mut Vec<Entry>),
+        entries: &mut Vec<AppendEntry>,
+        mut more: impl FnMut(&mut Vec<AppendEntry>),
     ) -> Result<(), AuditError> {
         let mut kept = 0;
         let result = self.storage.lock().doing("locked").and_then(|_lock| {
@@ -210,7 +210,7 @@ impl Appender {
     /// Records a change of the rules that the log itself makes, and carries it out while nobody else appends.
     pub(crate) fn change(
         &mut self,
-        plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<Change>, AuditError>,
+        plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<LogChange>, AuditError>,
     ) -> Result<(), AuditError> {
         let mut result = Ok(());
         self.locked(|log| {
@@ -219,7 +219,7 @@ impl Appender {
                     if log.tail.uncovered >= log.tail.every {
                         log.put_checkpoint();
                     }
-                    if let Change::Retention { before, note, .. } = &mut change {
+                    if let LogChange::Retention { before, note, .. } = &mut change {
                         let text = retention_text(&log.tail.log, log.tail.size, &log.tail.head, *before);
                         *note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
                     }
@@ -265,7 +265,7 @@ impl Appender {
     }
 
     /// Records what was lost, if anything was, while the log works.
-    pub(crate) fn tell_lost(&mut self, why: &str) -> Result<(), AuditError> {
+    pub(crate) fn record_lost(&mut self, why: &str) -> Result<(), AuditError> {
         if self.lost.is_empty() { Ok(()) } else { self.locked(|log| log.put_gap(why)) }
     }
 

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::disk::place;
-use super::lines::own_draft;
-use super::{Appender, CHECKPOINTS, Counts, Settings, damaged};
+use super::lines::own_record;
+use super::{Appender, AppenderSettings, CHECKPOINTS, Counts, damaged};
 use crate::Hash;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
+use crate::phrases::too_few;
 use crate::record::Kind;
 use crate::request::Conversations;
 use crate::storage::Storage;
-use crate::tail::{Genesis, Rest, Tail, is_odd_segment, segment_file, segment_number};
-use crate::words::too_few;
+use crate::tail::{Genesis, Tail, TailRemainder, is_odd_segment, segment_file, segment_number};
 
 impl Appender {
     /// Opens a log, or makes one where there is none.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
-        settings: Settings,
+        settings: AppenderSettings,
         key: SigningKey,
         writer: String,
     ) -> Result<Self, AuditError> {
@@ -39,7 +39,7 @@ impl Appender {
             None if files.iter().any(|file| file == CHECKPOINTS) => return Err(AuditError::no_segments(true)),
             None => match &settings.log {
                 Some(log) => return Err(AuditError::Gone { log: log.clone() }),
-                None => (create(&*storage, &settings, &key, &writer)?, Rest::Clean),
+                None => (create(&*storage, &settings, &key, &writer)?, TailRemainder::Clean),
             },
         };
         if let Some(log) = settings.log.as_ref().filter(|log| **log != tail.log) {
@@ -93,7 +93,7 @@ impl Appender {
     }
 
     /// Puts in order what is there, and signs for it.
-    fn begin(&mut self, rest: Rest) -> Result<(), AuditError> {
+    fn begin(&mut self, rest: TailRemainder) -> Result<(), AuditError> {
         // Whoever wrote the end may have been killed before it was synced.
         self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
         self.storage.sync_folder("").doing("synced")?;
@@ -114,7 +114,7 @@ impl Appender {
 }
 
 /// Reads a segment from its beginning.
-pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, Rest), AuditError> {
+pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, TailRemainder), AuditError> {
     let file = segment_file(segment);
     let text = storage.read(&file, 0).doing("read")?;
     let mut tail = Tail::begin(segment, &text).map_err(|what| damaged(&format!("`{file}`: {what}")))?;
@@ -123,12 +123,17 @@ pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, Rest), 
 }
 
 /// Makes a new log.
-fn create(storage: &dyn Storage, settings: &Settings, key: &SigningKey, writer: &str) -> Result<Tail, AuditError> {
+fn create(
+    storage: &dyn Storage,
+    settings: &AppenderSettings,
+    key: &SigningKey,
+    writer: &str,
+) -> Result<Tail, AuditError> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(io::Error::other).doing("made")?;
     let log: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let body = Genesis { format: FORMAT.to_owned(), public_key: key.public(), every: settings.every };
-    let draft = own_draft(writer, Kind::Genesis, None, &body);
+    let draft = own_record(writer, Kind::Genesis, None, &body);
     let mut line = Vec::new();
     draft.write(&mut line, &log, 1, 0, &Hash::ZERO);
     place(storage, &segment_file(1), &line)?;

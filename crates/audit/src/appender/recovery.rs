@@ -6,11 +6,11 @@ use super::disk::write_all;
 use super::open::load;
 use super::{Appender, CHECKPOINTS, add, damaged};
 use crate::Hash;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::note::{Checkpoint, Note, split_notes};
 use crate::reader::segments;
 use crate::record::Kind;
-use crate::tail::{Rest, segment_file};
+use crate::tail::{TailRemainder, segment_file};
 
 /// So many bytes hold a hundred checkpoints and more.
 const END_OF_CHECKPOINTS: u64 = 64 << 10;
@@ -133,11 +133,11 @@ impl Appender {
     }
 
     /// Deals with what follows the last whole record.
-    pub(super) fn settle(&mut self, rest: Rest) -> Result<(), AuditError> {
+    pub(super) fn settle(&mut self, rest: TailRemainder) -> Result<(), AuditError> {
         match rest {
-            Rest::Clean => Ok(()),
-            Rest::Torn => self.recover(),
-            Rest::Breach(what) => self.breach(&what),
+            TailRemainder::Clean => Ok(()),
+            TailRemainder::Torn => self.recover(),
+            TailRemainder::Breach(what) => self.breach(&what),
         }
     }
 
@@ -156,7 +156,7 @@ impl Appender {
         let offset = self.tail.offset;
         let rest = self.storage.read(&segment, offset).doing("read")?;
         let torn = self.set_aside(&segment, &rest)?;
-        let sha256 = Hash::of(&rest);
+        let sha256 = Hash::sha256(&rest);
         self.put_own(Kind::Recovery, None, &Recovery { segment, offset, bytes: rest.len(), torn, sha256 });
         self.sync()
     }
@@ -186,7 +186,7 @@ impl Appender {
     fn set_aside(&self, segment: &str, rest: &[u8]) -> Result<String, AuditError> {
         let storage = &*self.storage;
         let from = storage.size(segment).doing("read")?.unwrap_or(0).saturating_sub(rest.len() as u64);
-        let name = format!("torn/{segment}.{from}.{}", &Hash::of(rest).to_string()[..16]);
+        let name = format!("torn/{segment}.{from}.{}", &Hash::sha256(rest).to_string()[..16]);
         storage.make_folder("torn").doing("repaired")?;
         storage.sync_folder("").doing("repaired")?;
         storage.remove(&name).doing("repaired")?;

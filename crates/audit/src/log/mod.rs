@@ -1,7 +1,7 @@
 //! The handle of a log: the kernel's audit port.
 
 mod queue;
-mod vigil;
+mod sync_spin;
 mod worker;
 
 use std::sync::atomic::AtomicUsize;
@@ -12,14 +12,14 @@ use amplifier_core::{AuditLog, AuditRecord, PortError, Receipt};
 use futures::channel::oneshot;
 use serde::Serialize;
 
-use self::queue::{Done, Job, Shared};
-use self::vigil::Vigil;
+use self::queue::{Done, Job, LogState};
+use self::sync_spin::SyncSpin;
 use self::worker::Worker;
 use crate::anchor::{Anchor, AnchorState};
-use crate::appender::{Appender, Entry, Settings};
+use crate::appender::{AppendEntry, Appender, AppenderSettings};
 use crate::error::AuditError;
 use crate::keys::{PublicKey, SigningKey};
-use crate::record::{Fields, Kind, write_json};
+use crate::record::{Kind, RecordHeader, write_json};
 use crate::redact::Redaction;
 use crate::storage::Storage;
 use crate::{Durability, Hash};
@@ -34,12 +34,12 @@ pub struct Log {
 }
 
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<LogState>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 /// How a log is doing.
 #[derive(Clone, Debug, Default)]
-pub struct Status {
+pub struct LogStatus {
     /// The log's id.
     pub log: String,
     /// How many records there are.
@@ -55,9 +55,9 @@ pub struct Status {
 }
 
 /// What a log is made of.
-pub(crate) struct Parts {
+pub(crate) struct LogParts {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: AppenderSettings,
     pub(crate) key: SigningKey,
     pub(crate) blob_above: usize,
     pub(crate) redaction: Redaction,
@@ -65,17 +65,17 @@ pub(crate) struct Parts {
 }
 
 impl Log {
-    pub(crate) fn start(parts: Parts) -> Result<Self, AuditError> {
-        let Parts { storage, settings, key, blob_above, redaction, anchors } = parts;
+    pub(crate) fn start(parts: LogParts) -> Result<Self, AuditError> {
+        let LogParts { storage, settings, key, blob_above, redaction, anchors } = parts;
         let writer = writer_name()?;
         let redaction_key = Mutex::new(key.redaction_key());
-        let Settings { durability, checkpoint_after, .. } = settings;
+        let AppenderSettings { durability, checkpoint_after, .. } = settings;
         let appender = Appender::open(storage, settings, key, writer.clone())?;
         let queue = Mutex::default();
         let arrived = Condvar::new();
         let waiting = AtomicUsize::new(0);
-        let vigil = Vigil::default();
-        let shared = Arc::new(Shared {
+        let sync_spin = SyncSpin::default();
+        let shared = Arc::new(LogState {
             process: std::process::id(),
             durability,
             writer,
@@ -85,7 +85,7 @@ impl Log {
             queue,
             arrived,
             waiting,
-            vigil,
+            sync_spin,
         });
         let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
@@ -112,7 +112,7 @@ impl Log {
         let change = serde_json::to_value(change).map_err(AuditError::NoJson)?;
         let mut text = Vec::new();
         write_json(&mut text, &serde_json::json!({ "change": change }));
-        let fields = Fields {
+        let fields = RecordHeader {
             at: std::time::SystemTime::now(),
             writer: &shared.writer,
             session: None,
@@ -146,7 +146,7 @@ impl Log {
     fn push_seal(&self, session: &str, reason: &str, done: Done) -> Result<(), AuditError> {
         let shared = &*self.handle.shared;
         let reason = shared.redacted_text(reason);
-        let receipt = shared.push(Job::Append(Entry::Seal { session: session.to_owned(), reason }), 0)?;
+        let receipt = shared.push(Job::Append(AppendEntry::Seal { session: session.to_owned(), reason }), 0)?;
         self.push(Job::Checkpoint(receipt, done))
     }
 
@@ -201,9 +201,9 @@ impl Log {
     }
 
     /// How the log is doing.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> LogStatus {
         let queue = self.handle.shared.lock();
-        Status { failure: queue.failure.clone(), ..queue.status.clone() }
+        LogStatus { failure: queue.failure.clone(), ..queue.status.clone() }
     }
 
     /// Who writes: what stands in the `writer` of every record of this handle and its clones.
@@ -235,7 +235,7 @@ impl Log {
     async fn answered(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let (sender, receiver) = oneshot::channel();
         push(Box::new(move |result| _ = sender.send(result)))?;
-        self.handle.shared.vigil.keep(receiver).await.unwrap_or(Err(AuditError::Closed))
+        self.handle.shared.sync_spin.wait(receiver).await.unwrap_or(Err(AuditError::Closed))
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Instant;
 use amplifier_core::{AuditRecord, Receipt};
 use serde::Serialize;
 
-use super::Status;
-use super::vigil::Vigil;
-use crate::appender::{Counts, Entry};
+use super::LogStatus;
+use super::sync_spin::SyncSpin;
+use crate::appender::{AppendEntry, Counts};
 use crate::error::AuditError;
 use crate::keys::SigningKey;
-use crate::record::{Draft, Fields, Kind, write_json};
+use crate::record::{Kind, PendingRecord, RecordHeader, write_json};
 use crate::redact::Redaction;
 use crate::{Durability, Hash};
 
@@ -21,7 +21,7 @@ const MOST_WAITING: usize = 256 << 20;
 /// From this on, whatever waits is written at once.
 pub(super) const MUCH_WAITING: usize = 256 << 10;
 
-pub(super) struct Shared {
+pub(super) struct LogState {
     /// The process that has the thread which writes. A fork has no part of it.
     pub(super) process: u32,
     pub(super) durability: Durability,
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) arrived: Condvar,
     /// The queue's `waiters`, to look at without its lock: a hint.
     pub(super) waiting: AtomicUsize,
-    pub(super) vigil: Vigil,
+    pub(super) sync_spin: SyncSpin,
 }
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ pub(super) struct Queue {
     /// How many of the jobs somebody waits for.
     pub(super) waiters: usize,
     /// What wakes the writer.
-    pub(super) wakes: Wakes,
+    pub(super) wakes: WakeCondition,
     /// The number of the next record that is taken.
     pub(super) next: u64,
     /// Every record that was lost has a smaller number.
@@ -54,13 +54,13 @@ pub(super) struct Queue {
     pub(super) failure: Option<String>,
     /// What was not taken since it failed.
     pub(super) refused: Counts,
-    pub(super) status: Status,
+    pub(super) status: LogStatus,
     pub(super) is_closed: bool,
 }
 
 /// What wakes the writer. Waking a thread costs more than taking a record, so it is not done for nothing.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(super) enum Wakes {
+pub(super) enum WakeCondition {
     /// Nothing: it is awake, or was woken already.
     #[default]
     Nothing,
@@ -73,7 +73,7 @@ pub(super) enum Wakes {
 pub(super) type Done = Box<dyn FnOnce(Result<(), AuditError>) + Send>;
 
 pub(super) enum Job {
-    Append(Entry),
+    Append(AppendEntry),
     /// Everything before it is to be safe.
     Flush(Receipt, Done),
     /// A checkpoint is to be signed, and everything since the receipt to be safe.
@@ -83,7 +83,7 @@ pub(super) enum Job {
     Erase(Hash, Done),
 }
 
-impl Shared {
+impl LogState {
     /// Whether this is a copy of the log in a process that was forked from the one which writes.
     pub(super) fn is_forked(&self) -> bool {
         self.process != std::process::id()
@@ -113,7 +113,7 @@ impl Shared {
     pub(super) fn gather(
         &self,
         until: Instant,
-        entries: &mut Vec<Entry>,
+        entries: &mut Vec<AppendEntry>,
         flushes: &mut Vec<(Receipt, Done)>,
         taken: &mut u64,
     ) -> bool {
@@ -135,9 +135,9 @@ impl Shared {
         true
     }
 
-    pub(super) fn push_record(&self, draft: Draft) -> Result<Receipt, AuditError> {
+    pub(super) fn push_record(&self, draft: PendingRecord) -> Result<Receipt, AuditError> {
         let bytes = draft.size();
-        self.push(Job::Append(Entry::Record(draft)), bytes)
+        self.push(Job::Append(AppendEntry::Record(draft)), bytes)
     }
 
     pub(super) fn push(&self, job: Job, bytes: usize) -> Result<Receipt, AuditError> {
@@ -169,21 +169,21 @@ impl Shared {
         }
         queue.jobs.push(job);
         let wakes = match queue.wakes {
-            Wakes::Nothing => false,
-            Wakes::Job => true,
-            Wakes::Waiter => queue.waiters > 0 || queue.bytes >= MUCH_WAITING,
+            WakeCondition::Nothing => false,
+            WakeCondition::Job => true,
+            WakeCondition::Waiter => queue.waiters > 0 || queue.bytes >= MUCH_WAITING,
         };
         if wakes {
-            queue.wakes = Wakes::Nothing;
+            queue.wakes = WakeCondition::Nothing;
             drop(queue);
             self.arrived.notify_one();
         }
         Ok(receipt)
     }
 
-    pub(super) fn draft(&self, record: &AuditRecord) -> Draft {
+    pub(super) fn draft(&self, record: &AuditRecord) -> PendingRecord {
         let AuditRecord { at, session, turn, event, entry } = record;
-        let fields = Fields {
+        let fields = RecordHeader {
             at: *at,
             writer: &self.writer,
             session: session.as_deref(),
@@ -204,7 +204,7 @@ impl Shared {
         value.as_str().unwrap_or_default().to_owned()
     }
 
-    pub(super) fn redacted(&self, fields: Fields<'_>, mut body: Vec<u8>) -> Draft {
+    pub(super) fn redacted(&self, fields: RecordHeader<'_>, mut body: Vec<u8>) -> PendingRecord {
         if self.redaction.could_match(&body) {
             match serde_json::from_slice(&body) {
                 Ok(mut value) => {
@@ -221,7 +221,7 @@ impl Shared {
                 }
             }
         }
-        Draft::new(fields, body, self.blob_above)
+        PendingRecord::new(fields, body, self.blob_above)
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use amplifier_core::Receipt;
 
-use super::Status;
-use super::queue::{Done, Job, MUCH_WAITING, Shared, Wakes};
+use super::LogStatus;
+use super::queue::{Done, Job, LogState, MUCH_WAITING, WakeCondition};
 use crate::Durability;
-use crate::anchor::{Anchor, Anchoring};
-use crate::appender::{Appender, Entry};
+use crate::anchor::{Anchor, AnchorWorkers};
+use crate::appender::{AppendEntry, Appender};
 use crate::error::AuditError;
 use crate::retention;
 use crate::storage::Storage;
@@ -25,9 +25,9 @@ const LAST_ANCHOR: Duration = Duration::from_secs(5);
 
 /// The thread that writes.
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<LogState>,
     appender: Appender,
-    anchoring: Anchoring,
+    anchor_workers: AnchorWorkers,
     checkpoint_after: Duration,
     dirty_since: Option<Instant>,
     /// The number of the next record after those that were taken out of the queue.
@@ -40,16 +40,16 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<LogState>,
         appender: Appender,
         anchors: Vec<Box<dyn Anchor>>,
         checkpoint_after: Duration,
     ) -> Self {
-        let anchoring = Anchoring::start(anchors);
+        let anchor_workers = AnchorWorkers::start(anchors);
         let mut worker = Self {
             shared,
             appender,
-            anchoring,
+            anchor_workers,
             checkpoint_after,
             dirty_since: None,
             taken: 0,
@@ -69,10 +69,10 @@ impl Worker {
             }
         }
         self.finish();
-        self.anchoring.close(LAST_ANCHOR);
+        self.anchor_workers.close(LAST_ANCHOR);
         let mut queue = self.shared.lock();
         // What became of the last checkpoints is known only now.
-        queue.status.anchors = self.anchoring.kept();
+        queue.status.anchors = self.anchor_workers.states();
         queue.is_closed = true;
         // Whoever still waits is told by the dropped channel.
         queue.jobs.clear();
@@ -116,15 +116,15 @@ impl Worker {
             }
             // Nobody waits for a record that is not flushed, and the writer wakes up by itself; unless it sleeps without an end.
             queue.wakes = match due {
-                None => Wakes::Job,
-                Some(_) if is_empty && shared.durability == Durability::Async => Wakes::Job,
-                Some(_) => Wakes::Waiter,
+                None => WakeCondition::Job,
+                Some(_) if is_empty && shared.durability == Durability::Async => WakeCondition::Job,
+                Some(_) => WakeCondition::Waiter,
             };
             queue = match due {
                 None => shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => shared.arrived.wait_timeout(queue, due).unwrap_or_else(PoisonError::into_inner).0,
             };
-            queue.wakes = Wakes::Nothing;
+            queue.wakes = WakeCondition::Nothing;
         }
         self.taken = queue.next;
         Some(shared.take_all(&mut queue))
@@ -148,7 +148,7 @@ impl Worker {
         if self.failed().is_some() {
             self.reopen();
         } else {
-            let result = self.appender.tell_lost("more was recorded than could be written");
+            let result = self.appender.record_lost("more was recorded than could be written");
             self.check(result);
         }
         if jobs.is_empty() && self.failed().is_none() {
@@ -186,7 +186,7 @@ impl Worker {
     }
 
     /// Appends the entries and tells those who wait; only then are the entries thrown away, which takes a moment.
-    fn keep(&mut self, entries: &mut Vec<Entry>, flushes: &mut Vec<(Receipt, Done)>) {
+    fn keep(&mut self, entries: &mut Vec<AppendEntry>, flushes: &mut Vec<(Receipt, Done)>) {
         self.append(entries, flushes);
         self.answer(flushes);
         entries.clear();
@@ -199,12 +199,12 @@ impl Worker {
         let queue = self.shared.lock();
         let answers: Vec<_> = flushes.drain(..).map(|(since, done)| (queue.lost_since(since), done)).collect();
         drop(queue);
-        self.shared.vigil.expect(answers.len(), self.appender.last_sync().min(AWAKE));
+        self.shared.sync_spin.expect(answers.len(), self.appender.last_sync().min(AWAKE));
         answers.into_iter().for_each(|(result, done)| done(result));
     }
 
     /// Appends the entries, and those that come in the meantime: one sync serves all who wait.
-    fn append(&mut self, entries: &mut Vec<Entry>, flushes: &mut Vec<(Receipt, Done)>) {
+    fn append(&mut self, entries: &mut Vec<AppendEntry>, flushes: &mut Vec<(Receipt, Done)>) {
         if entries.is_empty() && self.last_waiters == 0 {
             return;
         }
@@ -303,14 +303,14 @@ impl Worker {
     /// Makes known how the log is doing.
     fn report(&mut self) {
         if let Some(signed) = self.appender.take_checkpoint() {
-            self.anchoring.keep(signed.size, &signed.note);
+            self.anchor_workers.deliver(signed.size, &signed.note);
         }
-        let status = Status {
+        let status = LogStatus {
             log: self.appender.tail().log.clone(),
             size: self.appender.tail().size,
             failure: None,
             breach: self.appender.found_breach().map(str::to_owned),
-            anchors: self.anchoring.kept(),
+            anchors: self.anchor_workers.states(),
             public_key: Some(self.appender.tail().key),
         };
         if let Some(key) = self.appender.take_new_key() {

@@ -23,7 +23,7 @@ use sha2::Sha256;
 
 use self::cards::CARD;
 use self::pattern::Secret;
-use self::rules::Rules;
+use self::rules::RuleSet;
 
 /// Which secrets are replaced, and by what: a set of rules.
 ///
@@ -44,7 +44,7 @@ use self::rules::Rules;
 /// # Ok::<(), amplifier_audit::InvalidRule>(())
 /// ```
 #[derive(Clone)]
-pub struct Redaction(Arc<Rules>);
+pub struct Redaction(Arc<RuleSet>);
 
 /// A pattern that cannot become a rule.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ impl Redaction {
     /// card numbers, and fields with names such as `password`.
     #[must_use]
     pub fn standard() -> Self {
-        static STANDARD: LazyLock<Redaction> = LazyLock::new(|| Redaction(Arc::new(Rules::standard())));
+        static STANDARD: LazyLock<Redaction> = LazyLock::new(|| Redaction(Arc::new(RuleSet::standard())));
         STANDARD.clone()
     }
 
@@ -117,7 +117,7 @@ impl Redaction {
         self.0.could_match(ascii_json)
     }
 
-    fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
+    fn with(self, change: impl FnOnce(&mut RuleSet)) -> Self {
         let mut rules = Arc::unwrap_or_clone(self.0);
         change(&mut rules);
         rules.index();
@@ -150,7 +150,7 @@ const ROUNDS: usize = 8;
 
 /// The rules at work, with the key.
 struct Redactor<'a> {
-    rules: &'a Rules,
+    rules: &'a RuleSet,
     mac: Hmac<Sha256>,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Field {
 
 impl Field {
     /// Whether the key is the name, or ends with it from the beginning of a word.
-    pub(super) fn fits(&self, key: &str) -> bool {
+    pub(super) fn matches(&self, key: &str) -> bool {
         let key = key.as_bytes();
         name_start(key, &self.name).is_some_and(|at| begins_word(key, at))
     }

@@ -34,7 +34,7 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
 pub(super) const TOKEN_LENGTH: usize = 12;
 
 /// A secret that is known by what stands around it.
-struct Context {
+struct ContextRule {
     kind: &'static str,
     /// The secret is the group, or everything if there is none.
     pattern: &'static str,
@@ -44,15 +44,15 @@ struct Context {
     check: Check,
 }
 
-const CONTEXTS: &[Context] = &[
-    Context {
+const CONTEXTS: &[ContextRule] = &[
+    ContextRule {
         kind: "jwt",
         pattern: r"(?-u:(?:\b|\\[nrt])(eyJ[\w-]{12,}\.eyJ[\w-]{8,}\.[\w-]*))",
         judge: keep_all,
         literal: ".eyJ",
         check: Check::Exact,
     },
-    Context {
+    ContextRule {
         kind: "private_key",
         // To the end of the text if the block has no end: a cut key is still most of a key.
         pattern: concat!(
@@ -63,21 +63,21 @@ const CONTEXTS: &[Context] = &[
         literal: "VATE KEY",
         check: Check::Exact,
     },
-    Context {
+    ContextRule {
         kind: "slack_webhook",
         pattern: r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]+)",
         judge: keep_all,
         literal: "slack.com/",
         check: Check::Exact,
     },
-    Context {
+    ContextRule {
         kind: "url_password",
         pattern: r#"://[^\s/?#@:"'<>\\]*:([^\s/?#"'<>\\]+)@"#,
         judge: keep_unless_placeholder,
         literal: "://",
         check: Check::Url,
     },
-    Context {
+    ContextRule {
         kind: "authorization",
         pattern: concat!(
             r#"(?i-u:authorization\\*["']?\]?[ \t]*[:=][ \t]*\\*["']?(?:bearer|basic|token|apikey)[ \t]+)"#,
@@ -87,7 +87,7 @@ const CONTEXTS: &[Context] = &[
         literal: "authorization",
         check: Check::Assigned("authorization"),
     },
-    Context {
+    ContextRule {
         kind: "cookie",
         pattern: r#"(?i-u:cookie\\*["']?[ \t]*:[ \t]*\\*["']?)([A-Za-z0-9_.-]+=[^\r\n"'\\]+)"#,
         judge: keep_all,
@@ -125,14 +125,14 @@ const FIELDS: &[(&str, &[&str])] = &[
 ];
 
 #[derive(Clone, Default)]
-pub(super) struct Rules {
+pub(super) struct RuleSet {
     pub(super) patterns: Vec<Pattern>,
     pub(super) fields: Vec<Field>,
     pub(super) cards: bool,
     prefilter: Prefilter,
 }
 
-impl Rules {
+impl RuleSet {
     pub(super) fn standard() -> Self {
         let mut rules = Self { cards: true, ..Self::default() };
         for &(kind, token, literals) in TOKENS {
@@ -181,7 +181,7 @@ impl Rules {
 
     /// The kind of the field, if its name says that it is secret.
     pub(super) fn field(&self, key: &str) -> Option<&str> {
-        let fields = self.fields.iter().filter(|field| field.fits(key));
+        let fields = self.fields.iter().filter(|field| field.matches(key));
         fields.max_by_key(|field| field.name.len()).map(|field| field.kind.as_str())
     }
 

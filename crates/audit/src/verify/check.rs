@@ -3,19 +3,21 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-use super::Known;
+use super::KnownCheckpoint;
 use crate::Hash;
-use crate::error::{AuditError, Doing};
+use crate::error::{AuditError, StorageContext};
 use crate::keys::PublicKey;
 use crate::merkle::Frontier;
 use crate::note::{Checkpoint, Note, split_notes};
-use crate::record::{Blob, Kind, Malformed, Record, blob_file};
+use crate::phrases::{counted, not_covered, too_few};
+use crate::record::{Blob, Kind, Record, RecordError, blob_file};
 use crate::report::{Finding, Problem, Report, Trust};
-use crate::retention::Change;
-use crate::sessions::{Seen, Sessions};
+use crate::retention::LogChange;
+use crate::sessions::{SessionSummary, SessionTracker};
 use crate::storage::RecordSource;
-use crate::tail::{CheckpointBody, EVERY, Genesis, KeyRotation, Segment, Stand, segment_file, uncovered_after};
-use crate::words::{counted, not_covered, too_few};
+use crate::tail::{
+    CheckpointBody, EVERY, Genesis, KeyRotation, Segment, SigningContext, segment_file, uncovered_after,
+};
 
 /// More findings than this say nothing new.
 const MOST_FINDINGS: usize = 100;
@@ -29,13 +31,13 @@ const WRITING: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(super) struct Check {
     key: Option<PublicKey>,
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<KnownCheckpoint>,
     /// How many of `known` were dealt with.
     pub(super) passed: usize,
     /// The chain; nothing before the first record.
     pub(super) chain: Option<Chain>,
     pub(super) report: Report,
-    sessions: Sessions,
+    sessions: SessionTracker,
     /// Whether the key in force is the one that was given, or one that it signed for.
     is_trusted: bool,
     /// Whether such a key signed something.
@@ -80,7 +82,7 @@ impl Check {
             passed: 0,
             chain: None,
             report: Report::default(),
-            sessions: Sessions::default(),
+            sessions: SessionTracker::default(),
             is_trusted: false,
             key_seen: false,
             first_segment: 1,
@@ -92,12 +94,12 @@ impl Check {
         }
     }
 
-    pub(super) fn find(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
+    pub(super) fn add_finding(&mut self, problem: Problem, segment: u64, line: u64, text: String) {
         let seq = self.chain.as_ref().map_or(0, |chain| chain.size);
-        self.find_at(problem, segment, line, seq, text);
+        self.add_finding_at(problem, segment, line, seq, text);
     }
 
-    pub(super) fn find_at(&mut self, problem: Problem, segment: u64, line: u64, seq: u64, text: String) {
+    pub(super) fn add_finding_at(&mut self, problem: Problem, segment: u64, line: u64, seq: u64, text: String) {
         self.report.is_unsound |= problem != Problem::Unreadable;
         if self.report.findings.len() >= MOST_FINDINGS {
             self.report.more_findings += 1;
@@ -107,12 +109,16 @@ impl Check {
         self.report.findings.push(Finding { problem, file, line: (line > 0).then_some(line), seq, text });
     }
 
-    pub(super) fn here(&mut self, problem: Problem, text: impl Into<String>) {
-        self.find(problem, self.segment, self.line, text.into());
+    pub(super) fn add_finding_here(&mut self, problem: Problem, text: impl Into<String>) {
+        self.add_finding(problem, self.segment, self.line, text.into());
     }
 
     /// Takes the checkpoints that are kept beside the log.
-    pub(super) fn beside(&mut self, storage: &dyn RecordSource, known: &mut Vec<Known>) -> Result<(), AuditError> {
+    pub(super) fn read_beside(
+        &mut self,
+        storage: &dyn RecordSource,
+        known: &mut Vec<KnownCheckpoint>,
+    ) -> Result<(), AuditError> {
         if storage.size("checkpoints").doing("read")?.is_none() {
             return Ok(());
         }
@@ -126,13 +132,18 @@ impl Check {
         }
         let (notes, rest) = split_notes(&bytes);
         if !rest.is_empty() {
-            self.find(Problem::Unreadable, 0, 0, "the file `checkpoints` ends in a note that is not whole".to_owned());
+            self.add_finding(
+                Problem::Unreadable,
+                0,
+                0,
+                "the file `checkpoints` ends in a note that is not whole".to_owned(),
+            );
         }
         for text in notes {
             let note = Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note)));
             match note {
-                Ok((checkpoint, note)) => known.push(Known { note, checkpoint, is_beside: true }),
-                Err(error) => self.find(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}")),
+                Ok((checkpoint, note)) => known.push(KnownCheckpoint { note, checkpoint, is_beside: true }),
+                Err(error) => self.add_finding(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}")),
             }
         }
         Ok(())
@@ -159,7 +170,7 @@ impl Check {
             text = storage.read(&file, 0).doing("read")?;
         }
         if text.is_empty() {
-            self.here(Problem::Unreadable, "the segment is empty");
+            self.add_finding_here(Problem::Unreadable, "the segment is empty");
         }
         let mut bytes = 0;
         for line in lines(&text) {
@@ -167,7 +178,7 @@ impl Check {
             bytes += line.len() as u64 + 1;
             if bytes > text.len() as u64 {
                 let unfinished = "the log ends in a line without an end: a crash left it, or it is being written";
-                self.here(Problem::Unreadable, unfinished);
+                self.add_finding_here(Problem::Unreadable, unfinished);
                 break;
             }
             self.parse(storage, line)?;
@@ -182,14 +193,14 @@ impl Check {
     pub(super) fn parse(&mut self, storage: &dyn RecordSource, line: &[u8]) -> Result<(), AuditError> {
         match Record::parse(line) {
             Ok(record) => self.record(storage, &record)?,
-            Err(Malformed::Edited) => self.broken(Problem::Edited, Malformed::Edited.to_string()),
+            Err(RecordError::Edited) => self.broken(Problem::Edited, RecordError::Edited.to_string()),
             Err(error) => self.broken(Problem::Unreadable, error.to_string()),
         }
         Ok(())
     }
 
     fn broken(&mut self, problem: Problem, text: String) {
-        self.here(problem, text);
+        self.add_finding_here(problem, text);
         self.pass_known();
         // Whatever stands there is in the place of one record.
         if let Some(chain) = &mut self.chain {
@@ -203,7 +214,10 @@ impl Check {
         self.report.records += 1;
         *self.report.kinds.entry(record.kind).or_default() += 1;
         if record.seg != self.segment {
-            self.here(Problem::Misplaced, format!("the record says that it belongs to segment {}", record.seg));
+            self.add_finding_here(
+                Problem::Misplaced,
+                format!("the record says that it belongs to segment {}", record.seg),
+            );
         }
         if self.chain.is_none() {
             self.begin(record);
@@ -214,12 +228,12 @@ impl Check {
         let is_first = self.line == 1;
         match record.kind {
             Kind::Genesis if record.seq > 0 || self.segment > 1 || !is_first => {
-                self.here(Problem::Misplaced, "a log begins only once");
+                self.add_finding_here(Problem::Misplaced, "a log begins only once");
             }
-            Kind::Segment if !is_first => self.here(Problem::Misplaced, "a segment begins only once"),
+            Kind::Segment if !is_first => self.add_finding_here(Problem::Misplaced, "a segment begins only once"),
             Kind::Genesis => {}
             kind if is_first && kind != Kind::Segment => {
-                self.here(Problem::Deleted, "the segment's first record is missing");
+                self.add_finding_here(Problem::Deleted, "the segment's first record is missing");
             }
             Kind::Segment => self.segment_begins(record),
             Kind::Checkpoint => self.checkpoint(record),
@@ -228,7 +242,7 @@ impl Check {
             Kind::Gap => self.report.gaps += 1,
             Kind::Recovery => self.report.recoveries += 1,
             Kind::PolicyChange => {
-                if let Ok(Change::Retention { before, note, .. }) = record.body() {
+                if let Ok(LogChange::Retention { before, note, .. }) = record.body() {
                     self.removal(record, before, &note);
                 }
             }
@@ -236,8 +250,8 @@ impl Check {
         }
         // What a gap or retention took away was counted by its seal, too.
         let may_lack = self.report.gaps > 0 || self.report.first > 0;
-        if let Err((problem, text)) = self.sessions.see(record, may_lack) {
-            self.here(problem, text);
+        if let Err((problem, text)) = self.sessions.observe(record, may_lack) {
+            self.add_finding_here(problem, text);
         }
         self.blob(storage, record)?;
         let Some(chain) = &mut self.chain else { return Ok(()) };
@@ -248,7 +262,7 @@ impl Check {
         chain.uncovered = uncovered_after(record.kind, before, chain.every);
         if chain.uncovered > chain.every && before <= chain.every {
             let text = format!("more than {} records without a checkpoint", chain.every);
-            self.here(Problem::MissingCheckpoint, text);
+            self.add_finding_here(Problem::MissingCheckpoint, text);
         }
         self.report.last_time.clear();
         self.report.last_time.push_str(&record.time);
@@ -306,7 +320,7 @@ impl Check {
         self.is_trusted |= self.key.is_some() && self.key == chain.key;
         self.chain = Some(chain);
         if let Some((problem, text)) = problem {
-            self.here(problem, text);
+            self.add_finding_here(problem, text);
         }
     }
 
@@ -331,36 +345,36 @@ impl Check {
         };
         if let Some((problem, text)) = problem {
             chain.is_whole = false;
-            self.here(problem, text);
+            self.add_finding_here(problem, text);
         }
     }
 
     fn segment_begins(&mut self, record: &Record<'_>) {
         let body = match record.body::<Segment>() {
             Ok(body) => body,
-            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+            Err(error) => return self.add_finding_here(Problem::Unreadable, error.to_string()),
         };
         let Some(chain) = &self.chain else { return };
         if chain.is_whole && (chain.frontier.nodes() != body.frontier || chain.key != Some(body.public_key)) {
-            self.here(Problem::Checkpoint, "the segment does not continue the tree or the key before it");
+            self.add_finding_here(Problem::Checkpoint, "the segment does not continue the tree or the key before it");
         }
-        self.signed(record, &body.note);
+        self.check_note(record, &body.note);
     }
 
     fn checkpoint(&mut self, record: &Record<'_>) {
         match record.body::<CheckpointBody>() {
-            Ok(body) => self.signed(record, &body.note),
-            Err(error) => self.here(Problem::Unreadable, error.to_string()),
+            Ok(body) => self.check_note(record, &body.note),
+            Err(error) => self.add_finding_here(Problem::Unreadable, error.to_string()),
         }
     }
 
     /// A checkpoint in a record: it covers what is before it.
-    fn signed(&mut self, record: &Record<'_>, note: &str) {
+    fn check_note(&mut self, record: &Record<'_>, note: &str) {
         let Some(chain) = &self.chain else { return };
         let Some(key) = &chain.key else { return };
-        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
-        match stand.checkpoint(note, chain.is_whole.then(|| chain.frontier.root())) {
-            Err(wrong) => self.here(Problem::Checkpoint, wrong),
+        let context = SigningContext { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        match context.checkpoint(note, chain.is_whole.then(|| chain.frontier.root())) {
+            Err(wrong) => self.add_finding_here(Problem::Checkpoint, wrong),
             Ok(checkpoint) => {
                 self.key_seen |= self.is_trusted;
                 self.report.checkpoints += 1;
@@ -377,28 +391,28 @@ impl Check {
     fn rotation(&mut self, record: &Record<'_>) {
         let body = match record.body::<KeyRotation>() {
             Ok(body) => body,
-            Err(error) => return self.here(Problem::Unreadable, error.to_string()),
+            Err(error) => return self.add_finding_here(Problem::Unreadable, error.to_string()),
         };
         let Some(chain) = &mut self.chain else { return };
         let Some(key) = &chain.key else { return };
-        let stand = Stand { log: &chain.log, key, seq: record.seq, prev: record.prev };
-        if stand.has_rotated(&body) {
+        let context = SigningContext { log: &chain.log, key, seq: record.seq, prev: record.prev };
+        if context.has_rotated(&body) {
             // A key vouches for those after it. That somebody signed for the key that was given says nothing: it has to sign.
             self.is_trusted |= self.key == Some(body.public_key);
             chain.key = Some(body.public_key);
             self.report.rotations += 1;
         } else {
-            self.here(Problem::Key, "the new key is not signed with the old one");
+            self.add_finding_here(Problem::Key, "the new key is not signed with the old one");
         }
     }
 
     fn removal(&mut self, record: &Record<'_>, before: u64, note: &str) {
         let Some(Chain { log, key: Some(key), .. }) = &self.chain else { return };
-        let stand = Stand { log, key, seq: record.seq, prev: record.prev };
-        if stand.has_removed(before, note) {
+        let context = SigningContext { log, key, seq: record.seq, prev: record.prev };
+        if context.has_removed(before, note) {
             self.removed_before = self.removed_before.max(before);
         } else {
-            self.here(Problem::Key, "a removal of segments is not signed with the key in force");
+            self.add_finding_here(Problem::Key, "a removal of segments is not signed with the key in force");
         }
     }
 
@@ -414,18 +428,18 @@ impl Check {
             let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
             if known.checkpoint.log != chain.log {
                 let text = format!("a checkpoint {place} is of another log, `{}`", known.checkpoint.log);
-                self.find(Problem::Replaced, 0, 0, text);
+                self.add_finding(Problem::Replaced, 0, 0, text);
             } else if size < chain.size {
                 // Only before the first record that is there, or after a break.
                 if size >= self.report.first {
                     let text = format!("the checkpoint {place} over {} cannot be compared", counted(size, "record"));
-                    self.find(Problem::Replaced, 0, 0, text);
+                    self.add_finding(Problem::Replaced, 0, 0, text);
                 }
             } else if chain.head.is_some_and(|head| head != known.checkpoint.head)
                 || (chain.is_whole && known.checkpoint.root != chain.frontier.root())
             {
                 let text = not_covered(size, place);
-                self.find(Problem::Replaced, 0, 0, text);
+                self.add_finding(Problem::Replaced, 0, 0, text);
             } else if chain.has_signed(&known.note) {
                 if !known.is_beside {
                     self.report.anchored = Some(size);
@@ -439,7 +453,7 @@ impl Check {
                         "the checkpoint {place} over {size} was altered, or is signed with another key than that of the log"
                     ),
                 };
-                self.find(Problem::Checkpoint, 0, 0, text);
+                self.add_finding(Problem::Checkpoint, 0, 0, text);
             } else {
                 // Anybody can write an unsigned note, with any time in it.
                 self.report.unsigned_elsewhere = Some(size);
@@ -452,7 +466,7 @@ impl Check {
             return Ok(());
         }
         let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) else {
-            self.here(Problem::Unreadable, "its body is neither there nor a blob");
+            self.add_finding_here(Problem::Unreadable, "its body is neither there nor a blob");
             return Ok(());
         };
         let file = blob_file(&hash);
@@ -460,11 +474,14 @@ impl Check {
             self.report.blobs += 1;
         } else if storage.size(&file).doing("read")?.is_none() {
             self.report.blobs_erased += 1;
-        } else if Hash::of(&storage.read(&file, 0).doing("read")?) == hash {
+        } else if Hash::sha256(&storage.read(&file, 0).doing("read")?) == hash {
             self.blobs.insert(hash);
             self.report.blobs += 1;
         } else {
-            self.here(Problem::Edited, format!("the blob `{file}` does not have the content that was recorded"));
+            self.add_finding_here(
+                Problem::Edited,
+                format!("the blob `{file}` does not have the content that was recorded"),
+            );
         }
         Ok(())
     }
@@ -480,12 +497,12 @@ impl Check {
         for known in std::mem::take(&mut self.known).drain(..).skip(self.passed) {
             let place = if known.is_beside { "beside the log" } else { "from elsewhere" };
             let (covers, there) = (known.checkpoint.size, self.report.size);
-            self.find(Problem::Truncated, 0, 0, too_few(place, covers, there));
+            self.add_finding(Problem::Truncated, 0, 0, too_few(place, covers, there));
         }
         if self.key.is_some() && !self.key_seen {
             let has = self.report.public_key.map(|key| key.to_string()).unwrap_or_default();
             let text = format!("nothing is signed with the key that was given; the log's key is `{has}`");
-            self.find(Problem::Key, 0, 0, text);
+            self.add_finding(Problem::Key, 0, 0, text);
         }
         // Whoever cannot sign could remove the beginning, but not sign for it.
         if self.first_segment > self.removed_before {
@@ -493,17 +510,17 @@ impl Check {
                 "the segments before {} are missing, and no signed record says that they were removed",
                 self.first_segment
             );
-            self.find(Problem::Deleted, 0, 0, text);
+            self.add_finding(Problem::Deleted, 0, 0, text);
         }
         if self.report.breaches > 0 {
             let text = match self.report.breaches {
                 1 => "the writer found a breach and recorded it".to_owned(),
                 breaches => format!("the writer found {breaches} breaches and recorded them"),
             };
-            self.find(Problem::Breach, 0, 0, text);
+            self.add_finding(Problem::Breach, 0, 0, text);
         }
         self.report.trust = if self.key.is_some() { Trust::KeyKnown } else { Trust::KeyFromLog };
-        let Seen { sealed, unsealed, in_doubt } = self.sessions.finish();
+        let SessionSummary { sealed, unsealed, in_doubt } = self.sessions.finish();
         (self.report.sealed, self.report.unsealed, self.report.in_doubt) = (sealed, unsealed, in_doubt);
         self.report
     }

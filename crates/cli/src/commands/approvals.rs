@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 use crate::user::terminal_actor;
 
 /// List and revoke approval rules
@@ -67,10 +67,10 @@ impl Approvals {
             }
             Command::List { json: false } => {
                 for (number, StoredRule { project, rule, decision }) in rules.iter().enumerate() {
-                    let rule = visible(rule, Reading::Exact);
+                    let rule = visible(rule, EscapeMode::Exact);
                     let place = project.as_ref().map(|project| {
                         let project = project.display().to_string();
-                        format!("  (in {})", visible(&project, Reading::Exact))
+                        format!("  (in {})", visible(&project, EscapeMode::Exact))
                     });
                     writeln!(out, "{:>3}  {:<5}  {rule}{}", number + 1, decision, place.unwrap_or_default())?;
                 }

@@ -23,7 +23,7 @@ use serde_json::json;
 use super::output::pipe_stdout;
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// Check the configuration
 #[derive(Args, Debug)]
@@ -120,7 +120,7 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     });
     let all: Vec<String> = used.chain(unused).collect();
     let all = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
-    Ok(visible(&all, Reading::Exact))
+    Ok(visible(&all, EscapeMode::Exact))
 }
 
 /// Writes a file with content, because a full disk still allows an empty one.

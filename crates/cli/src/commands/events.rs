@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use amplifier_core::{Answers, EventName, EventSpec, catalog};
+use amplifier_core::{EventEffects, EventName, EventSpec, catalog};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn list() -> String {
         _ = writeln!(text, "{title}");
         let family = |spec: &EventSpec| spec.name.split_once(':').map_or("", |(family, _)| family);
         for spec in catalog().iter().filter(|spec| families.contains(&family(spec))) {
-            let observed = if spec.answers == Answers::Observed { "" } else { "*" };
+            let observed = if spec.effects == EventEffects::Observed { "" } else { "*" };
             _ = writeln!(text, "  {:<28}{observed:<2}{}", spec.name, spec.when.trim());
         }
         text.push('\n');
@@ -178,11 +178,11 @@ const fn all(deny: &'static str, modify: &'static str, inject: &'static str) -> 
 
 fn meaning(spec: &EventSpec) -> Meaning {
     let known = MEANINGS.iter().find(|(name, _)| *name == spec.name).map(|(_, meaning)| *meaning);
-    known.unwrap_or(match spec.answers {
-        Answers::Observed => OBSERVED,
-        Answers::All => all("the operation does not happen", "its data", "next call"),
-        Answers::NoQuestions => Meaning { ask: false, ..all("the operation does not happen", "its data", "next call") },
-        Answers::DenyOrModify => {
+    known.unwrap_or(match spec.effects {
+        EventEffects::Observed => OBSERVED,
+        EventEffects::All => all("the operation does not happen", "its data", "next call"),
+        EventEffects::NoApprovals => Meaning { ask: false, ..all("the operation does not happen", "its data", "next call") },
+        EventEffects::DenyOrModify => {
             Meaning { ask: false, ..all("the operation does not happen", "its data", "no effect") }
         }
     })
@@ -219,11 +219,11 @@ mod tests {
     fn meanings_agree_with_the_answers_that_the_kernel_heeds() {
         for spec in catalog() {
             let Meaning { deny, modify, inject, ask } = meaning(spec);
-            let expected = match spec.answers {
-                Answers::All => (true, true, true, true),
-                Answers::NoQuestions => (true, true, true, false),
-                Answers::DenyOrModify => (true, true, false, false),
-                Answers::Observed => (false, false, true, false),
+            let expected = match spec.effects {
+                EventEffects::All => (true, true, true, true),
+                EventEffects::NoApprovals => (true, true, true, false),
+                EventEffects::DenyOrModify => (true, true, false, false),
+                EventEffects::Observed => (false, false, true, false),
             };
             let has_effect = |means: &str| !means.starts_with("no effect");
             assert_eq!((has_effect(deny), has_effect(modify), has_effect(inject), ask), expected, "{}", spec.name);

@@ -8,7 +8,7 @@ use anstream::AutoStream;
 use serde_json::json;
 
 use crate::errors::{is_usage, reasons};
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
 
@@ -86,7 +86,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: &anyhow::Error) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), Reading::Exact))
+    writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), EscapeMode::Exact))
 }
 
 /// Prints an error to standard error and, with `as_json`, as JSON to standard output. Returns the exit code.
@@ -98,7 +98,7 @@ pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
         let _ = writeln!(io::stdout().lock(), "{line}");
     }
     // Text from a log is untrusted; other errors may have several lines.
-    let reading = if coded.is_some() { Reading::Exact } else { Reading::Stream };
+    let reading = if coded.is_some() { EscapeMode::Exact } else { EscapeMode::Stream };
     let _ = writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), reading));
     match coded {
         Some(coded) => ExitCode::from(coded.code),

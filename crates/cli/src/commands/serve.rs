@@ -25,7 +25,7 @@ use super::output::print_json;
 use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::machine;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// Run the server: answer approval requests and watch sessions in a browser or over an API
 ///
@@ -277,7 +277,7 @@ async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: b
     }
     let left = link.expires_at.duration_since(Timestamp::now()) + SignedDuration::from_secs(59);
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", visible(&link.url, Reading::Exact))?;
+    writeln!(out, "{}", visible(&link.url, EscapeMode::Exact))?;
     writeln!(anstream::stderr(), "The link works once, within {}.", counted(left.as_mins(), "minute"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -292,14 +292,14 @@ async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
         writeln!(out, "No browser is signed in.")?;
     }
     for browser in browsers {
-        let name = visible(&browser.name, Reading::Exact);
+        let name = visible(&browser.name, EscapeMode::Exact);
         writeln!(out, "{name:<24}  {:<8}  since {:.0}  last seen {:.0}", browser.role, browser.since, browser.seen)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn sign_out(folder: &Path, name: &str) -> Result<ExitCode> {
-    let shown = visible(name, Reading::Exact);
+    let shown = visible(name, EscapeMode::Exact);
     match client::end_browsers(folder, name).await? {
         0 => bail!("no browser of `{shown}` is signed in; see `amplifier serve browsers`"),
         ended => writeln!(std::io::stdout(), "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
@@ -313,7 +313,7 @@ async fn revoke_token(folder: &Path, name: &str) -> Result<ExitCode> {
         Err(AccessError::NoToken(_)) => None,
         done => Some(done?),
     };
-    let shown = visible(name, Reading::Exact);
+    let shown = visible(name, EscapeMode::Exact);
     let mut out = std::io::stdout();
     if revoked.is_some() {
         writeln!(out, "Revoked the token of `{shown}`.")?;
@@ -350,7 +350,7 @@ async fn run_token_command(folder: &Path, command: TokenCommand) -> Result<ExitC
                 writeln!(out, "No tokens except the owner's, in `{}`.", folder.join("token").display())?;
             }
             for token in tokens {
-                let name = visible(&token.name, Reading::Exact);
+                let name = visible(&token.name, EscapeMode::Exact);
                 writeln!(out, "{name:<24}  {:<8}  since {:.0}", token.role, token.since)?;
             }
         }

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::chat::{SessionStart, converse};
 use crate::flags::Flags;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// List, read and continue stored sessions
 #[derive(Args, Debug)]
@@ -93,7 +93,7 @@ impl SessionsCommand {
             Command::List { json: false } => list(&mut out, &store)?,
             Command::Show { id, json } => {
                 let exported = store.export(&id)?;
-                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), Reading::Stream) };
+                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), EscapeMode::Stream) };
                 out.write_all(text.as_bytes())?;
             }
             Command::Resume { id, flags } => {
@@ -112,7 +112,7 @@ impl SessionsCommand {
                 };
                 match output {
                     // A terminal would obey control characters; a file or a program gets the unchanged text.
-                    None if out.is_terminal() => out.write_all(visible(&text, Reading::Stream).as_bytes())?,
+                    None if out.is_terminal() => out.write_all(visible(&text, EscapeMode::Stream).as_bytes())?,
                     None => out.write_all(text.as_bytes())?,
                     Some(path) => write_new(&path, &text)?,
                 }
@@ -142,7 +142,7 @@ fn list(out: &mut impl Write, store: &Store) -> Result<()> {
     }
     writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "STARTED", "TURNS", "ENDED")?;
     for session in sessions {
-        let title = visible(session.shown_title(), Reading::Prose);
+        let title = visible(session.shown_title(), EscapeMode::Prose);
         let StoredSession { id, created, turns, ended, .. } = &session;
         let begun = created.get(..16).unwrap_or(created).replace('T', " ");
         writeln!(out, "{id:<36}  {begun:<16}  {turns:>5}  {:<10}  {title}", ended.as_deref().unwrap_or("open"))?;

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::output::pipe_stdout;
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::terminal::{DialogAnswer, Reading, Screen, trust_dialog, visible};
+use crate::terminal::{DialogAnswer, EscapeMode, Screen, trust_dialog, visible};
 
 /// Shows the content of a project's bundle and trusts it if the user agrees.
 ///
@@ -30,7 +30,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     };
     let shown = trust_dialog(&bundle, &pinned, &verdict);
     let mut out = pipe_stdout();
-    let path = visible(&pinned.bundle.to_string_lossy(), Reading::Exact);
+    let path = visible(&pinned.bundle.to_string_lossy(), EscapeMode::Exact);
     if verdict == Verdict::Trusted {
         writeln!(out, "{}\n\n{path} is already trusted.", shown.text())?;
         out.flush()?;
@@ -70,7 +70,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
 pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
     let file = resolve_bundle(given.as_deref(), &config.workspace)?;
-    let path = visible(&file.to_string_lossy(), Reading::Exact);
+    let path = visible(&file.to_string_lossy(), EscapeMode::Exact);
     // Before the record: revoking must not fail because the log cannot be written.
     let Some(trusted) = home.trust_store().untrust(&file)? else {
         bail!("`{path}` is not trusted; see `amplifier hooks trusted`");
@@ -104,7 +104,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
             });
             writeln!(out, "{line}")?;
         } else {
-            let path = visible(&bundle.to_string_lossy(), Reading::Exact);
+            let path = visible(&bundle.to_string_lossy(), EscapeMode::Exact);
             let digest = trusted.digest.to_string();
             writeln!(
                 out,

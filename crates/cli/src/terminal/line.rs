@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use amplifier_core::text::counted;
-use amplifier_core::text::{Piece, Reading, pieces};
+use amplifier_core::text::{EscapeMode, Piece, pieces};
 use anstyle::{AnsiColor, Color, Style};
 use unicode_width::UnicodeWidthChar;
 
@@ -48,13 +48,13 @@ impl StyledLine {
     /// Adds a text that the user decides on.
     #[must_use]
     pub fn exact(self, style: Style, text: impl AsRef<str>) -> Self {
-        self.add(style, text.as_ref(), Reading::Exact)
+        self.add(style, text.as_ref(), EscapeMode::Exact)
     }
 
     /// Adds a text that the user only reads.
     #[must_use]
     pub fn prose(self, style: Style, text: impl AsRef<str>) -> Self {
-        self.add(style, text.as_ref(), Reading::Prose)
+        self.add(style, text.as_ref(), EscapeMode::Prose)
     }
 
     /// Appends another line.
@@ -64,7 +64,7 @@ impl StyledLine {
         self
     }
 
-    fn add(mut self, style: Style, text: &str, reading: Reading) -> Self {
+    fn add(mut self, style: Style, text: &str, reading: EscapeMode) -> Self {
         for piece in pieces(text, reading) {
             match piece {
                 Piece::Shown(text) => self.spans.push((style, text.to_owned())),

@@ -15,7 +15,7 @@ mod screen;
 mod spinner;
 mod trust;
 
-pub use amplifier_core::text::{Reading, visible};
+pub use amplifier_core::text::{EscapeMode, visible};
 pub use approve::{HeadlessApprovals, TerminalApprovals};
 pub use dialog::{Dialog, DialogAnswer};
 pub use display::TerminalDisplay;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amplifier_core::Level;
-use amplifier_core::text::{Piece, Reading, pieces};
+use amplifier_core::text::{EscapeMode, Piece, pieces};
 use amplifier_host::{Notice, Notices};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
@@ -281,7 +281,7 @@ impl ScreenState {
         }
         let _ = self.clear_progress();
         let mut out = String::with_capacity(piece.len());
-        for piece in pieces(piece, Reading::Stream) {
+        for piece in pieces(piece, EscapeMode::Stream) {
             match piece {
                 Piece::Shown(text) => out.push_str(text),
                 Piece::StandIn(text) => {

@@ -55,7 +55,7 @@ pub struct ApprovalRequest {
 impl ApprovalRequest {
     /// Returns the option that an approver means by typed text: its number, counted from 1, or its label in any case.
     pub fn option(&self, typed: &str) -> Option<&ApprovalOption> {
-        ApprovalOption::meant(&self.options, typed)
+        ApprovalOption::resolve(&self.options, typed)
     }
 }
 
@@ -92,7 +92,7 @@ impl Deref for OpenRequest {
 impl OpenRequest {
     /// Records an answer to a request that is closed: it came after the time limit, or another approver was faster. It changes nothing. Call it
     /// for an answer that arrives when the future of the request has ended; the kernel records one that it still waits for.
-    pub fn too_late(&self, answer: impl Into<ApprovalAnswer>) {
+    pub fn record_late_answer(&self, answer: impl Into<ApprovalAnswer>) {
         (self.late.0)(answer.into());
     }
 

@@ -112,7 +112,7 @@ impl ApprovalRule {
     }
 
     /// Returns the rule as files have it: `<hook>:<pattern>`.
-    pub fn written(&self) -> String {
+    pub fn file_key(&self) -> String {
         format!("{}:{}", self.hook, self.pattern)
     }
 
@@ -154,7 +154,7 @@ impl ApprovalRule {
         }
         // A name with a colon: as written, the rule may be about either hook.
         hook.contains(':')
-            && self.written().strip_prefix(hook).and_then(|rest| rest.strip_prefix(':')).is_some_and(matches)
+            && self.file_key().strip_prefix(hook).and_then(|rest| rest.strip_prefix(':')).is_some_and(matches)
     }
 }
 
@@ -183,9 +183,9 @@ impl FromIterator<ApprovalRule> for ApprovalRules {
 
 impl<'de> Deserialize<'de> for ApprovalRules {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Rules;
+        struct RulesVisitor;
 
-        impl<'de> Visitor<'de> for Rules {
+        impl<'de> Visitor<'de> for RulesVisitor {
             type Value = ApprovalRules;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for ApprovalRules {
             }
         }
 
-        deserializer.deserialize_map(Rules)
+        deserializer.deserialize_map(RulesVisitor)
     }
 }
 

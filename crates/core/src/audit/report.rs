@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FailureEntry, HookReportEntry, InjectionEntry, MessageEntry, OutcomeEntry};
 use crate::approval::{ApprovalAnswer, ApprovalDecision};
-use crate::event::{Answers, Data, Digest, EventName, Map};
+use crate::event::{Data, Digest, EventEffects, EventName, Map};
 use crate::ports::preview::ComparedWith;
 use crate::registry::{HookReportRef, Outcome};
 use crate::result::{
@@ -250,7 +250,7 @@ impl DecisionKind {
     /// Returns `true` if the decision stops the operation. A denial stops nothing at an event that only observes: what the event reports has
     /// happened already.
     pub fn denies_at(self, event: &str) -> bool {
-        let is_observed = || event.parse::<EventName>().is_ok_and(|event| event.answers() == Answers::Observed);
+        let is_observed = || event.parse::<EventName>().is_ok_and(|event| event.effects() == EventEffects::Observed);
         self == Self::Deny && !is_observed()
     }
 }
@@ -269,7 +269,7 @@ impl<D: Data> Outcome<D> {
         let approvals = self.approvals().iter().map(|requested| ApprovalReport {
             hook: requested.hook.to_string(),
             prompt: Some(requested.prompt.clone()),
-            options: requested.offered(),
+            options: requested.effective_options(),
             timeout_s: Some(requested.timeout.as_secs_f64()),
             default: Some(requested.default),
             fallback: requested.fallback,

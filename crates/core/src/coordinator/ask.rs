@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use super::record::Recording;
+use super::record::RecordWriter;
 use super::{ApprovalRuleSources, Coordinator, Verdict};
 use crate::approval::{
     ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, LateAnswers,
@@ -20,7 +20,7 @@ use crate::event::events::{
     USER_NOTIFICATION, UserNotification,
 };
 use crate::event::{Digest, EventData, EventKey};
-use crate::guard::{Contained, Waited, wait};
+use crate::guard::{ContainedFuture, WaitResult, wait};
 use crate::ports::BoxFuture;
 use crate::ports::PortError;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
@@ -58,7 +58,7 @@ impl Operation<'_> {
     async fn preview(
         &mut self,
         session: &Coordinator,
-        recording: &mut Recording<'_>,
+        recording: &mut RecordWriter<'_>,
     ) -> Result<ActionPreview, PortError> {
         if let Some(preview) = &self.preview {
             return Ok(preview.clone());
@@ -67,7 +67,7 @@ impl Operation<'_> {
             Some(source) => recording.call("previews", source.make(recording.event(), &self.data)).await?,
             None => None,
         };
-        let preview = preview.unwrap_or_else(|| ActionPreview::of_event(recording.event(), &self.data));
+        let preview = preview.unwrap_or_else(|| ActionPreview::from_event(recording.event(), &self.data));
         if let Some(compared_with) = &preview.compared_with {
             self.data.insert(COMPARED_WITH, serde_json::to_value(compared_with)?);
         }
@@ -76,7 +76,7 @@ impl Operation<'_> {
 }
 
 /// What keeps allows given in advance from counting, beside changed data.
-struct Doubts {
+struct RuleValidity {
     /// `false` if rules cannot be read.
     are_read: bool,
     /// `false` if the definition of the tool is not the one that rules were given for.
@@ -87,7 +87,7 @@ impl Coordinator {
     /// Asks for every approval, in running order, until one is refused.
     pub(super) async fn ask_all(
         &self,
-        recording: &mut Recording<'_>,
+        recording: &mut RecordWriter<'_>,
         approvals: Vec<HookApproval>,
         data: &EventData,
         definition: Option<&ToolDefinition>,
@@ -129,7 +129,7 @@ impl Coordinator {
     /// not asked if another hook asks, but a denial given in advance counts.
     async fn decide(
         &self,
-        recording: &mut Recording<'_>,
+        recording: &mut RecordWriter<'_>,
         operation: &mut Operation<'_>,
         key: &ApprovalKey,
         asked: HookApproval,
@@ -148,14 +148,14 @@ impl Coordinator {
         }
         let (id, decision) = match known {
             Some(decision) => (None, decision),
-            None => self.ask(recording, operation, key, asked, Doubts { are_read, is_known }).await,
+            None => self.ask(recording, operation, key, asked, RuleValidity { are_read, is_known }).await,
         };
         recording.record(entry(id, key, &decision));
         Some(decision)
     }
 
     /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
-    async fn rules(&self, recording: &mut Recording<'_>) -> (ApprovalRules, bool) {
+    async fn rules(&self, recording: &mut RecordWriter<'_>) -> (ApprovalRules, bool) {
         let ApprovalRuleSources { source, read, session, .. } = &*self.shared.rules;
         let (mut rules, mut are_read) = (ApprovalRules::default(), true);
         if let Some(source) = source {
@@ -175,7 +175,7 @@ impl Coordinator {
     }
 
     /// `true` if rules that allow a tool count for its definition.
-    async fn knows(&self, recording: &mut Recording<'_>, definition: Option<&ToolDefinition>) -> bool {
+    async fn knows(&self, recording: &mut RecordWriter<'_>, definition: Option<&ToolDefinition>) -> bool {
         let Some(definition) = definition else { return true };
         let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
         let is_same = {
@@ -191,7 +191,7 @@ impl Coordinator {
     }
 
     /// Takes note that a person always allows a tool as it is defined now.
-    async fn accept(&self, recording: &mut Recording<'_>, definition: &ToolDefinition) {
+    async fn accept(&self, recording: &mut RecordWriter<'_>, definition: &ToolDefinition) {
         let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
         lock(definitions).insert(definition.tool.clone(), definition.clone());
         if let Some(source) = source {
@@ -202,15 +202,15 @@ impl Coordinator {
 
     async fn ask(
         &self,
-        recording: &mut Recording<'_>,
+        recording: &mut RecordWriter<'_>,
         operation: &mut Operation<'_>,
         key: &ApprovalKey,
         asked: HookApproval,
-        doubts: Doubts,
+        validity: RuleValidity,
     ) -> (Option<u64>, ApprovalDecision) {
         let is_current = operation.is_current(&asked);
         let HookApproval { approval, reason, .. } = asked;
-        let Doubts { are_read, is_known } = doubts;
+        let RuleValidity { are_read, is_known } = validity;
         let Some(system) = &self.shared.approvals else {
             return (None, ApprovalDecision::no_system(&key.prompt));
         };
@@ -225,7 +225,7 @@ impl Coordinator {
             Err(too_deep) => return (None, ApprovalDecision::failed(&key.prompt, &too_deep)),
         };
         let forbids_default = self.shared.config.forbid_default_allow || !are_read || !is_current;
-        let mut options = approval.offered();
+        let mut options = approval.effective_options();
         if !is_current {
             // The question would be remembered, and it says nothing about this data.
             options.iter_mut().for_each(|option| option.effect = option.effect.once_if_allowing());
@@ -273,20 +273,20 @@ impl Coordinator {
         self.observe(USER_NOTIFICATION, notice.into()).await;
 
         let since = self.clock().sleep_nanos();
-        let mut waiting = Contained::new(system.clone().request(request.clone()));
+        let mut waiting = ContainedFuture::new(system.clone().request(request.clone()));
         let waited = wait(self.clock(), approval.timeout, &mut waiting);
         let waited = registry::waiting_for_person(self.clock(), waited).await;
         let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
         let answer = match waited {
             // A system that blocks the thread keeps the timer from ringing.
-            Waited::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
-                let late = Contained::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
+            WaitResult::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
+                let late = ContainedFuture::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
                 self.watch_for_late_answer(id, key.clone(), late);
                 Err(ApprovalError::TimedOut)
             }
-            Waited::Done(answer) => answer,
-            Waited::Panicked(what) => Err(ApprovalError::Failed(what)),
-            Waited::TimedOut => {
+            WaitResult::Done(answer) => answer,
+            WaitResult::Panicked(what) => Err(ApprovalError::Failed(what)),
+            WaitResult::TimedOut => {
                 self.watch_for_late_answer(id, key.clone(), waiting);
                 Err(ApprovalError::TimedOut)
             }
@@ -311,12 +311,12 @@ impl Coordinator {
         &self,
         id: u64,
         key: ApprovalKey,
-        mut waiting: Contained<BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>>>,
+        mut waiting: ContainedFuture<BoxFuture<'static, Result<ApprovalAnswer, ApprovalError>>>,
     ) {
         let (session, clock) = (Arc::downgrade(&self.shared), self.shared.hooks.clock().clone());
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
-            if let (Waited::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
+            if let (WaitResult::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
                 Coordinator { shared }.record_late(id, &key, answer);
             }
         };

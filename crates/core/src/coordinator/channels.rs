@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guard::{Contained, Waited, contain, drop_quietly, wait};
+use crate::guard::{ContainedFuture, WaitResult, contain, drop_quietly, wait};
 use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
-use crate::registry::{Later, Now};
+use crate::registry::{AsyncHandler, SyncHandler};
 use crate::sync::{Mutex, lock};
 
 /// How long one contributor may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-type Contributor<T> = Arc<dyn Fn() -> Contributed<T> + Send + Sync>;
+type Contributor<T> = Arc<dyn Fn() -> ContributorResult<T> + Send + Sync>;
 
 /// The answer of a contributor: a value, nothing or a failure, at once or in a future.
-pub enum Contributed<T> {
+pub enum ContributorResult<T> {
     /// It is there.
-    Now(Result<Option<T>, PortError>),
+    Ready(Result<Option<T>, PortError>),
     /// It is waited for.
-    Later(BoxFuture<'static, Result<Option<T>, PortError>>),
+    Pending(BoxFuture<'static, Result<Option<T>, PortError>>),
 }
 
 /// What the contributors of a channel gave.
@@ -75,7 +75,7 @@ trait Unregister: Send + Sync {
     fn unregister(&self, channel: &str, id: u64);
 }
 
-impl<T> Unregister for Mutex<Registered<T>> {
+impl<T> Unregister for Mutex<ContributorTable<T>> {
     fn unregister(&self, channel: &str, id: u64) {
         let mut registered = lock(self);
         let contributors = registered.channels.get_mut(channel);
@@ -86,12 +86,12 @@ impl<T> Unregister for Mutex<Registered<T>> {
     }
 }
 
-struct Registered<T> {
+struct ContributorTable<T> {
     registrations: u64,
     channels: BTreeMap<String, Vec<(u64, String, Contributor<T>)>>,
 }
 
-impl<T> std::fmt::Debug for Registered<T> {
+impl<T> std::fmt::Debug for ContributorTable<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.channels.keys()).finish()
     }
@@ -127,46 +127,46 @@ impl<T: IntoContribution, E: Into<PortError>> IntoContribution for Result<T, E> 
 /// What a contributing function may return: a value (or nothing, or a failure), or a future of one.
 ///
 /// `When` tells the two apart; it is always inferred.
-pub trait ContributorAnswer<When>: sealed::Sealed<When> {}
+pub trait ContributorOutput<When>: sealed::Sealed<When> {}
 
 mod sealed {
-    use super::{Contributed, Value};
+    use super::{ContributorResult, Value};
 
     pub trait Sealed<When> {
-        fn contributed(self) -> Contributed<Value>;
+        fn contributor_result(self) -> ContributorResult<Value>;
     }
 }
 
-impl<T: IntoContribution + Send + 'static> ContributorAnswer<Now> for T {}
+impl<T: IntoContribution + Send + 'static> ContributorOutput<SyncHandler> for T {}
 
-impl<T: IntoContribution + Send + 'static> sealed::Sealed<Now> for T {
-    fn contributed(self) -> Contributed<Value> {
-        Contributed::Now(self.into_contribution())
+impl<T: IntoContribution + Send + 'static> sealed::Sealed<SyncHandler> for T {
+    fn contributor_result(self) -> ContributorResult<Value> {
+        ContributorResult::Ready(self.into_contribution())
     }
 }
 
-impl<F: Future<Output: IntoContribution> + Send + 'static> ContributorAnswer<Later> for F {}
+impl<F: Future<Output: IntoContribution> + Send + 'static> ContributorOutput<AsyncHandler> for F {}
 
-impl<F: Future<Output: IntoContribution> + Send + 'static> sealed::Sealed<Later> for F {
-    fn contributed(self) -> Contributed<Value> {
-        Contributed::Later(Box::pin(async { self.await.into_contribution() }))
+impl<F: Future<Output: IntoContribution> + Send + 'static> sealed::Sealed<AsyncHandler> for F {
+    fn contributor_result(self) -> ContributorResult<Value> {
+        ContributorResult::Pending(Box::pin(async { self.await.into_contribution() }))
     }
 }
 
-pub(super) fn contributed<R: ContributorAnswer<When>, When>(answer: R) -> Contributed<Value> {
-    sealed::Sealed::contributed(answer)
+pub(super) fn contributor_result<R: ContributorOutput<When>, When>(answer: R) -> ContributorResult<Value> {
+    sealed::Sealed::contributor_result(answer)
 }
 
 /// Contributors by the channel that they contribute to.
 #[derive(Debug)]
 pub struct Channels<T = Value> {
     // A std lock: nothing awaits while it is held.
-    registered: Arc<Mutex<Registered<T>>>,
+    registered: Arc<Mutex<ContributorTable<T>>>,
 }
 
 impl<T> Default for Channels<T> {
     fn default() -> Self {
-        Self { registered: Arc::new(Mutex::new(Registered { registrations: 0, channels: BTreeMap::new() })) }
+        Self { registered: Arc::new(Mutex::new(ContributorTable { registrations: 0, channels: BTreeMap::new() })) }
     }
 }
 
@@ -176,7 +176,7 @@ impl<T: Send + 'static> Channels<T> {
         &self,
         channel: &str,
         name: &str,
-        contributor: impl Fn() -> Contributed<T> + Send + Sync + 'static,
+        contributor: impl Fn() -> ContributorResult<T> + Send + Sync + 'static,
     ) -> ContributorRegistration {
         let mut registered = lock(&self.registered);
         registered.registrations += 1;
@@ -188,43 +188,46 @@ impl<T: Send + 'static> Channels<T> {
     }
 
     /// Calls every contributor of a channel, in order of registration.
-    pub fn collect(&self, channel: &str) -> Collecting<T> {
+    pub fn collect(&self, channel: &str) -> ContributionCollector<T> {
         let contributors = lock(&self.registered).channels.get(channel).cloned().unwrap_or_default();
         let channel = channel.to_owned();
         let call = |(_, name, contributor): (u64, String, Contributor<T>)| {
             let called = contain(|| contributor());
             // It may be the last one to hold it.
             drop_quietly(contributor);
-            let contributed = match called.unwrap_or_else(|panic| Contributed::Now(Err(panic.to_string().into()))) {
-                Contributed::Now(answer) => Answer::Now(answer.map_err(|error| failed(&channel, &name, error))),
-                Contributed::Later(future) => Answer::Later(future),
-            };
-            (name, contributed)
+            let contributor_result =
+                match called.unwrap_or_else(|panic| ContributorResult::Ready(Err(panic.to_string().into()))) {
+                    ContributorResult::Ready(answer) => {
+                        CollectedResult::Ready(answer.map_err(|error| failed(&channel, &name, error)))
+                    }
+                    ContributorResult::Pending(future) => CollectedResult::Pending(future),
+                };
+            (name, contributor_result)
         };
         let answers = contributors.into_iter().map(call).collect();
-        Collecting { channel, answers, given: Contributions { values: Vec::new(), failures: Vec::new() } }
+        ContributionCollector { channel, answers, given: Contributions { values: Vec::new(), failures: Vec::new() } }
     }
 }
 
 /// The contributions of a channel, of which some are there and others are waited for.
-pub struct Collecting<T> {
+pub struct ContributionCollector<T> {
     channel: String,
-    answers: VecDeque<(String, Answer<T>)>,
+    answers: VecDeque<(String, CollectedResult<T>)>,
     given: Contributions<T>,
 }
 
 /// A failure was logged already.
-enum Answer<T> {
-    Now(Result<Option<T>, String>),
-    Later(BoxFuture<'static, Result<Option<T>, PortError>>),
+enum CollectedResult<T> {
+    Ready(Result<Option<T>, String>),
+    Pending(BoxFuture<'static, Result<Option<T>, PortError>>),
 }
 
-impl<T: Send> Collecting<T> {
+impl<T: Send> ContributionCollector<T> {
     /// What was there at once.
     pub fn at_once(&self) -> impl Iterator<Item = &T> {
         self.answers.iter().filter_map(|(_, answer)| match answer {
-            Answer::Now(Ok(value)) => value.as_ref(),
-            Answer::Now(Err(_)) | Answer::Later(_) => None,
+            CollectedResult::Ready(Ok(value)) => value.as_ref(),
+            CollectedResult::Ready(Err(_)) | CollectedResult::Pending(_) => None,
         })
     }
 
@@ -235,11 +238,14 @@ impl<T: Send> Collecting<T> {
     pub async fn finish(&mut self, clock: &dyn Clock) -> &mut Contributions<T> {
         while let Some((name, answer)) = self.answers.pop_front() {
             let answer = match answer {
-                Answer::Now(answer) => answer,
-                Answer::Later(future) => match wait(clock, TIMEOUT, &mut Contained::new(future)).await {
-                    Waited::Done(answer) => answer.map_err(|error| failed(&self.channel, &name, error)),
-                    Waited::Panicked(what) => Err(failed(&self.channel, &name, what)),
-                    Waited::TimedOut => Err(failed(&self.channel, &name, format!("gave nothing within {TIMEOUT:?}"))),
+                CollectedResult::Ready(answer) => answer,
+                CollectedResult::Pending(future) => match wait(clock, TIMEOUT, &mut ContainedFuture::new(future)).await
+                {
+                    WaitResult::Done(answer) => answer.map_err(|error| failed(&self.channel, &name, error)),
+                    WaitResult::Panicked(what) => Err(failed(&self.channel, &name, what)),
+                    WaitResult::TimedOut => {
+                        Err(failed(&self.channel, &name, format!("gave nothing within {TIMEOUT:?}")))
+                    }
                 },
             };
             match answer {

@@ -54,7 +54,7 @@ pub struct InjectionTooLarge {
 
 /// What becomes of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum InjectionCheck {
     Injected,
     /// Injected although the budget is used up.
     OverBudget,
@@ -63,7 +63,7 @@ pub(super) enum Fate {
     Refused(InjectionTooLarge),
 }
 
-impl Fate {
+impl InjectionCheck {
     pub(super) fn status(&self) -> InjectionStatus {
         match self {
             Self::Injected => InjectionStatus::Injected,
@@ -92,20 +92,20 @@ impl Fate {
 
 /// An injection after the session's limits were applied.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct CheckedInjection {
     pub(super) injection: Attributed<Injection>,
     pub(super) tokens: usize,
-    pub(super) fate: Fate,
+    pub(super) check: InjectionCheck,
 }
 
 /// How much was injected in the running turn.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct InjectionBudget {
     turn: u64,
     used: usize,
 }
 
-impl Budget {
+impl InjectionBudget {
     /// The tokens that were injected in that turn.
     pub(super) fn used_in(&self, turn: u64) -> usize {
         if self.turn == turn { self.used } else { 0 }
@@ -125,31 +125,31 @@ impl Budget {
         mut injection: Attributed<Injection>,
         config: &SessionConfig,
         counter: &ContainedCounter<'_>,
-    ) -> Admitted {
+    ) -> CheckedInjection {
         let text = &mut injection.value.text;
         text.retain(is_readable);
         let mut tokens = counter.count(text);
         let size = text.chars().count();
         let left = config.injection_budget_per_turn.map(|budget| budget.saturating_sub(self.used));
-        let fate = if let Some(limit) = config.injection_size_limit.filter(|limit| size > *limit) {
-            Fate::Refused(InjectionTooLarge { hook: injection.hook.to_string(), size, limit })
+        let check = if let Some(limit) = config.injection_size_limit.filter(|limit| size > *limit) {
+            InjectionCheck::Refused(InjectionTooLarge { hook: injection.hook.to_string(), size, limit })
         } else if let Some(left) = left.filter(|left| tokens > *left) {
             match config.over_budget {
-                OverBudget::Warn => Fate::OverBudget,
+                OverBudget::Warn => InjectionCheck::OverBudget,
                 OverBudget::Truncate if left > 0 => {
                     truncate(text, left, counter);
                     tokens = counter.count(text);
-                    Fate::Truncated
+                    InjectionCheck::Truncated
                 }
-                OverBudget::Truncate | OverBudget::Drop => Fate::Dropped,
+                OverBudget::Truncate | OverBudget::Drop => InjectionCheck::Dropped,
             }
         } else {
-            Fate::Injected
+            InjectionCheck::Injected
         };
-        if fate.is_injected() {
+        if check.is_injected() {
             self.used = self.used.saturating_add(tokens);
         }
-        Admitted { injection, tokens, fate }
+        CheckedInjection { injection, tokens, check }
     }
 }
 
@@ -172,10 +172,10 @@ pub(super) struct Origin<'a> {
 }
 
 /// Joins what may be injected into messages: one for each role and placement.
-pub(super) fn messages(admitted: &[Admitted], origin: &Origin<'_>) -> Vec<InjectedMessage> {
-    let said = admitted.iter().filter(|one| one.fate.is_injected() && !one.injection.text.is_empty());
+pub(super) fn messages(admitted: &[CheckedInjection], origin: &Origin<'_>) -> Vec<InjectedMessage> {
+    let injected = admitted.iter().filter(|one| one.check.is_injected() && !one.injection.text.is_empty());
     let mut groups: Vec<Vec<&Attributed<Injection>>> = Vec::new();
-    for injection in said.map(|one| &one.injection) {
+    for injection in injected.map(|one| &one.injection) {
         let same = |group: &&mut Vec<&Attributed<Injection>>| {
             group.iter().all(|other| (other.role, other.placement) == (injection.role, injection.placement))
         };

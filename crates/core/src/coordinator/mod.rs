@@ -11,7 +11,7 @@ mod route;
 mod verdict;
 
 pub use channels::{
-    Contribution, Contributions, ContributorAnswer, ContributorRegistration, FailedContribution, IntoContribution,
+    Contribution, Contributions, ContributorOutput, ContributorRegistration, FailedContribution, IntoContribution,
 };
 pub use config::{OverBudget, SessionConfig};
 pub use inject::{EstimatedTokens, InjectionTooLarge, TokenCounter};
@@ -27,11 +27,11 @@ use tokio::task::JoinSet;
 
 use self::channels::Channels;
 use self::failures::ShownFailures;
-use self::inject::{Budget, Fate};
+use self::inject::{InjectionBudget, InjectionCheck};
 use self::remembered::RememberedApprovals;
 use self::route::{Routing, TOOL_CALL_ID};
 use crate::approval::{ApprovalKey, ApprovalRule, ApprovalRules};
-use crate::event::{Answers, Data, EventData, EventKey, EventName, Map, SESSION_ID};
+use crate::event::{Data, EventData, EventEffects, EventKey, EventName, Map, SESSION_ID};
 use crate::ports::BoxFuture;
 use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
@@ -65,10 +65,10 @@ use crate::sync::{Mutex, lock};
 /// ```
 #[derive(Clone)]
 pub struct Coordinator {
-    shared: Arc<Shared>,
+    shared: Arc<CoordinatorState>,
 }
 
-struct Shared {
+struct CoordinatorState {
     hooks: HookRegistry,
     session_id: Option<String>,
     /// The fields of every event that nobody can forge.
@@ -83,7 +83,7 @@ struct Shared {
     // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
     rules: Arc<ApprovalRuleSources>,
     remembered: Arc<Mutex<RememberedApprovals>>,
-    budget: Arc<Mutex<Budget>>,
+    budget: Arc<Mutex<InjectionBudget>>,
     failures: Arc<Mutex<ShownFailures>>,
     channels: Arc<Channels>,
     turn: Arc<AtomicU64>,
@@ -96,7 +96,7 @@ struct Shared {
     uses_hooks: bool,
 }
 
-impl Drop for Shared {
+impl Drop for CoordinatorState {
     fn drop(&mut self) {
         if self.uses_hooks {
             self.hooks.change_sessions(|sessions| sessions.end(self.session_id.as_deref()));
@@ -122,7 +122,7 @@ type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 /// approval is refused, and without an audit log nothing gated runs where one is required.
 #[must_use = "call `build` to make the coordinator"]
 pub struct CoordinatorBuilder {
-    shared: Shared,
+    shared: CoordinatorState,
     /// Whether it is for a sub-session, which uses the hooks of another.
     is_child: bool,
 }
@@ -166,7 +166,7 @@ impl CoordinatorBuilder {
 
     /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
     pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
-        let read = Mutex::new(rules.read_before());
+        let read = Mutex::new(rules.last_known_rules());
         self.shared.rules =
             Arc::new(ApprovalRuleSources { source: Some(Box::new(rules)), read, ..ApprovalRuleSources::default() });
         self
@@ -225,7 +225,7 @@ impl CoordinatorBuilder {
 impl Coordinator {
     /// Begins a coordinator for the hooks of a session.
     pub fn builder(hooks: HookRegistry) -> CoordinatorBuilder {
-        let shared = Shared {
+        let shared = CoordinatorState {
             hooks,
             session_id: None,
             reserved: None,
@@ -254,10 +254,10 @@ impl Coordinator {
     /// audit log, limits and budget of the turn, so that there is no way around a gate by delegating. It needs a context and an id
     /// of its own.
     pub fn child(&self) -> CoordinatorBuilder {
-        let Shared { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
+        let CoordinatorState { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
             &*self.shared;
-        let Shared { remembered, budget, failures, channels, turn, questions, .. } = &*self.shared;
-        let shared = Shared {
+        let CoordinatorState { remembered, budget, failures, channels, turn, questions, .. } = &*self.shared;
+        let shared = CoordinatorState {
             hooks: hooks.clone(),
             session_id: None,
             reserved: None,
@@ -345,7 +345,7 @@ impl Coordinator {
             let emitted = self.shared.hooks.emit_routed(&event, data, &self.shared.reserved, |_, _| ()).await;
             let spoken = match emitted {
                 Ok((outcome, emitted)) if !outcome.is_silent() => {
-                    let _ = self.route(Routing::of(&outcome, emitted, self.shared.audit.is_some())).await;
+                    let _ = self.route(Routing::from_outcome(&outcome, emitted, self.shared.audit.is_some())).await;
                     Ok(())
                 }
                 result => result.map(|_| ()),
@@ -360,7 +360,7 @@ impl Coordinator {
         // As emitted: what hooks make of the data does not change what the tool is.
         let definition = tool_call_id.as_ref().and_then(|_| ToolDefinition::from_data(&data));
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
-        let routing = Routing::of(&outcome, emitted, self.shared.audit.is_some());
+        let routing = Routing::from_outcome(&outcome, emitted, self.shared.audit.is_some());
         let verdict = self.route(Routing { tool_call_id, definition, ..routing }).await;
         Ok((verdict, outcome))
     }
@@ -369,9 +369,9 @@ impl Coordinator {
     ///
     /// At events that are only observed, the outcome's data is taken as it is.
     pub async fn route_outcome(&self, outcome: &Outcome) -> Verdict {
-        let observed = outcome.event().answers() == Answers::Observed;
+        let observed = outcome.event().effects() == EventEffects::Observed;
         let emitted = observed.then(|| outcome.data.clone());
-        self.route(Routing::of(outcome, emitted, self.shared.audit.is_some())).await
+        self.route(Routing::from_outcome(outcome, emitted, self.shared.audit.is_some())).await
     }
 
     /// Whether there is something to route: hooks said something, or there is a record to keep.
@@ -389,13 +389,13 @@ impl Coordinator {
         data: EventData,
         tool_call_id: Option<String>,
     ) -> Verdict {
-        let routing = Routing::over(outcome, data, self.shared.audit.is_some());
+        let routing = Routing::from_outcome_of(outcome, data, self.shared.audit.is_some());
         self.route(Routing { tool_call_id, ..routing }).await
     }
 
     /// Records that an emission driven in another way was given up; `data` is what it had come to, as JSON.
     pub fn record_given_up<D: Data>(&self, emission: &Emission<D>, data: &EventData) {
-        self.record_cancelled(emission.so_far(), data);
+        self.record_cancelled(emission.partial_outcome(), data);
     }
 
     /// Whether the session would refuse the injection for its size.
@@ -403,8 +403,8 @@ impl Coordinator {
     /// # Errors
     /// If it is larger than the session allows.
     pub fn check_injection(&self, hook: &str, injection: &Injection) -> Result<(), InjectionTooLarge> {
-        match self.admit_alone(Attributed { hook: hook.into(), value: injection.clone() }).fate {
-            Fate::Refused(too_large) => Err(too_large),
+        match self.admit_alone(Attributed { hook: hook.into(), value: injection.clone() }).check {
+            InjectionCheck::Refused(too_large) => Err(too_large),
             _ => Ok(()),
         }
     }
@@ -442,16 +442,16 @@ impl Coordinator {
     ) -> Result<Verdict, InjectionTooLarge> {
         let HookResult { action, reason, message, output, suppress_output } = result;
         let hook: Arc<str> = hook.into();
-        let answers = event.answers();
+        let effects = event.effects();
         self.shared.hooks.lay_reserved_around(&mut data);
         data.reserve(&self.shared.reserved);
-        let (answer, decision) = (action.kind(), DecisionKind::of_action(&action));
-        let report = record::Single { hook: &hook, answer, decision, reason: reason.clone(), suppress_output };
+        let (answer, decision) = (action.kind(), DecisionKind::from_action(&action));
+        let report = record::SingleReport { hook: &hook, answer, decision, reason: reason.clone(), suppress_output };
         let mut routing = Routing::new(event, EventData::new());
         match action {
             Action::Continue | Action::Respond(_) => {}
-            Action::Deny | Action::Modify(_) if answers == Answers::Observed => {}
-            Action::AskUser(_) if answers != Answers::All => {}
+            Action::Deny | Action::Modify(_) if effects == EventEffects::Observed => {}
+            Action::AskUser(_) if effects != EventEffects::All => {}
             Action::Deny => routing.denial = Some(Denial { by: hook.clone(), reason }),
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(said) => injection = Some(*said),
@@ -461,10 +461,10 @@ impl Coordinator {
                 routing.approvals.push(HookApproval { hook: hook.clone(), approval: *approval, reason, asked_about });
             }
         }
-        if let Some(said) = injection.filter(|_| answers.can_inject()) {
+        if let Some(said) = injection.filter(|_| effects.can_inject()) {
             let injection = Attributed { hook: hook.clone(), value: said };
             let admitted = self.admit_alone(injection.clone());
-            if let Fate::Refused(too_large) = &admitted.fate {
+            if let InjectionCheck::Refused(too_large) = &admitted.check {
                 self.record_refusal(event, report.entries(&data), &admitted).await;
                 return Err(too_large.clone());
             }
@@ -506,9 +506,9 @@ impl Coordinator {
     pub fn register_contributor<F, R, When>(&self, channel: &str, name: &str, contributor: F) -> ContributorRegistration
     where
         F: Fn() -> R + Send + Sync + 'static,
-        R: ContributorAnswer<When>,
+        R: ContributorOutput<When>,
     {
-        self.shared.channels.register(channel, name, move || channels::contributed(contributor()))
+        self.shared.channels.register(channel, name, move || channels::contributor_result(contributor()))
     }
 
     /// Collects what all contributors of a channel give, in order of registration. One that fails is skipped and
@@ -522,7 +522,7 @@ impl Coordinator {
 
 impl std::fmt::Debug for Coordinator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shared { session_id, config, .. } = &*self.shared;
+        let CoordinatorState { session_id, config, .. } = &*self.shared;
         f.debug_struct("Coordinator").field("session_id", session_id).field("config", config).finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use crate::registry::Outcome;
 use crate::result::{ActionKind, DecisionKind, HookError};
 
 /// The records of one routing.
-pub(super) struct Recording<'a> {
+pub(super) struct RecordWriter<'a> {
     session: &'a Coordinator,
     event: &'a EventName,
     /// What was given for the first record: from there on nothing may be lost.
@@ -26,7 +26,7 @@ pub(super) struct Recording<'a> {
     hung: Vec<&'static str>,
 }
 
-impl<'a> Recording<'a> {
+impl<'a> RecordWriter<'a> {
     pub(super) fn new(session: &'a Coordinator, event: &'a EventName) -> Self {
         Self { session, event, first: None, failure: None, hung: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl<'a> Recording<'a> {
             false => guard::port(self.session.clock(), call).await,
         };
         if let Err(error) = &result {
-            if error.is::<guard::Hung>() {
+            if error.is::<guard::PortTimeout>() {
                 self.hung.push(part);
             }
             log(part, error);
@@ -146,7 +146,7 @@ pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision:
 }
 
 /// The answer of a single hook, for the record.
-pub(super) struct Single<'a> {
+pub(super) struct SingleReport<'a> {
     pub(super) hook: &'a str,
     pub(super) answer: ActionKind,
     pub(super) decision: DecisionKind,
@@ -154,7 +154,7 @@ pub(super) struct Single<'a> {
     pub(super) suppress_output: bool,
 }
 
-impl Single<'_> {
+impl SingleReport<'_> {
     /// What the record says about it, with the data that counted.
     pub(super) fn entries(&self, data: &EventData) -> Vec<AuditEntry> {
         let denies = self.decision == DecisionKind::Deny;

@@ -11,11 +11,11 @@ use crate::result::DefaultDecision;
 /// The lasting answers of one session. Kept by the kernel: hooks ask, they cannot grant.
 #[derive(Debug, Default)]
 pub(super) struct RememberedApprovals {
-    rules: HashMap<ApprovalKey, Remembered>,
+    rules: HashMap<ApprovalKey, RememberedAnswer>,
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct RememberedAnswer {
     rule: ApprovalRule,
     /// The definition of the tool that it was given for; an allow counts for no other.
     definition: Option<ToolDefinition>,
@@ -38,13 +38,13 @@ impl RememberedApprovals {
                 created_at: at,
                 ..ApprovalRule::new(&*key.hook, key.prompt.clone(), answer)
             };
-            self.rules.insert(key, Remembered { rule, definition: definition.cloned() });
+            self.rules.insert(key, RememberedAnswer { rule, definition: definition.cloned() });
         }
     }
 
     /// Returns the decision by an answer that was given before and lasts.
     pub(super) fn recall(&self, key: &ApprovalKey, definition: Option<&ToolDefinition>) -> Option<ApprovalDecision> {
-        let Remembered { rule, definition: given_for } = self.rules.get(key)?;
+        let RememberedAnswer { rule, definition: given_for } = self.rules.get(key)?;
         let granted = rule.decision == DefaultDecision::Allow;
         let decision = ApprovalDecision::by_user(DecisionBasis::Remembered, granted, &key.prompt);
         (!granted || given_for.as_ref() == definition).then(|| ApprovalDecision { by: rule.by.clone(), ..decision })

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 
 use super::ask::OnDrop;
 use super::failures::failures;
-use super::inject::{self, Admitted, ContainedCounter, Origin};
-use super::record::Recording;
+use super::inject::{self, CheckedInjection, ContainedCounter, Origin};
+use super::record::RecordWriter;
 use super::{Coordinator, Verdict};
 use crate::audit::{AuditEntry, InjectionEntry, MessageEntry};
-use crate::event::{Answers, Data, EventData, EventName};
+use crate::event::{Data, EventData, EventEffects, EventName};
 use crate::guard;
 use crate::ports::display::DisplayMessage;
 use crate::ports::rules::ToolDefinition;
@@ -57,19 +57,19 @@ impl<'a> Routing<'a> {
 
     /// `emitted` is the data as emitted, at events where denials and modifications do not count; `recorded` says whether
     /// anybody keeps the reports.
-    pub(super) fn of(outcome: &'a Outcome, emitted: Option<EventData>, recorded: bool) -> Self {
-        Self::over(outcome, emitted.unwrap_or_else(|| outcome.data.clone()), recorded)
+    pub(super) fn from_outcome(outcome: &'a Outcome, emitted: Option<EventData>, recorded: bool) -> Self {
+        Self::from_outcome_of(outcome, emitted.unwrap_or_else(|| outcome.data.clone()), recorded)
     }
 
     /// The same for an emission over data of any kind; `data` is what counts of it, as JSON.
-    pub(super) fn over<D: Data>(outcome: &'a Outcome<D>, data: EventData, recorded: bool) -> Self {
+    pub(super) fn from_outcome_of<D: Data>(outcome: &'a Outcome<D>, data: EventData, recorded: bool) -> Self {
         let event = outcome.event();
-        let observed = event.answers() == Answers::Observed;
+        let observed = event.effects() == EventEffects::Observed;
         Self {
             definition: if outcome.approvals().is_empty() { None } else { ToolDefinition::from_data(&data) },
             denial: outcome.denial().filter(|_| !observed).cloned(),
-            approvals: if event.answers() == Answers::All { outcome.approvals().to_vec() } else { Vec::new() },
-            injections: if event.answers().can_inject() { outcome.injections().to_vec() } else { Vec::new() },
+            approvals: if event.effects() == EventEffects::All { outcome.approvals().to_vec() } else { Vec::new() },
+            injections: if event.effects().can_inject() { outcome.injections().to_vec() } else { Vec::new() },
             messages: outcome.messages().to_vec(),
             failures: failures(outcome),
             outputs: outcome.outputs().to_vec(),
@@ -98,7 +98,7 @@ impl Coordinator {
             outputs,
             reports,
         } = routing;
-        let mut recording = Recording::new(self, event);
+        let mut recording = RecordWriter::new(self, event);
         for entry in reports {
             recording.record(entry);
         }
@@ -134,7 +134,7 @@ impl Coordinator {
                 let shown = guard::port(self.clock(), display.message(&message)).await;
                 shown.unwrap_or_else(|error| log("display", &error));
             }
-            if self.shared.config.audit_required && event.answers() != Answers::Observed && verdict.is_proceed() {
+            if self.shared.config.audit_required && event.effects() != EventEffects::Observed && verdict.is_proceed() {
                 verdict = Verdict::denied("audit".into(), &text);
             }
         }
@@ -142,20 +142,20 @@ impl Coordinator {
     }
 
     /// Applies the limits to an injection that stands alone, without using the budget of the turn.
-    pub(super) fn admit_alone(&self, injection: Attributed<Injection>) -> Admitted {
-        inject::Budget::default().admit(injection, &self.shared.config, &self.tokens())
+    pub(super) fn admit_alone(&self, injection: Attributed<Injection>) -> CheckedInjection {
+        inject::InjectionBudget::default().admit(injection, &self.shared.config, &self.tokens())
     }
 
     async fn inject_all(
         &self,
-        recording: &mut Recording<'_>,
+        recording: &mut RecordWriter<'_>,
         injections: Vec<Attributed<Injection>>,
         tool_call_id: Option<&str>,
     ) {
         if injections.is_empty() {
             return;
         }
-        let admitted: Vec<Admitted> = {
+        let admitted: Vec<CheckedInjection> = {
             let mut budget = lock(&self.shared.budget);
             let budget = budget.of_turn(self.shared.turn.load(Ordering::Relaxed));
             let admit = |injection| budget.admit(injection, &self.shared.config, &self.tokens());
@@ -163,7 +163,7 @@ impl Coordinator {
         };
         for one in &admitted {
             self.record_injection(recording, one);
-            if let Some(warning) = one.fate.warning() {
+            if let Some(warning) = one.check.warning() {
                 if self.shared.display.is_none() {
                     tracing::warn!({ hook.name = &*one.injection.hook }, "{warning}");
                 }
@@ -180,32 +180,32 @@ impl Coordinator {
         }
     }
 
-    fn record_injection(&self, recording: &mut Recording<'_>, admitted: &Admitted) {
-        let Admitted { injection: Attributed { hook, value }, tokens, fate } = admitted;
-        let fate = if self.shared.context.is_some() { fate.status() } else { InjectionStatus::NoContext };
+    fn record_injection(&self, recording: &mut RecordWriter<'_>, admitted: &CheckedInjection) {
+        let CheckedInjection { injection: Attributed { hook, value }, tokens, check } = admitted;
+        let status = if self.shared.context.is_some() { check.status() } else { InjectionStatus::NoContext };
         let bytes = value.text.len();
-        tracing::info!({ hook.name = %hook, bytes, tokens, fate = fate.as_str() }, "hook injection");
+        tracing::info!({ hook.name = %hook, bytes, tokens, fate = status.as_str() }, "hook injection");
         recording.record(AuditEntry::Injection(InjectionEntry {
             hook: hook.to_string(),
             role: value.role,
             placement: value.placement,
             bytes,
             tokens: *tokens,
-            status: fate,
+            status,
             text: value.text.clone(),
         }));
     }
 
     /// Records an answer whose injection is too large to be routed.
-    pub(super) async fn record_refusal(&self, event: &EventName, reports: Vec<AuditEntry>, refused: &Admitted) {
-        let mut recording = Recording::new(self, event);
+    pub(super) async fn record_refusal(&self, event: &EventName, reports: Vec<AuditEntry>, refused: &CheckedInjection) {
+        let mut recording = RecordWriter::new(self, event);
         reports.into_iter().for_each(|entry| recording.record(entry));
         self.record_injection(&mut recording, refused);
         recording.finish().await;
     }
 
     /// Shows a message and records it.
-    pub(super) async fn show(&self, recording: &mut Recording<'_>, level: Level, source: String, text: String) {
+    pub(super) async fn show(&self, recording: &mut RecordWriter<'_>, level: Level, source: String, text: String) {
         let shown = self.shared.display.is_some();
         recording.record(AuditEntry::Message(MessageEntry {
             shown,
@@ -220,7 +220,7 @@ impl Coordinator {
         }
     }
 
-    async fn show_output(&self, recording: &mut Recording<'_>, hook: &str, output: &str) {
+    async fn show_output(&self, recording: &mut RecordWriter<'_>, hook: &str, output: &str) {
         let Some(display) = &self.shared.display else { return };
         let source = format!("hook:{hook}");
         let _ = recording.call("display", display.output(&source, output)).await;

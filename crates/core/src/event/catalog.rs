@@ -1,7 +1,7 @@
 //! The reference of the known events.
 
 use super::events::CATALOG;
-use super::{Answers, EventName, EventSpec};
+use super::{EventEffects, EventName, EventSpec};
 use crate::wildcard;
 
 /// The reference of all known events, in the order of an agent's life.
@@ -16,9 +16,9 @@ pub fn catalog() -> &'static [EventSpec] {
 
 impl EventName {
     /// Which answers of hooks have an effect at this event. At events that a module defines, all have.
-    pub fn answers(&self) -> Answers {
+    pub fn effects(&self) -> EventEffects {
         let canonical = self.canonical();
-        catalog().iter().find(|spec| spec.name == canonical).map_or(Answers::All, |spec| spec.answers)
+        catalog().iter().find(|spec| spec.name == canonical).map_or(EventEffects::All, |spec| spec.effects)
     }
 
     /// `true` if an operation waits for the hooks of this event: `session:start`, `prompt:submit`, `provider:request`,

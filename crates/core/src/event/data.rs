@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::checked::Checked;
+use super::checked_payload::CheckedPayload;
 use super::stamp::{Stamp, is_timestamp};
-use super::{Digest, InvalidPayload, Payload, TooDeep};
+use super::{Digest, InvalidPayload, NestingError, Payload};
 
 /// A JSON object.
 pub type Map = serde_json::Map<String, Value>;
@@ -37,16 +37,16 @@ pub struct EventData {
     own: Arc<Map>,
     /// What the session reserves, above all else.
     session: Option<Arc<Map>>,
-    base: Option<Arc<Base>>,
+    base: Option<Arc<BaseFields>>,
     /// Whether the defaults of `base` still show: a hook that replaced the data took them away.
     inherits: bool,
     stamp: Option<Stamp>,
-    checked: Checked,
+    checked: CheckedPayload,
 }
 
 /// The layers that every event of one registry shares.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Base {
+pub(crate) struct BaseFields {
     /// Below the event's own data.
     pub(crate) defaults: Map,
     /// Above it: nobody can forge these.
@@ -128,12 +128,12 @@ impl EventData {
 
     /// Sets a field. Copies the event's own data first if it is shared.
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) {
-        self.apply(Change::Set(Cow::Owned(key.into()), value.into()));
+        self.apply(DataChange::Set(Cow::Owned(key.into()), value.into()));
     }
 
     /// Takes a field away. Reserved fields stay.
     pub fn remove(&mut self, key: &str) {
-        self.checked = Checked::default();
+        self.checked = CheckedPayload::default();
         if key == TIMESTAMP {
             self.stamp = None;
         }
@@ -178,25 +178,25 @@ impl EventData {
     ///
     /// # Errors
     /// If the data is nested deeper than JSON readers accept.
-    pub fn digest(&self) -> Result<Digest, TooDeep> {
-        Digest::of(self.iter().filter(|(key, _)| *key != TIMESTAMP))
+    pub fn digest(&self) -> Result<Digest, NestingError> {
+        Digest::from_fields(self.iter().filter(|(key, _)| *key != TIMESTAMP))
     }
 
     /// Lays the registry's layers around the event's own data.
     #[inline]
-    pub(crate) fn set_base(&mut self, base: Option<&Arc<Base>>) {
+    pub(crate) fn set_base(&mut self, base: Option<&Arc<BaseFields>>) {
         if self.base.is_some() || self.stamp.is_some() || self.session.is_some() {
-            self.take_off(base);
+            self.remove_layers(base);
         }
         self.base = base.cloned();
         self.inherits = true;
-        self.checked = Checked::default();
+        self.checked = CheckedPayload::default();
     }
 
     /// Data that went through an emission of the same registry comes without its layers; that of another one keeps what it
     /// showed.
     #[cold]
-    fn take_off(&mut self, base: Option<&Arc<Base>>) {
+    fn remove_layers(&mut self, base: Option<&Arc<BaseFields>>) {
         if self.base.as_ref().map(Arc::as_ptr) == base.map(Arc::as_ptr) {
             self.stamp = None;
             self.session = None;
@@ -269,10 +269,10 @@ pub trait Data {
     type Object;
 
     /// Changes the data as a hook asked for. Reserved fields cannot be changed.
-    fn apply(&mut self, change: Change<Self::Object>);
+    fn apply(&mut self, change: DataChange<Self::Object>);
 
     /// What the change would make of the data.
-    fn changed(&self, change: Change<Self::Object>) -> Self::Object;
+    fn changed(&self, change: DataChange<Self::Object>) -> Self::Object;
 
     /// The data as one whole object.
     fn object(&self) -> Self::Object;
@@ -285,11 +285,11 @@ pub trait Data {
 impl Data for EventData {
     type Object = Map;
 
-    fn apply(&mut self, change: Change) {
-        self.checked = Checked::default();
+    fn apply(&mut self, change: DataChange) {
+        self.checked = CheckedPayload::default();
         match change {
-            Change::Replace(map) => self.replace(map),
-            Change::Set(field, value) => {
+            DataChange::Replace(map) => self.replace(map),
+            DataChange::Set(field, value) => {
                 if field == TIMESTAMP {
                     self.hide_stamp(value.as_str().is_some_and(is_timestamp));
                 }
@@ -302,9 +302,9 @@ impl Data for EventData {
         }
     }
 
-    fn changed(&self, change: Change) -> Map {
+    fn changed(&self, change: DataChange) -> Map {
         match change {
-            Change::Replace(map) => map,
+            DataChange::Replace(map) => map,
             set => {
                 let mut data = self.clone();
                 data.apply(set);
@@ -324,20 +324,20 @@ impl Data for EventData {
 
 /// What a hook changes in the data of an event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change<O = Map> {
+pub enum DataChange<O = Map> {
     /// The whole data is replaced; this is what the flat form says.
     Replace(O),
     /// One field is set, in place.
     Set(Cow<'static, str>, Value),
 }
 
-impl From<Map> for Change {
+impl From<Map> for DataChange {
     fn from(map: Map) -> Self {
         Self::Replace(map)
     }
 }
 
-impl From<EventData> for Change {
+impl From<EventData> for DataChange {
     fn from(data: EventData) -> Self {
         Self::Replace(data.into_map())
     }
@@ -351,7 +351,7 @@ impl From<Map> for EventData {
             base: None,
             inherits: false,
             stamp: None,
-            checked: Checked::default(),
+            checked: CheckedPayload::default(),
         }
     }
 }

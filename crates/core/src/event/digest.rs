@@ -17,10 +17,10 @@ pub struct Digest([u8; 32]);
 /// Data that is nested deeper than 128 levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data is nested deeper than {DEEPEST} levels")]
-pub struct TooDeep;
+pub struct NestingError;
 
 impl Digest {
-    pub(crate) fn of<'a>(fields: impl Iterator<Item = (&'a str, &'a Value)>) -> Result<Self, TooDeep> {
+    pub(crate) fn from_fields<'a>(fields: impl Iterator<Item = (&'a str, &'a Value)>) -> Result<Self, NestingError> {
         let mut text = Vec::new();
         write_object(fields, DEEPEST, &mut text)?;
         Ok(Self(Sha256::digest(&text).into()))
@@ -33,8 +33,8 @@ impl Digest {
 }
 
 // Written by hand because the order of keys in `serde_json` depends on a feature that any crate may switch on.
-fn write_value(value: &Value, depth: usize, text: &mut Vec<u8>) -> Result<(), TooDeep> {
-    let depth = depth.checked_sub(1).ok_or(TooDeep)?;
+fn write_value(value: &Value, depth: usize, text: &mut Vec<u8>) -> Result<(), NestingError> {
+    let depth = depth.checked_sub(1).ok_or(NestingError)?;
     match value {
         Value::Array(items) => {
             text.push(b'[');
@@ -59,7 +59,7 @@ fn write_object<'a>(
     fields: impl Iterator<Item = (&'a str, &'a Value)>,
     depth: usize,
     text: &mut Vec<u8>,
-) -> Result<(), TooDeep> {
+) -> Result<(), NestingError> {
     let mut fields: Vec<_> = fields.collect();
     fields.sort_unstable_by_key(|(key, _)| *key);
     text.push(b'{');

@@ -7,9 +7,9 @@ use std::ops::Deref;
 
 use serde_json::Value;
 
-use super::kind::{Any, Flag, Integer, Kind, Object, Text, Texts, check, read, value, written};
+use super::kind::{AnyValue, FieldKind, Flag, Integer, Object, Text, Texts, check, read, value, written};
 use super::payload::events;
-use super::{Answers, Change, EventData, EventSpec, EventType, FieldSpec, InvalidPayload, Map, Payload};
+use super::{DataChange, EventData, EventEffects, EventSpec, EventType, FieldSpec, InvalidPayload, Map, Payload};
 
 events! {
     /// A session begins.
@@ -91,7 +91,7 @@ events! {
         /// The model that is asked.
         model: Text,
         /// The conversation as the model will see it.
-        messages: Any,
+        messages: AnyValue,
         /// Parameters of the call.
         parameters: Object,
     }
@@ -106,7 +106,7 @@ events! {
         /// The text of the answer.
         content: Text,
         /// The tools that the model wants to call.
-        tool_calls: Any,
+        tool_calls: AnyValue,
         /// Tokens used.
         usage: Object,
         /// Why the model stopped.
@@ -147,7 +147,7 @@ events! {
         /// Which part, counted from 0.
         index: Integer,
         /// What has arrived.
-        delta: Any,
+        delta: AnyValue,
     }
 
     /// A part of the model's answer is complete.
@@ -156,7 +156,7 @@ events! {
         index: Integer,
         optional
         /// The whole part.
-        block: Any,
+        block: AnyValue,
     }
 
     /// A piece of the model's reasoning has arrived.
@@ -220,7 +220,7 @@ events! {
         /// Its parameters.
         tool_input: Object,
         /// What it gave back.
-        tool_result: Any,
+        tool_result: AnyValue,
         /// Whether it succeeded.
         success: Flag,
         /// How long it ran.
@@ -278,7 +278,7 @@ events! {
     }
 
     /// The conversation is about to be shortened.
-    CONTEXT_PRE_COMPACT = "context:pre_compact", NoQuestions, ContextPreCompact {
+    CONTEXT_PRE_COMPACT = "context:pre_compact", NoApprovals, ContextPreCompact {
         /// Who wants it: `auto` or `manual`.
         trigger: Text,
         /// Tokens before.

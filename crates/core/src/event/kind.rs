@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{EventData, InvalidPayload};
 
 /// A type of field: how it is written, read and described.
-pub(super) trait Kind {
+pub(super) trait FieldKind {
     type Read<'a>;
     const IN_WORDS: &'static str;
 
@@ -17,12 +17,12 @@ pub(super) trait Kind {
 
 pub(super) struct Text;
 pub(super) struct Object;
-pub(super) struct Any;
+pub(super) struct AnyValue;
 pub(super) struct Integer;
 pub(super) struct Flag;
 pub(super) struct Texts;
 
-impl Kind for Text {
+impl FieldKind for Text {
     type Read<'a> = &'a str;
     const IN_WORDS: &'static str = "text";
 
@@ -39,7 +39,7 @@ impl Kind for Text {
     }
 }
 
-impl Kind for Object {
+impl FieldKind for Object {
     type Read<'a> = &'a Value;
     const IN_WORDS: &'static str = "an object";
 
@@ -57,7 +57,7 @@ impl Kind for Object {
     }
 }
 
-impl Kind for Any {
+impl FieldKind for AnyValue {
     type Read<'a> = &'a Value;
     const IN_WORDS: &'static str = "a value";
 
@@ -74,7 +74,7 @@ impl Kind for Any {
     }
 }
 
-impl Kind for Integer {
+impl FieldKind for Integer {
     type Read<'a> = u64;
     const IN_WORDS: &'static str = "a whole number";
 
@@ -91,7 +91,7 @@ impl Kind for Integer {
     }
 }
 
-impl Kind for Flag {
+impl FieldKind for Flag {
     type Read<'a> = bool;
     const IN_WORDS: &'static str = "true or false";
 
@@ -108,7 +108,7 @@ impl Kind for Flag {
     }
 }
 
-impl Kind for Texts {
+impl FieldKind for Texts {
     type Read<'a> = Vec<&'a str>;
     const IN_WORDS: &'static str = "a list of texts";
 
@@ -126,7 +126,11 @@ impl Kind for Texts {
 }
 
 /// Checks one required field when a view is made. An optional one of another type reads as missing.
-pub(super) fn check<K: Kind>(event: &'static str, field: &'static str, data: &EventData) -> Result<(), InvalidPayload> {
+pub(super) fn check<K: FieldKind>(
+    event: &'static str,
+    field: &'static str,
+    data: &EventData,
+) -> Result<(), InvalidPayload> {
     match data.get(field) {
         None => Err(InvalidPayload::Missing { event, field }),
         Some(value) if K::read(value).is_some() => Ok(()),
@@ -138,7 +142,7 @@ pub(super) fn check<K: Kind>(event: &'static str, field: &'static str, data: &Ev
 macro_rules! read {
     (Text) => { &str };
     (Object) => { &Value };
-    (Any) => { &Value };
+    (AnyValue) => { &Value };
     (Integer) => { u64 };
     (Flag) => { bool };
     (Texts) => { Vec<&str> };
@@ -149,7 +153,7 @@ pub(super) use read;
 macro_rules! written {
     (Text) => { impl Into<String> };
     (Object) => { impl Into<Value> };
-    (Any) => { impl Into<Value> };
+    (AnyValue) => { impl Into<Value> };
     (Integer) => { u64 };
     (Flag) => { bool };
     (Texts) => { impl IntoIterator<Item = impl Into<String>> };
@@ -164,7 +168,7 @@ macro_rules! value {
     (Object, $value:ident) => {
         $value.into()
     };
-    (Any, $value:ident) => {
+    (AnyValue, $value:ident) => {
         $value.into()
     };
     (Integer, $value:ident) => {

@@ -1,7 +1,7 @@
 //! What happens in an agent's life: names, data, and typed views of the data.
 
 mod catalog;
-mod checked;
+mod checked_payload;
 mod data;
 mod digest;
 pub mod events;
@@ -12,13 +12,13 @@ mod payload;
 pub(crate) mod stamp;
 
 pub use catalog::catalog;
-pub(crate) use data::{Base, SESSION_ID};
-pub use data::{Change, Data, EventData, Map};
-pub use digest::{Digest, InvalidDigest, TooDeep};
+pub(crate) use data::{BaseFields, SESSION_ID};
+pub use data::{Data, DataChange, EventData, Map};
+pub use digest::{Digest, InvalidDigest, NestingError};
 pub(crate) use events::CATALOG;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use pattern::EventPattern;
-pub use payload::{Answers, EventSpec, FieldSpec, InvalidPayload, Payload};
+pub use payload::{EventEffects, EventSpec, FieldSpec, InvalidPayload, Payload};
 pub(crate) use stamp::rfc3339;
 
 #[cfg(doc)]

@@ -34,24 +34,24 @@ const ALIASES: [[&str; 2]; 4] = [
 /// # Ok::<(), amplifier_core::InvalidEventName>(())
 /// ```
 #[derive(Clone)]
-pub struct EventName(Text);
+pub struct EventName(NameText);
 
 #[derive(Clone)]
-enum Text {
+enum NameText {
     Known(&'static str),
     Custom(Arc<str>),
 }
 
 impl EventName {
     pub(crate) const fn known(name: &'static str) -> Self {
-        Self(Text::Known(name))
+        Self(NameText::Known(name))
     }
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Text::Known(name) => name,
-            Text::Custom(name) => name,
+            NameText::Known(name) => name,
+            NameText::Custom(name) => name,
         }
     }
 
@@ -126,13 +126,13 @@ const fn is_plain(name: &str) -> bool {
     colons == 1 && bytes.len() <= LONGEST
 }
 
-const fn place_of(name: &str) -> Option<usize> {
-    let mut place = 0;
-    while place < CATALOG.len() {
-        if is_same(CATALOG[place].name.as_bytes(), name.as_bytes()) {
-            return Some(place);
+const fn catalog_index_of(name: &str) -> Option<usize> {
+    let mut catalog_index = 0;
+    while catalog_index < CATALOG.len() {
+        if is_same(CATALOG[catalog_index].name.as_bytes(), name.as_bytes()) {
+            return Some(catalog_index);
         }
-        place += 1;
+        catalog_index += 1;
     }
     None
 }
@@ -159,8 +159,8 @@ impl std::str::FromStr for EventName {
 pub(super) fn intern(name: &str) -> EventName {
     let known = catalog().iter().map(|spec| spec.name).chain(ALIASES.into_iter().flatten());
     EventName(match known.into_iter().find(|known| *known == name) {
-        Some(known) => Text::Known(known),
-        None => Text::Custom(name.into()),
+        Some(known) => NameText::Known(known),
+        None => NameText::Custom(name.into()),
     })
 }
 
@@ -232,7 +232,7 @@ impl fmt::Debug for EventName {
 pub struct EventType<P> {
     name: &'static str,
     /// Its place in the catalog, if it is a known event.
-    place: Option<usize>,
+    catalog_index: Option<usize>,
     payload: PhantomData<fn() -> P>,
 }
 
@@ -262,7 +262,7 @@ impl<P> EventType<P> {
     /// If the name is malformed and the constant is made at run time.
     pub const fn new(name: &'static str) -> Self {
         assert!(is_plain(name), "an event name is two words joined by one colon, like `tool:pre`");
-        Self { name, place: place_of(name), payload: PhantomData }
+        Self { name, catalog_index: catalog_index_of(name), payload: PhantomData }
     }
 
     /// The name as text.
@@ -304,7 +304,7 @@ pub trait EventKey: Send + Sync {
     fn event_text(&self) -> &str;
     /// The event's place in the [`catalog`], where the key knows it without looking.
     #[doc(hidden)]
-    fn place(&self) -> Option<usize> {
+    fn catalog_index(&self) -> Option<usize> {
         None
     }
     /// The name, if it can be one of an event.
@@ -341,8 +341,8 @@ impl<P: Payload> EventKey for EventType<P> {
     }
 
     #[inline(always)]
-    fn place(&self) -> Option<usize> {
-        self.place
+    fn catalog_index(&self) -> Option<usize> {
+        self.catalog_index
     }
 
     fn event_name(&self) -> Result<EventName, Infallible> {

@@ -98,7 +98,7 @@ pub struct EventSpec {
     /// What it carries, beside `session_id` and `timestamp`, which every event has.
     pub fields: &'static [FieldSpec],
     /// Which answers of hooks have an effect.
-    pub answers: Answers,
+    pub effects: EventEffects,
 }
 
 /// One documented field of an event's data.
@@ -115,18 +115,18 @@ pub struct FieldSpec {
 
 /// Which answers of hooks have an effect at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum EventEffects {
     /// All of them: a hook can block the operation, change it, and ask a person.
     All,
     /// A hook can block, change and inject, but nobody is asked.
-    NoQuestions,
+    NoApprovals,
     /// A hook can block and change. Nobody is asked, and nothing is injected.
     DenyOrModify,
     /// What happened, happened: hooks see it, may inject and show messages, but block and change nothing.
     Observed,
 }
 
-impl Answers {
+impl EventEffects {
     /// `true` if an injection at the event reaches the conversation.
     pub(crate) fn can_inject(self) -> bool {
         self != Self::DenyOrModify
@@ -166,7 +166,7 @@ impl EventSpec {
 macro_rules! events {
     ($(
         $(#[doc = $when:literal])+
-        $constant:ident = $name:literal, $answers:ident, $payload:ident {
+        $constant:ident = $name:literal, $effects:ident, $payload:ident {
             $( $(#[doc = $about:literal])+ $field:ident: $kind:ident, )*
             $( optional $( $(#[doc = $maybe_about:literal])+ $maybe:ident: $maybe_kind:ident, )+ )?
         }
@@ -174,7 +174,7 @@ macro_rules! events {
         $(
             #[doc = concat!("`", $name, "`: ")]
             $(#[doc = $when])+
-            #[doc = concat!("\n\nAnswers that count: [`", stringify!($answers), "`](Answers::", stringify!($answers), ").")]
+            #[doc = concat!("\n\nAnswers that count: [`", stringify!($effects), "`](EventEffects::", stringify!($effects), ").")]
             pub const $constant: EventType<$payload> = EventType::new($name);
 
             #[doc = concat!("The data of [`", stringify!($constant), "`], `", $name, "`:")]
@@ -229,7 +229,7 @@ macro_rules! events {
                 }
             }
 
-            impl From<$payload> for Change {
+            impl From<$payload> for DataChange {
                 fn from(payload: $payload) -> Self {
                     payload.0.into()
                 }
@@ -262,7 +262,7 @@ macro_rules! events {
                         kind: $maybe_kind::schema,
                     }, )+)?
                 ],
-                answers: Answers::$answers,
+                effects: EventEffects::$effects,
             },
         )+];
     };

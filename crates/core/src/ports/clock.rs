@@ -24,12 +24,12 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Told when a person is asked; the question is open until what it gives is dropped. For clocks that know more about who waits
     /// for the answer than the stack of a thread says.
-    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
+    fn begin_person_wait(&self) -> Option<Box<dyn Send>> {
         None
     }
 
     /// How long people have held up everything on this thread so far, where an approval system may block it. That time counts for no hook.
-    fn held_up_nanos(&self) -> u64 {
+    fn blocked_nanos(&self) -> u64 {
         0
     }
 }
@@ -51,12 +51,12 @@ impl<T: Clock + ?Sized> Clock for Arc<T> {
         T::sleep(self, duration)
     }
 
-    fn person_is_asked(&self) -> Option<Box<dyn Send>> {
-        T::person_is_asked(self)
+    fn begin_person_wait(&self) -> Option<Box<dyn Send>> {
+        T::begin_person_wait(self)
     }
 
-    fn held_up_nanos(&self) -> u64 {
-        T::held_up_nanos(self)
+    fn blocked_nanos(&self) -> u64 {
+        T::blocked_nanos(self)
     }
 }
 

@@ -195,18 +195,18 @@ impl Conversation {
     pub fn next_call(&self) -> Vec<Message> {
         let mut state = lock(&self.state);
         let ephemeral = std::mem::take(&mut state.ephemeral);
-        state.seen_with(ephemeral)
+        state.messages_with(ephemeral)
     }
 
     /// What the next call would see if it were made now. The ephemeral injections are still there for it.
     pub fn upcoming(&self) -> Vec<Message> {
         let state = lock(&self.state);
-        state.seen_with(state.ephemeral.clone())
+        state.messages_with(state.ephemeral.clone())
     }
 }
 
 impl State {
-    fn seen_with(&self, ephemeral: Vec<InjectedMessage>) -> Vec<Message> {
+    fn messages_with(&self, ephemeral: Vec<InjectedMessage>) -> Vec<Message> {
         let mut messages = self.history.clone();
         let mut own = Vec::new();
         for injected in ephemeral {

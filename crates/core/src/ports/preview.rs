@@ -145,7 +145,7 @@ impl ActionPreview {
     }
 
     /// Describes an event by its data.
-    pub fn of_event(event: &EventName, data: &EventData) -> Self {
+    pub fn from_event(event: &EventName, data: &EventData) -> Self {
         let known = match event {
             _ if *event == TOOL_PRE.name() => {
                 let tool = data.text("tool_name").zip(data.get("tool_input"));

@@ -16,10 +16,10 @@ pub trait ApprovalRuleSource: Send + Sync + 'static {
     /// # Errors
     /// If they cannot be read. What they denied before stays denied then. Everything else is asked, whatever was allowed in advance, because
     /// a no that nobody has read may stand there; and where nobody answers, that is a no.
-    fn in_force(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send;
+    fn active_rules(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send;
 
     /// What was read before the session began, if anything was: what it denies stays denied, also if they can never be read again.
-    fn read_before(&self) -> ApprovalRules {
+    fn last_known_rules(&self) -> ApprovalRules {
         ApprovalRules::default()
     }
 
@@ -63,7 +63,7 @@ impl ToolDefinition {
 }
 
 impl ApprovalRuleSource for ApprovalRules {
-    async fn in_force(&self) -> Result<ApprovalRules, PortError> {
+    async fn active_rules(&self) -> Result<ApprovalRules, PortError> {
         Ok(self.clone())
     }
 }
@@ -77,7 +77,7 @@ pub(crate) trait AnyApprovalRuleSource: Send + Sync {
 impl<T: ApprovalRuleSource> AnyApprovalRuleSource for T {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>> {
         // Within a future, also if it panics before it has one.
-        Box::pin(async move { self.in_force().await })
+        Box::pin(async move { self.active_rules().await })
     }
 
     fn covers<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<bool, PortError>> {

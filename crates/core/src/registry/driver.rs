@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use super::book::ListedHook;
 use super::emission::Emission;
-use super::hook::{Answer, Reply, Running, poll};
-use super::person::{self, Timer};
+use super::hook::{Answer, Reply, RunningHook, poll};
+use super::person_wait::{self, Timer};
 use super::progress::Progress;
 use super::settings::HookRole;
+use super::table::ListedHook;
 use super::trace;
 
 use crate::event::EventData;
@@ -38,7 +38,7 @@ impl Driver<'_> {
     /// # Cancel safety
     /// Dropping the future drops the hook that is running; hooks that answered have answered, the others are not called.
     pub(super) async fn run(&self, emission: &mut Emission) {
-        let mut clock = Laps { clock: self.clock, last: self.clock.nanos() };
+        let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
         loop {
             let end = {
                 let (hooks, data, progress) = emission.parts();
@@ -49,18 +49,18 @@ impl Driver<'_> {
                 match sprint.await {
                     Sprint::Waiting(index) => {
                         let reply = self.wait(&hooks[index], slot.0.as_mut()).await;
-                        Sprint::Said(index, Box::new(answer(reply)))
+                        Sprint::Answered(index, Box::new(answer(reply)))
                     }
                     end => end,
                 }
             };
             match end {
-                Sprint::Said(index, answer) => {
+                Sprint::Answered(index, answer) => {
                     if let Err(error) = &*answer {
                         trace::failed(emission.hook(index), error);
                     }
                     emission.answer(index, *answer);
-                    emission.took(clock.lap());
+                    emission.record_duration(clock.lap());
                 }
                 Sprint::Observers(first) => return Box::pin(self.observe(emission, first)).await,
                 Sprint::Over | Sprint::Waiting(_) => return,
@@ -77,8 +77,8 @@ impl Driver<'_> {
         hooks: &'a [ListedHook],
         data: &'a EventData,
         progress: &mut Progress,
-        clock: &mut Laps<'_>,
-        mut running: Pin<&mut Running<'a>>,
+        clock: &mut LapTimer<'_>,
+        mut running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
     ) -> Sprint {
         while let Some(index) = progress.next_hook() {
@@ -88,11 +88,11 @@ impl Driver<'_> {
             }
             match guarded(|| hook.start(data, running.as_mut(), context)) {
                 Poll::Ready(None) => progress.continued(index),
-                Poll::Ready(Some(answer)) => return Sprint::Said(index, answer),
+                Poll::Ready(Some(answer)) => return Sprint::Answered(index, answer),
                 Poll::Pending => return Sprint::Waiting(index),
             }
             if index < TIMED_ALONE || index % 4 == 3 || progress.is_over() {
-                progress.took(clock.lap());
+                progress.record_duration(clock.lap());
             }
         }
         Sprint::Over
@@ -100,14 +100,14 @@ impl Driver<'_> {
 
     /// Runs hooks one after another, each in a span of its own.
     pub(super) async fn run_traced(&self, emission: &mut Emission) {
-        let mut clock = Laps { clock: self.clock, last: self.clock.nanos() };
+        let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
         while let Some(index) = emission.next_hook() {
             if self.parallel_observers && index >= emission.gates() {
                 return self.observe(emission, index).await;
             }
             let answer = self.call_traced(emission.hook(index), emission.data()).await;
             emission.answer(index, answer);
-            emission.took(clock.lap());
+            emission.record_duration(clock.lap());
         }
     }
 
@@ -115,13 +115,13 @@ impl Driver<'_> {
     async fn observe(&self, emission: &mut Emission, first: usize) {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| emission.next_hook())).collect();
         let all = rest.iter().map(async |&index| {
-            let mut clock = Laps { clock: self.clock, last: self.clock.nanos() };
+            let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
             let answer = self.call_traced(emission.hook(index), emission.data()).await;
             (index, answer, clock.lap())
         });
         for (index, answer, nanos) in futures::future::join_all(all).await {
             emission.answer(index, answer);
-            emission.took(nanos);
+            emission.record_duration(nanos);
         }
     }
 
@@ -143,16 +143,16 @@ impl Driver<'_> {
 
     // Timers are armed here and not before, because arming one costs more than most hooks do.
     #[cold]
-    async fn wait(&self, hook: &ListedHook, mut running: Pin<&mut Running<'_>>) -> Reply {
+    async fn wait(&self, hook: &ListedHook, mut running: Pin<&mut RunningHook<'_>>) -> Reply {
         let limit = self.limit.unwrap_or(hook.info().timeout);
         let mut timer = Timer::new(self.clock, limit);
-        let mut questions = person::Questions::default();
+        let mut person_waits = person_wait::PersonWaits::default();
         let mut given_up = self.given_up();
         let reply = poll_fn(|context| match guarded(|| poll(running.as_mut(), context)) {
             Poll::Pending if given_up.as_mut().poll(context).is_ready() => {
                 Poll::Ready(failed(HookError::failed("was given up, because the program has to end")))
             }
-            Poll::Pending if questions.is_one_open() => {
+            Poll::Pending if person_waits.is_any_open() => {
                 timer.pause();
                 Poll::Pending
             }
@@ -197,7 +197,7 @@ impl ListedHook {
 }
 
 /// Where a running hook is kept. If the emission is cancelled, a panic in the hook's `drop` stays inside.
-struct Slot<'p, 'a>(Pin<&'p mut Running<'a>>);
+struct Slot<'p, 'a>(Pin<&'p mut RunningHook<'a>>);
 
 impl Drop for Slot<'_, '_> {
     #[inline]
@@ -211,19 +211,19 @@ impl Drop for Slot<'_, '_> {
 /// What ends a sprint.
 enum Sprint {
     Over,
-    Said(usize, Box<Answer>),
+    Answered(usize, Box<Answer>),
     Waiting(usize),
     /// The rest runs side by side.
     Observers(usize),
 }
 
 /// Measures the time from one reading to the next.
-struct Laps<'a> {
+struct LapTimer<'a> {
     clock: &'a dyn Clock,
     last: u64,
 }
 
-impl Laps<'_> {
+impl LapTimer<'_> {
     #[inline]
     fn lap(&mut self) -> u64 {
         let last = std::mem::replace(&mut self.last, self.clock.nanos());

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::book::{ListedHook, Listeners};
-use super::outcome::{Attributed, Decision, Denial, HookApproval, Outcome, Said, Why};
+use super::outcome::{Attributed, Decision, Denial, HookApproval, Outcome, OutcomeDetails, ReportDetail};
 use super::progress::Progress;
 use super::settings::{HookRole, OnError};
+use super::table::{ListedHook, Listeners};
 use crate::event::{Data, EventData, EventName, Map};
 use crate::result::{Action, ActionKind, HookError, HookResult};
 
@@ -41,7 +41,7 @@ impl<D: Data> Emission<D> {
     #[inline]
     pub fn new(listeners: Listeners, data: D) -> Self {
         let progress = Progress::new(&listeners);
-        Self { outcome: Outcome { decision: Decision::Continue, data, said: None, progress, listeners } }
+        Self { outcome: Outcome { decision: Decision::Continue, data, details: None, progress, listeners } }
     }
 
     /// Only collects answers: every hook is asked, nobody denies and nothing is modified.
@@ -89,15 +89,15 @@ impl<D: Data> Emission<D> {
         if !self.outcome.progress.awaits(index) {
             return;
         }
-        let (answered, suppressed_output, why) = match answer {
+        let (answered, suppressed_output, detail) = match answer {
             Ok(result) => self.take(index, result),
             Err(error) => {
                 self.fail(index, &error);
-                (ActionKind::Failed, false, Some(Why::Failure(error)))
+                (ActionKind::Failed, false, Some(ReportDetail::Failure(error)))
             }
         };
-        if let Some(why) = why {
-            self.said().reasons.push((index, why));
+        if let Some(detail) = detail {
+            self.details().reasons.push((index, detail));
         }
         self.outcome.progress.report(index, answered, suppressed_output);
     }
@@ -116,8 +116,8 @@ impl<D: Data> Emission<D> {
     }
 
     /// Says how long the hooks took that answered since this was last said; several share the time.
-    pub fn took(&mut self, nanos: u64) {
-        self.outcome.progress.took(nanos);
+    pub fn record_duration(&mut self, nanos: u64) {
+        self.outcome.progress.record_duration(nanos);
     }
 
     /// Whether all hooks have had their turn.
@@ -135,7 +135,7 @@ impl<D: Data> Emission<D> {
     }
 
     /// What was said so far.
-    pub(crate) fn so_far(&self) -> &Outcome<D> {
+    pub(crate) fn partial_outcome(&self) -> &Outcome<D> {
         &self.outcome
     }
 
@@ -150,25 +150,25 @@ impl<D: Data> Emission<D> {
         }
     }
 
-    fn attribute<T>(&self, index: usize, said: T) -> Attributed<T> {
-        Attributed { hook: self.hook(index).info().name.clone(), value: said }
+    fn attribute<T>(&self, index: usize, value: T) -> Attributed<T> {
+        Attributed { hook: self.hook(index).info().name.clone(), value }
     }
 
-    fn said(&mut self) -> &mut Said<D> {
-        self.outcome.said.get_or_insert_default()
+    fn details(&mut self) -> &mut OutcomeDetails<D> {
+        self.outcome.details.get_or_insert_default()
     }
 
-    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (ActionKind, bool, Option<Why>) {
+    fn take(&mut self, index: usize, result: HookResult<D::Object>) -> (ActionKind, bool, Option<ReportDetail>) {
         let HookResult { action, reason, message, output, suppress_output } = result;
         if let Some(message) = message {
             let message = self.attribute(index, *message);
-            self.said().messages.push(message);
+            self.details().messages.push(message);
         }
         if let Some(output) = output
             && !suppress_output
         {
             let output = self.attribute(index, output);
-            self.said().outputs.push(output);
+            self.details().outputs.push(output);
         }
         let counts = self.hook(index).info().role == HookRole::Gate;
         let answered = match action {
@@ -176,7 +176,7 @@ impl<D: Data> Emission<D> {
             Action::Respond(answer) => {
                 if counts {
                     let answer = self.attribute(index, answer);
-                    self.said().responses.push(answer);
+                    self.details().responses.push(answer);
                 }
                 ActionKind::Respond
             }
@@ -189,7 +189,7 @@ impl<D: Data> Emission<D> {
             Action::Modify(change) => {
                 if counts && self.outcome.progress.collecting {
                     let answer = self.attribute(index, self.outcome.data.changed(change));
-                    self.said().responses.push(answer);
+                    self.details().responses.push(answer);
                 } else if counts {
                     self.outcome.data.apply(change);
                     self.decide(Decision::Modify);
@@ -199,7 +199,7 @@ impl<D: Data> Emission<D> {
             Action::InjectContext(injection) => {
                 if counts {
                     let injection = self.attribute(index, *injection);
-                    self.said().injections.push(injection);
+                    self.details().injections.push(injection);
                     self.decide(Decision::InjectContext);
                 }
                 ActionKind::InjectContext
@@ -208,13 +208,13 @@ impl<D: Data> Emission<D> {
                 if counts {
                     let hook = self.hook(index).info().name.clone();
                     let (reason, asked_about) = (reason.clone(), self.outcome.data.digest());
-                    self.said().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
+                    self.details().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
                     self.decide(Decision::AskUser);
                 }
                 ActionKind::AskUser
             }
         };
-        (answered, suppress_output, reason.map(Why::Reason))
+        (answered, suppress_output, reason.map(ReportDetail::Reason))
     }
 
     fn fail(&mut self, index: usize, error: &HookError) {

@@ -78,7 +78,7 @@ fn reply(answer: Answer) -> Reply {
 const IN_PLACE: usize = 256;
 
 /// A hook that was called and has not answered yet.
-pub(crate) type Running<'a> = Option<StackFuture<'a, Reply, IN_PLACE>>;
+pub(crate) type RunningHook<'a> = Option<StackFuture<'a, Reply, IN_PLACE>>;
 
 /// [`Hook`] without its type.
 pub(crate) trait AnyHook: Any + Send + Sync {
@@ -87,14 +87,14 @@ pub(crate) trait AnyHook: Any + Send + Sync {
         &'a self,
         event: &'a EventName,
         data: &'a EventData,
-        running: Pin<&mut Running<'a>>,
+        running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply>;
 }
 
 fn start<'a>(
     future: impl Future<Output = Answer> + Send + 'a,
-    mut running: Pin<&mut Running<'a>>,
+    mut running: Pin<&mut RunningHook<'a>>,
     context: &mut Context<'_>,
 ) -> Poll<Reply> {
     // `map`, because an async block would copy the future once more before polling it.
@@ -104,7 +104,7 @@ fn start<'a>(
 
 /// Polls a hook that was called, and drops its future as soon as it has answered.
 #[inline]
-pub(super) fn poll(mut running: Pin<&mut Running<'_>>, context: &mut Context<'_>) -> Poll<Reply> {
+pub(super) fn poll(mut running: Pin<&mut RunningHook<'_>>, context: &mut Context<'_>) -> Poll<Reply> {
     let polled = running.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(context));
     if polled.is_ready() {
         running.set(None);
@@ -113,9 +113,9 @@ pub(super) fn poll(mut running: Pin<&mut Running<'_>>, context: &mut Context<'_>
 }
 
 /// Stands in the place of a hook that is being dropped.
-pub(super) struct Gone;
+pub(super) struct DroppedHook;
 
-impl Hook for Gone {
+impl Hook for DroppedHook {
     async fn handle(&self, _event: &str, _data: &EventData) -> Answer {
         Err(HookError::failed("the hook is gone"))
     }
@@ -126,7 +126,7 @@ impl<T: Hook> AnyHook for T {
         &'a self,
         event: &'a EventName,
         data: &'a EventData,
-        running: Pin<&mut Running<'a>>,
+        running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply> {
         start(self.handle(event.as_str(), data), running, context)
@@ -141,37 +141,37 @@ impl<T: Hook> AnyHook for T {
     note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these",
     note = "the error of a `Result` must turn into `HookError`, as every `std::error::Error` does"
 )]
-pub trait HookAnswer<When>: sealed::Sealed<When> {}
+pub trait HandlerOutput<When>: sealed::Sealed<When> {}
 
 /// A closure that answers at once.
 #[derive(Debug)]
-pub struct Now;
+pub struct SyncHandler;
 
 /// A closure that gives a future.
 #[derive(Debug)]
-pub struct Later;
+pub struct AsyncHandler;
 
 mod sealed {
-    use super::{Context, Pin, Poll, Reply, Running};
+    use super::{Context, Pin, Poll, Reply, RunningHook};
 
     pub trait Sealed<When> {
         #[allow(private_interfaces, reason = "only this crate calls it")]
-        fn answer<'a>(self, running: Pin<&mut Running<'a>>, context: &mut Context<'_>) -> Poll<Reply>;
+        fn answer<'a>(self, running: Pin<&mut RunningHook<'a>>, context: &mut Context<'_>) -> Poll<Reply>;
     }
 }
 
-impl<T: IntoHookResult> HookAnswer<Now> for T {}
+impl<T: IntoHookResult> HandlerOutput<SyncHandler> for T {}
 
-impl<T: IntoHookResult> sealed::Sealed<Now> for T {
-    fn answer<'a>(self, _: Pin<&mut Running<'a>>, _: &mut Context<'_>) -> Poll<Reply> {
+impl<T: IntoHookResult> sealed::Sealed<SyncHandler> for T {
+    fn answer<'a>(self, _: Pin<&mut RunningHook<'a>>, _: &mut Context<'_>) -> Poll<Reply> {
         Poll::Ready(reply(self.into_hook_result()))
     }
 }
 
-impl<F: Future<Output: IntoHookResult> + Send + 'static> HookAnswer<Later> for F {}
+impl<F: Future<Output: IntoHookResult> + Send + 'static> HandlerOutput<AsyncHandler> for F {}
 
-impl<F: Future<Output: IntoHookResult> + Send + 'static> sealed::Sealed<Later> for F {
-    fn answer<'a>(self, running: Pin<&mut Running<'a>>, context: &mut Context<'_>) -> Poll<Reply> {
+impl<F: Future<Output: IntoHookResult> + Send + 'static> sealed::Sealed<AsyncHandler> for F {
+    fn answer<'a>(self, running: Pin<&mut RunningHook<'a>>, context: &mut Context<'_>) -> Poll<Reply> {
         start(self.map(IntoHookResult::into_hook_result), running, context)
     }
 }
@@ -192,14 +192,14 @@ impl<P, F, R, When> AnyHook for Closure<P, F, When>
 where
     P: Payload,
     F: Fn(Event<P>) -> R + Send + Sync + 'static,
-    R: HookAnswer<When>,
+    R: HandlerOutput<When>,
     When: 'static,
 {
     fn call<'a>(
         &'a self,
         event: &'a EventName,
         data: &'a EventData,
-        running: Pin<&mut Running<'a>>,
+        running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply> {
         match data.view::<P>() {

@@ -1,23 +1,23 @@
 //! Who listens, in which order, and what they said.
 
-mod book;
 mod driver;
 mod emission;
 mod hook;
 mod outcome;
-pub(crate) mod person;
+pub(crate) mod person_wait;
 mod progress;
 mod registration;
 pub(crate) mod sessions;
 mod settings;
+mod table;
 mod trace;
 
-pub use book::{ListedHook, Listeners};
 pub use emission::Emission;
-pub use hook::{Hook, HookAnswer, Later, Now};
+pub use hook::{AsyncHandler, HandlerOutput, Hook, SyncHandler};
 pub use outcome::{Attributed, Decision, Denial, HookApproval, HookReportRef, Outcome};
 pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
+pub use table::{ListedHook, Listeners};
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,11 +26,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::book::Book;
 use self::driver::Driver;
-pub(crate) use self::person::waiting_for_person;
-use self::sessions::Sessions;
-use crate::event::{Answers, Event, EventData, EventKey, Map, SESSION_ID};
+pub(crate) use self::person_wait::waiting_for_person;
+use self::sessions::RegistrySessions;
+use self::table::HookTable;
+use crate::event::{Event, EventData, EventEffects, EventKey, Map, SESSION_ID};
 use crate::ports::clock::{Clock, SystemClock};
 
 /// Who listens to which event.
@@ -53,13 +53,13 @@ use crate::ports::clock::{Clock, SystemClock};
 /// ```
 #[derive(Clone)]
 pub struct HookRegistry {
-    shared: Arc<Shared>,
+    shared: Arc<RegistryState>,
 }
 
-struct Shared {
-    book: Book,
+struct RegistryState {
+    table: HookTable,
     // A std lock: nothing awaits while it is held.
-    sessions: Mutex<Sessions>,
+    sessions: Mutex<RegistrySessions>,
     clock: Arc<dyn Clock>,
     parallel_observers: bool,
     /// Whether hooks that do not answer at once are given up.
@@ -91,8 +91,8 @@ impl HookRegistryBuilder {
         let Self { clock, parallel_observers } = self;
         // Made only if it is used: the machine's counter has to be measured once, which takes a while.
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        let (book, sessions, given_up) = (Book::new(), Mutex::default(), watch::Sender::new(false));
-        HookRegistry { shared: Arc::new(Shared { book, sessions, clock, parallel_observers, given_up }) }
+        let (table, sessions, given_up) = (HookTable::new(), Mutex::default(), watch::Sender::new(false));
+        HookRegistry { shared: Arc::new(RegistryState { table, sessions, clock, parallel_observers, given_up }) }
     }
 }
 
@@ -129,7 +129,7 @@ impl HookRegistry {
     where
         K: EventKey,
         F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
-        R: HookAnswer<When>,
+        R: HandlerOutput<When>,
         When: 'static,
     {
         self.hook(event).run(function)
@@ -152,7 +152,7 @@ impl HookRegistry {
     where
         K: EventKey,
         F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
-        R: HookAnswer<When>,
+        R: HandlerOutput<When>,
         When: 'static,
     {
         self.hook(event).priority(priority).named(name).run(function)
@@ -179,24 +179,24 @@ impl HookRegistry {
     /// Sets the fields that are merged under every event's data; the event's own data wins. Replaces earlier defaults.
     pub fn set_default_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
         let fields: Map = fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        self.shared.book.change_base(|base| base.defaults = fields);
+        self.shared.table.change_base(|base| base.defaults = fields);
     }
 
     /// Sets fields that lie above every event's data: neither a caller nor a hook can forge them. Fields that were reserved
     /// before stay reserved.
     pub fn set_reserved_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
         let fields = fields.into_iter().map(|(key, value)| (key.into(), value.into()));
-        self.shared.book.change_base(|base| base.reserved.extend(fields));
+        self.shared.table.change_base(|base| base.reserved.extend(fields));
     }
 
     /// Notes that a session begins or ends to use these hooks.
-    pub(crate) fn change_sessions(&self, change: impl FnOnce(&mut Sessions)) {
+    pub(crate) fn change_sessions(&self, change: impl FnOnce(&mut RegistrySessions)) {
         let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = sessions.sole().map(Value::from);
         change(&mut sessions);
         let now = sessions.sole().map(Value::from);
         if before != now {
-            self.shared.book.change_base(|base| {
+            self.shared.table.change_base(|base| {
                 // What was reserved by other means stays.
                 if base.reserved.get(SESSION_ID) == before.as_ref() {
                     base.reserved.remove(SESSION_ID);
@@ -224,7 +224,7 @@ impl HookRegistry {
     ) -> impl Future<Output = K::Checked<Outcome>> + Send {
         let mut data = data.into();
         async move {
-            let listeners = match self.shared.book.listeners(&event) {
+            let listeners = match self.shared.table.listeners(&event) {
                 Ok(listeners) => listeners,
                 Err(error) => return K::invalid(error),
             };
@@ -286,7 +286,7 @@ impl HookRegistry {
     ) -> Result<(Outcome, Option<EventData>), K::Error> {
         let mut emission = self.prepare(event, data)?;
         emission.reserve(reserved);
-        let observed = emission.event().answers() == Answers::Observed;
+        let observed = emission.event().effects() == EventEffects::Observed;
         let emitted = observed.then(|| emission.data().clone());
         let mut watched = OnCancel { emission: &mut emission, emitted: emitted.as_ref(), cancelled: Some(cancelled) };
         self.run(watched.emission, None).await;
@@ -301,14 +301,14 @@ impl HookRegistry {
     }
 
     fn prepare<K: EventKey>(&self, event: &K, mut data: EventData) -> Result<Emission, K::Error> {
-        let listeners = self.shared.book.listeners(event)?;
+        let listeners = self.shared.table.listeners(event)?;
         self.lay_around(&mut data, &listeners);
         Ok(Emission::new(listeners, data))
     }
 
     /// Lays the reserved fields above data that does not go through an emission.
     pub(crate) fn lay_reserved_around(&self, data: &mut EventData) {
-        data.set_base(self.shared.book.base().as_ref());
+        data.set_base(self.shared.table.base().as_ref());
     }
 
     /// Lays the fields that the registry adds around the data.
@@ -321,7 +321,7 @@ impl HookRegistry {
     }
 
     async fn run(&self, emission: &mut Emission, limit: Option<Duration>) {
-        let Shared { clock, parallel_observers, given_up, .. } = &*self.shared;
+        let RegistryState { clock, parallel_observers, given_up, .. } = &*self.shared;
         let driver = Driver { clock: &**clock, limit, parallel_observers: *parallel_observers, given_up };
         // Boxed, because what nobody watches should not make every emission's future larger.
         if trace::is_on() { Box::pin(trace::emission(driver, emission)).await } else { driver.run(emission).await }
@@ -336,12 +336,12 @@ impl HookRegistry {
 
     /// The hooks that would run if the event happened now. For drivers that call hooks in a way of their own.
     pub fn listeners<K: EventKey>(&self, event: K) -> K::Checked<Listeners> {
-        K::checked(self.shared.book.listeners(&event))
+        K::checked(self.shared.table.listeners(&event))
     }
 
     /// Every hook, in running order: gates before observers, then by priority, then by registration.
     pub fn list_handlers(&self) -> Vec<HookInfo> {
-        self.shared.book.infos()
+        self.shared.table.infos()
     }
 
     /// The hooks that listen to an event, in running order, each with its `on_error` at that event.
@@ -357,7 +357,7 @@ impl HookRegistry {
     /// # Ok::<(), amplifier_core::InvalidEventName>(())
     /// ```
     pub fn list_handlers_of<K: EventKey>(&self, event: K) -> K::Checked<Vec<HookInfo>> {
-        let listeners = self.shared.book.listeners(&event);
+        let listeners = self.shared.table.listeners(&event);
         K::checked(listeners.map(|all| {
             let info = |hook: &ListedHook| {
                 let info = hook.info();
@@ -382,7 +382,7 @@ struct OnCancel<'a, F: FnOnce(&Outcome, &EventData)> {
 impl<F: FnOnce(&Outcome, &EventData)> Drop for OnCancel<'_, F> {
     fn drop(&mut self) {
         if let Some(cancelled) = self.cancelled.take() {
-            cancelled(self.emission.so_far(), self.emitted.unwrap_or(self.emission.data()));
+            cancelled(self.emission.partial_outcome(), self.emitted.unwrap_or(self.emission.data()));
         }
     }
 }

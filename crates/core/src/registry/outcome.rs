@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::book::Listeners;
 use super::progress::Progress;
+use super::table::Listeners;
 use crate::event::{Data, Digest, EventData, EventName};
 use crate::result::{ActionKind, Approval, DecisionKind, FlatAction, FlatResult, HookError, Injection, UserMessage};
 
@@ -17,28 +17,28 @@ pub struct Outcome<D: Data = EventData> {
     /// The data after every modification.
     pub data: D,
     // Boxed: most hooks say nothing beyond their answer, and outcomes are moved around.
-    pub(super) said: Option<Box<Said<D>>>,
+    pub(super) details: Option<Box<OutcomeDetails<D>>>,
     pub(super) progress: Progress,
     pub(super) listeners: Listeners,
 }
 
 /// What hooks said beyond their answers, each list in running order.
-pub(super) struct Said<D: Data> {
+pub(super) struct OutcomeDetails<D: Data> {
     pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<Attributed<Injection>>,
     pub(super) messages: Vec<Attributed<UserMessage>>,
     pub(super) outputs: Vec<Attributed<Box<str>>>,
     pub(super) responses: Vec<Attributed<D::Object>>,
     /// Why hooks answered as they did, by their place in the running order.
-    pub(super) reasons: Vec<(usize, Why)>,
+    pub(super) reasons: Vec<(usize, ReportDetail)>,
 }
 
-pub(super) enum Why {
+pub(super) enum ReportDetail {
     Reason(String),
     Failure(HookError),
 }
 
-impl<D: Data> Default for Said<D> {
+impl<D: Data> Default for OutcomeDetails<D> {
     fn default() -> Self {
         Self {
             approvals: Vec::new(),
@@ -199,7 +199,7 @@ impl<D: Data> Outcome<D> {
 
     /// Whether no hook failed or said anything but "go on".
     pub fn is_silent(&self) -> bool {
-        self.decision == Decision::Continue && self.said.is_none()
+        self.decision == Decision::Continue && self.details.is_none()
     }
 
     /// Who blocked the operation, and why.
@@ -209,52 +209,52 @@ impl<D: Data> Outcome<D> {
 
     /// Every approval that was asked for, in running order.
     pub fn approvals(&self) -> &[HookApproval] {
-        self.said.as_ref().map_or(&[], |said| &said.approvals)
+        self.details.as_ref().map_or(&[], |details| &details.approvals)
     }
 
     /// Every injection, in running order.
     pub fn injections(&self) -> &[Attributed<Injection>] {
-        self.said.as_ref().map_or(&[], |said| &said.injections)
+        self.details.as_ref().map_or(&[], |details| &details.injections)
     }
 
     /// Every message for the person, in running order.
     pub fn messages(&self) -> &[Attributed<UserMessage>] {
-        self.said.as_ref().map_or(&[], |said| &said.messages)
+        self.details.as_ref().map_or(&[], |details| &details.messages)
     }
 
     /// What hooks printed and did not suppress, in running order.
     pub fn outputs(&self) -> &[Attributed<Box<str>>] {
-        self.said.as_ref().map_or(&[], |said| &said.outputs)
+        self.details.as_ref().map_or(&[], |details| &details.outputs)
     }
 
     /// Every answer for `emit_and_collect`, in running order.
     pub fn responses(&self) -> &[Attributed<D::Object>] {
-        self.said.as_ref().map_or(&[], |said| &said.responses)
+        self.details.as_ref().map_or(&[], |details| &details.responses)
     }
 
     pub(super) fn into_responses(self) -> Vec<Attributed<D::Object>> {
-        self.said.map_or_else(Vec::new, |said| said.responses)
+        self.details.map_or_else(Vec::new, |details| details.responses)
     }
 
     /// What each hook that ran answered, in running order.
     pub fn reports(&self) -> impl ExactSizeIterator<Item = HookReportRef<'_>> {
         let hooks = self.listeners.hooks();
-        let reasons: &[_] = self.said.as_ref().map_or(&[], |said| &said.reasons);
-        self.progress.reports().iter().map(move |kept| {
-            let hook = kept.hook as usize;
-            let why = reasons.iter().find(|(of, _)| *of == hook).map(|(_, why)| why);
-            let (reason, error) = match why {
-                Some(Why::Reason(reason)) => (Some(reason.as_str()), None),
-                Some(Why::Failure(error)) => (None, Some(error)),
+        let reasons: &[_] = self.details.as_ref().map_or(&[], |details| &details.reasons);
+        self.progress.reports().iter().map(move |stored| {
+            let hook = stored.hook as usize;
+            let detail = reasons.iter().find(|(of, _)| *of == hook).map(|(_, detail)| detail);
+            let (reason, error) = match detail {
+                Some(ReportDetail::Reason(reason)) => (Some(reason.as_str()), None),
+                Some(ReportDetail::Failure(error)) => (None, Some(error)),
                 None => (None, None),
             };
             HookReportRef {
                 hook: &hooks[hook].info().name,
-                answer: kept.answer,
-                took: Duration::from_nanos(kept.nanos),
+                answer: stored.answer,
+                took: Duration::from_nanos(stored.nanos),
                 reason,
                 error,
-                suppressed_output: kept.suppressed_output,
+                suppressed_output: stored.suppressed_output,
             }
         })
     }
@@ -297,7 +297,7 @@ impl<D: Data> Outcome<D> {
         let reports = || self.progress.reports().iter().zip(self.reports());
         let reason_of = |answer| {
             let (_, report) =
-                reports().find(|(kept, report)| (kept.hook as usize) < gates && report.answer == answer)?;
+                reports().find(|(stored, report)| (stored.hook as usize) < gates && report.answer == answer)?;
             report.reason
         };
         reason_of(ActionKind::AskUser).or_else(|| reason_of(ActionKind::Modify))

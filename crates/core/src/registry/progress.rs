@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::book::Listeners;
+use super::table::Listeners;
 use crate::result::ActionKind;
 
 /// Whose turn it is, and what those before answered. Hooks are counted in 32 bits, because an outcome is moved around.
@@ -13,9 +13,9 @@ pub(super) struct Progress {
     gates: u32,
     all: u32,
     // Small, and without an allocation for the usual number of hooks.
-    reports: SmallVec<[KeptReport; 4]>,
+    reports: SmallVec<[StoredReport; 4]>,
     /// From this place on, no hook has answered.
-    unheard: u32,
+    unanswered_from: u32,
     /// Where the reports begin that have no time yet.
     untimed: u32,
     /// The hooks that had no turn because of a denial.
@@ -25,7 +25,7 @@ pub(super) struct Progress {
 }
 
 /// A report as it is kept; the hook's name and its reason are looked up when someone reads it.
-pub(super) struct KeptReport {
+pub(super) struct StoredReport {
     pub(super) hook: u32,
     pub(super) answer: ActionKind,
     pub(super) suppressed_output: bool,
@@ -45,7 +45,7 @@ impl Progress {
             gates: listeners.gates() as u32,
             all: all as u32,
             reports,
-            unheard: 0,
+            unanswered_from: 0,
             untimed: 0,
             skipped: 0..0,
             collecting: false,
@@ -63,7 +63,7 @@ impl Progress {
             index < self.next
                 && !self.skipped.contains(&index)
                 // Most answer one after another; looking through all reports for each would take long where many hooks listen.
-                && (index >= self.unheard || !self.reports.iter().any(|report| report.hook == index))
+                && (index >= self.unanswered_from || !self.reports.iter().any(|report| report.hook == index))
         })
     }
 
@@ -77,7 +77,7 @@ impl Progress {
         self.gates as usize
     }
 
-    pub(super) fn reports(&self) -> &[KeptReport] {
+    pub(super) fn reports(&self) -> &[StoredReport] {
         &self.reports
     }
 
@@ -105,13 +105,13 @@ impl Progress {
     #[inline]
     pub(super) fn report(&mut self, index: usize, answer: ActionKind, suppressed_output: bool) {
         let hook = index as u32;
-        self.unheard = self.unheard.max(hook + 1);
-        self.reports.push(KeptReport { hook, answer, suppressed_output, nanos: 0 });
+        self.unanswered_from = self.unanswered_from.max(hook + 1);
+        self.reports.push(StoredReport { hook, answer, suppressed_output, nanos: 0 });
     }
 
     /// The hooks that answered since this was last called share the time.
     #[inline]
-    pub(super) fn took(&mut self, nanos: u64) {
+    pub(super) fn record_duration(&mut self, nanos: u64) {
         match &mut self.reports[self.untimed as usize..] {
             [report] => report.nanos = nanos,
             several => {

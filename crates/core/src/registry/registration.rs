@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::book::Place;
-use super::hook::{AnyHook, Closure, Hook, HookAnswer};
+use super::hook::{AnyHook, Closure, HandlerOutput, Hook};
 use super::settings::{HookInfo, HookRole, OnError, name_of};
-use super::{HookRegistry, Shared};
+use super::table::RunOrder;
+use super::{HookRegistry, RegistryState};
 use crate::event::{Event, EventKey};
 
 /// A hook about to be registered; see [`HookRegistry::hook`].
@@ -73,7 +73,7 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
     pub fn run<F, R, When>(self, function: F) -> K::Checked<Registration>
     where
         F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
-        R: HookAnswer<When>,
+        R: HandlerOutput<When>,
         When: 'static,
     {
         self.add(name_of::<F>, Box::new(Closure::<K::Payload, F, When>::new(function)))
@@ -103,8 +103,8 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
                 },
                 timeout: self.timeout,
             };
-            let place = self.registry.shared.book.add(info, pattern, has_default_name, hook);
-            Registration { shared: Arc::downgrade(&self.registry.shared), place }
+            let order = self.registry.shared.table.add(info, pattern, has_default_name, hook);
+            Registration { shared: Arc::downgrade(&self.registry.shared), order }
         });
         K::checked(registration)
     }
@@ -113,15 +113,15 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
 /// A registered hook. Dropping this does nothing: the hook stays until it is unregistered.
 #[derive(Clone)]
 pub struct Registration {
-    shared: Weak<Shared>,
-    place: Place,
+    shared: Weak<RegistryState>,
+    order: RunOrder,
 }
 
 impl Registration {
     /// Takes the hook away. Emissions that have begun still run it. Doing it twice is harmless.
     pub fn unregister(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.book.remove(self.place);
+            shared.table.remove(self.order);
         }
     }
 
@@ -143,7 +143,7 @@ impl Registration {
 
 impl std::fmt::Debug for Registration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Registration").field(&self.place).finish()
+        f.debug_tuple("Registration").field(&self.order).finish()
     }
 }
 

@@ -3,12 +3,12 @@
 /// The sessions that use a registry. While there is one alone, the registry's own events belong to it; of several, nobody can tell which,
 /// so that they belong to the one that they name.
 #[derive(Debug, Default)]
-pub struct Sessions {
+pub struct RegistrySessions {
     /// Their ids, where they have one.
     used_by: Vec<Option<String>>,
 }
 
-impl Sessions {
+impl RegistrySessions {
     /// Adds a session.
     pub fn begin(&mut self, id: Option<&str>) {
         self.used_by.push(id.map(str::to_owned));
@@ -16,8 +16,8 @@ impl Sessions {
 
     /// Takes a session away.
     pub fn end(&mut self, id: Option<&str>) {
-        if let Some(place) = self.used_by.iter().position(|known| known.as_deref() == id) {
-            self.used_by.swap_remove(place);
+        if let Some(index) = self.used_by.iter().position(|known| known.as_deref() == id) {
+            self.used_by.swap_remove(index);
         }
     }
 

@@ -5,10 +5,10 @@
 
 use tracing::{Instrument, Level, Span, field, span_enabled};
 
-use super::book::ListedHook;
 use super::driver::Driver;
 use super::emission::Emission;
 use super::hook::Answer;
+use super::table::ListedHook;
 use crate::result::HookError;
 
 /// Asked before each emission, so that nobody pays for spans that nobody sees.
@@ -47,7 +47,7 @@ pub(super) fn hook(hook: &ListedHook) -> Span {
 
 /// Failures are logged whether or not anybody watches spans.
 pub(super) fn failed(hook: &ListedHook, error: &HookError) {
-    let (name, event) = (&*hook.info().name, hook.told());
+    let (name, event) = (&*hook.info().name, hook.event());
     tracing::warn!({ hook.name = name, hook.event = %event, hook.failure = error.kind().as_str(), error = %error }, "hook failed");
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::{Approval, Injection};
-use crate::event::{Change, Map};
+use crate::event::{DataChange, Map};
 use crate::words::words;
 
 /// What a hook answers: one action, and what it tells the person beside it.
@@ -48,7 +48,7 @@ pub enum Action<O = Map> {
     /// Block the operation.
     Deny,
     /// Go on with changed data.
-    Modify(Change<O>),
+    Modify(DataChange<O>),
     /// Go on, and tell the agent something.
     InjectContext(Box<Injection>),
     /// Go on only if a person agrees.
@@ -147,7 +147,7 @@ words! {
 
 impl DecisionKind {
     /// Returns the decision of an emission in which one hook returned this action.
-    pub(crate) fn of_action<O>(action: &Action<O>) -> Self {
+    pub(crate) fn from_action<O>(action: &Action<O>) -> Self {
         match action {
             Action::Continue | Action::Respond(_) => Self::Continue,
             Action::Deny => Self::Deny,
@@ -191,13 +191,13 @@ impl HookResult {
     ///
     /// What is given is all that is left, apart from reserved fields and the timestamp: begin with a clone of the data, or
     /// use [`set`](Self::set) to change one field.
-    pub fn modify(change: impl Into<Change>) -> Self {
+    pub fn modify(change: impl Into<DataChange>) -> Self {
         Action::Modify(change.into()).into()
     }
 
     /// Changes one field of the data, in place. The others stay.
     pub fn set(field: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
-        Action::Modify(Change::Set(field.into(), value.into())).into()
+        Action::Modify(DataChange::Set(field.into(), value.into())).into()
     }
 
     /// Adds to what the agent knows.

@@ -97,7 +97,7 @@ impl Effect {
     }
 
     /// What a plain label means, if it means something.
-    pub fn of_label(label: &str) -> Option<Self> {
+    pub fn from_label(label: &str) -> Option<Self> {
         Some(match label.trim().to_lowercase().as_str() {
             "allow" | "allow once" | "yes" | "y" | "ok" | "approve" | "accept" => Self::AllowOnce,
             "allow always" | "always allow" | "always" => Self::AllowAlways,
@@ -115,7 +115,7 @@ impl ApprovalOption {
     }
 
     /// The one of the options that a person means by what was typed: its number, counted from 1, or its label in any case.
-    pub fn meant<'a>(options: &'a [Self], typed: &str) -> Option<&'a Self> {
+    pub fn resolve<'a>(options: &'a [Self], typed: &str) -> Option<&'a Self> {
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
         by_number.or_else(|| {
@@ -131,7 +131,7 @@ impl<T: Into<String>> From<T> for ApprovalOption {
     fn from(label: T) -> Self {
         let label = label.into();
         // Who offers a label without a meaning gets a refusal, never a surprise.
-        let effect = Effect::of_label(&label).unwrap_or(Effect::Deny);
+        let effect = Effect::from_label(&label).unwrap_or(Effect::Deny);
         Self { label, effect }
     }
 }
@@ -183,12 +183,12 @@ impl Approval {
 
     /// The options that the person sees, with the effects that the kernel gives them: no hook can make a "Deny" allow, and
     /// of two options that read the same the stricter counts.
-    pub fn offered(&self) -> Vec<ApprovalOption> {
+    pub fn effective_options(&self) -> Vec<ApprovalOption> {
         if self.options.is_empty() {
             return vec!["Allow".into(), "Deny".into()];
         }
         let effect_of = |label: &str| {
-            let meant = Effect::of_label(label).filter(|meant| !meant.allows());
+            let meant = Effect::from_label(label).filter(|meant| !meant.allows());
             let stated = self.options.iter().filter(|option| option.label == label).map(|option| option.effect);
             stated.chain(meant).max_by_key(|effect| effect.strictness()).unwrap_or(Effect::Deny)
         };

@@ -10,8 +10,8 @@ use super::{
     Action, Approval, ApprovalOption, DefaultDecision, HookError, HookResult, Injection, Level, Placement, Role,
     UserMessage,
 };
-use crate::event::{Change, Data, EventData, Map};
-use crate::text::{Reading, truncate_chars, visible};
+use crate::event::{Data, DataChange, EventData, Map};
+use crate::text::{EscapeMode, truncate_chars, visible};
 use crate::words::words;
 
 /// A hook result with all its fields side by side.
@@ -204,7 +204,7 @@ impl<O> HookResult<O> {
             FlatAction::Deny => Action::Deny,
             FlatAction::Modify => {
                 let data = flat.data.ok_or_else(|| unreadable("`modify` needs `data`"))?;
-                Action::Modify(Change::Replace(data))
+                Action::Modify(DataChange::Replace(data))
             }
             FlatAction::InjectContext => {
                 let injection = flat.injection();
@@ -276,7 +276,7 @@ fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> Str
 }
 
 fn plain(text: &str, longest: usize) -> String {
-    truncate_chars(&visible(text, Reading::Exact), longest).into_owned()
+    truncate_chars(&visible(text, EscapeMode::Exact), longest).into_owned()
 }
 
 impl HookResult {
@@ -318,7 +318,7 @@ impl HookResult {
 /// Written as the flat form. Setting one field has no flat form of its own: [`HookResult::into_flat`] knows the data.
 impl Serialize for HookResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Action::Modify(Change::Set(..)) = self.action {
+        if let Action::Modify(DataChange::Set(..)) = self.action {
             return Err(serde::ser::Error::custom("setting one field needs the event's data: use `into_flat`"));
         }
         self.clone().into_flat(&EventData::new()).serialize(serializer)

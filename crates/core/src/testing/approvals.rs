@@ -10,7 +10,7 @@ use crate::sync::{Mutex, lock};
 
 /// What a scripted person does with one question.
 #[derive(Clone, Debug)]
-pub enum Scripted {
+pub enum ScriptedAnswer {
     /// Answers at once.
     Answer(String),
     /// Answers after a while.
@@ -21,7 +21,7 @@ pub enum Scripted {
     Error(ApprovalError),
 }
 
-impl From<&str> for Scripted {
+impl From<&str> for ScriptedAnswer {
     fn from(answer: &str) -> Self {
         Self::Answer(answer.to_owned())
     }
@@ -45,14 +45,14 @@ impl From<&str> for Scripted {
 /// ```
 #[derive(Clone)]
 pub struct ScriptedApprovals {
-    script: Arc<[Scripted]>,
+    script: Arc<[ScriptedAnswer]>,
     requests: Arc<Mutex<Vec<Arc<OpenRequest>>>>,
     clock: Arc<dyn Clock>,
 }
 
 impl ScriptedApprovals {
     /// Follows this script. An empty one never answers.
-    pub fn new(script: impl IntoIterator<Item = impl Into<Scripted>>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = impl Into<ScriptedAnswer>>) -> Self {
         Self {
             script: script.into_iter().map(Into::into).collect(),
             requests: Arc::default(),
@@ -81,14 +81,14 @@ impl ApprovalSystem for ScriptedApprovals {
             requests.len()
         };
         let entry = self.script.get(asked - 1).or(self.script.last());
-        match entry.cloned().unwrap_or(Scripted::Silence) {
-            Scripted::Answer(answer) => Ok(answer.into()),
-            Scripted::After(delay, answer) => {
+        match entry.cloned().unwrap_or(ScriptedAnswer::Silence) {
+            ScriptedAnswer::Answer(answer) => Ok(answer.into()),
+            ScriptedAnswer::After(delay, answer) => {
                 self.clock.sleep(delay).await;
                 Ok(answer.into())
             }
-            Scripted::Silence => std::future::pending().await,
-            Scripted::Error(error) => Err(error),
+            ScriptedAnswer::Silence => std::future::pending().await,
+            ScriptedAnswer::Error(error) => Err(error),
         }
     }
 }

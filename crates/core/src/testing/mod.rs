@@ -5,7 +5,7 @@ mod clock;
 mod display;
 mod recorder;
 
-pub use approvals::{Scripted, ScriptedApprovals};
+pub use approvals::{ScriptedAnswer, ScriptedApprovals};
 pub use clock::ManualClock;
 pub use display::CollectingDisplay;
 pub use recorder::EventRecorder;

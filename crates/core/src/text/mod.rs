@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serializer;
 
-pub use self::visible::{Piece, Reading, is_invisible, is_unusual_space, pieces, visible, visible_line};
+pub use self::visible::{EscapeMode, Piece, is_invisible, is_unusual_space, pieces, visible, visible_line};
 
 /// A number of things: `1 hook`, `2 hooks`.
 pub fn counted(number: impl Display, thing: &str) -> String {

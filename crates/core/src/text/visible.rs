@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// How exactly a text has to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum EscapeMode {
     /// What a person decides about: nothing invisible stays invisible. One line; a tab becomes four spaces.
     Exact,
     /// The same over several lines: line breaks and tabs are kept.
@@ -29,13 +29,13 @@ pub enum Piece<'a> {
 /// become their code (`\u{202e}`).
 ///
 /// ```
-/// use amplifier_core::text::{Reading, visible};
+/// use amplifier_core::text::{EscapeMode, visible};
 ///
-/// assert_eq!(visible("rm \u{1b}[2K\u{202e}", Reading::Exact), "rm ␛[2K\\u{202e}");
+/// assert_eq!(visible("rm \u{1b}[2K\u{202e}", EscapeMode::Exact), "rm ␛[2K\\u{202e}");
 /// ```
-pub fn visible(text: &str, reading: Reading) -> String {
+pub fn visible(text: &str, mode: EscapeMode) -> String {
     let mut out = String::with_capacity(text.len());
-    for piece in pieces(text, reading) {
+    for piece in pieces(text, mode) {
         match piece {
             Piece::Shown(text) => out.push_str(text),
             Piece::StandIn(text) => out.push_str(&text),
@@ -47,15 +47,15 @@ pub fn visible(text: &str, reading: Reading) -> String {
 /// Returns the text in one line, with everything visible: line breaks become spaces. For what other programs report.
 pub fn visible_line(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
-    visible(&lines.join(" "), Reading::Exact)
+    visible(&lines.join(" "), EscapeMode::Exact)
 }
 
 /// The parts of a text, in order.
-pub fn pieces(text: &str, reading: Reading) -> Vec<Piece<'_>> {
+pub fn pieces(text: &str, mode: EscapeMode) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut shown_from, mut before) = (0, None);
     for (at, character) in text.char_indices() {
-        if let Some(stand_in) = stand_in(character, before, reading) {
+        if let Some(stand_in) = stand_in(character, before, mode) {
             if shown_from < at {
                 pieces.push(Piece::Shown(&text[shown_from..at]));
             }
@@ -70,11 +70,11 @@ pub fn pieces(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     pieces
 }
 
-fn stand_in(character: char, before: Option<char>, reading: Reading) -> Option<Piece<'static>> {
-    let is_prose = matches!(reading, Reading::Prose | Reading::Stream);
+fn stand_in(character: char, before: Option<char>, mode: EscapeMode) -> Option<Piece<'static>> {
+    let is_prose = matches!(mode, EscapeMode::Prose | EscapeMode::Stream);
     match character {
         ' '..='~' => None,
-        '\n' | '\t' if matches!(reading, Reading::Lines | Reading::Stream) => None,
+        '\n' | '\t' if matches!(mode, EscapeMode::Lines | EscapeMode::Stream) => None,
         '\t' => Some(Piece::Shown("    ")),
         '\0'..='\u{1f}' => picture(u32::from(character)),
         '\u{7f}' => picture(0x21),
@@ -159,8 +159,8 @@ mod tests {
             ("x\u{fe0f}", "x\\u{fe0f}", "x\\u{fe0f}", "x\u{fe0f}", "x\u{fe0f}"),
         ];
         for (text, exact, lines, prose, stream) in cases {
-            let readings = [Reading::Exact, Reading::Lines, Reading::Prose, Reading::Stream];
-            assert_eq!(readings.map(|reading| visible(text, reading)), [exact, lines, prose, stream], "{text:?}");
+            let modes = [EscapeMode::Exact, EscapeMode::Lines, EscapeMode::Prose, EscapeMode::Stream];
+            assert_eq!(modes.map(|mode| visible(text, mode)), [exact, lines, prose, stream], "{text:?}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let table = include_str!("../../../../conformance/text/characters.json");
         let table: serde_json::Value = serde_json::from_str(table).unwrap();
         for case in table["cases"].as_array().unwrap() {
-            let shown = visible(case["text"].as_str().unwrap(), Reading::Exact);
+            let shown = visible(case["text"].as_str().unwrap(), EscapeMode::Exact);
             assert_eq!(shown, case["terminal"], "{case}");
         }
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn nothing_that_is_shown_exactly_is_a_control_character() {
         for character in '\0'..=char::MAX {
-            let shown = visible(&format!("a{character}"), Reading::Exact);
+            let shown = visible(&format!("a{character}"), EscapeMode::Exact);
             assert!(
                 shown.chars().all(|shown| !shown.is_control() && (shown == '\u{fe0f}' || !is_invisible(shown))),
                 "{character:?}"

@@ -38,7 +38,7 @@ impl Hooks {
             .role(hook.role)
             .on_error(hook.on_error)
             .timeout(Duration::from_secs_f64(hook.timeout))
-            .handler(Scripted { hook: hook.clone(), hooks: self.clone(), called: Mutex::default() })?;
+            .handler(ScriptedAnswer { hook: hook.clone(), hooks: self.clone(), called: Mutex::default() })?;
         self.registrations.lock().unwrap().insert(hook.name.clone(), registration);
         Ok(())
     }
@@ -48,13 +48,13 @@ impl Hooks {
     }
 }
 
-struct Scripted {
+struct ScriptedAnswer {
     hook: case::Hook,
     hooks: Hooks,
     called: Mutex<usize>,
 }
 
-impl Scripted {
+impl ScriptedAnswer {
     fn next_answer(&self) -> Value {
         let mut called = self.called.lock().unwrap();
         *called += 1;
@@ -102,7 +102,7 @@ impl Scripted {
     }
 }
 
-impl Hook for Scripted {
+impl Hook for ScriptedAnswer {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         self.hooks.calls.lock().unwrap().push(Call {
             hook: self.hook.name.clone(),

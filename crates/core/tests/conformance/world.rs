@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amplifier_core::testing::{CollectingDisplay, Scripted, ScriptedApprovals};
+use amplifier_core::testing::{CollectingDisplay, ScriptedAnswer, ScriptedApprovals};
 use amplifier_core::{
     ApprovalError, ApprovalRules, AuditLog, AuditRecord, ContextManager, Coordinator, Display, DisplayMessage,
     HookRegistry, InjectedMessage, MemoryAudit, PortError, Receipt, SessionConfig,
@@ -66,16 +66,16 @@ impl World {
     }
 }
 
-fn scripted(entry: &Value) -> Scripted {
+fn scripted(entry: &Value) -> ScriptedAnswer {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     if let Some(seconds) = entry.get("$after") {
-        Scripted::After(Duration::from_secs_f64(seconds.as_f64().unwrap()), text(&entry["answer"]))
+        ScriptedAnswer::After(Duration::from_secs_f64(seconds.as_f64().unwrap()), text(&entry["answer"]))
     } else if entry.get("$hang").is_some() {
-        Scripted::Silence
+        ScriptedAnswer::Silence
     } else if let Some(error) = entry.get("$error") {
-        Scripted::Error(ApprovalError::Failed(text(error)))
+        ScriptedAnswer::Error(ApprovalError::Failed(text(error)))
     } else {
-        Scripted::Answer(text(entry))
+        ScriptedAnswer::Answer(text(entry))
     }
 }
 

@@ -111,17 +111,17 @@ impl ClientState {
                 }
                 // The kernel records late answers that it received itself.
                 if !(is_delivered && decision.basis == DecisionBasis::Timeout) {
-                    request.too_late(answer);
+                    request.record_late_answer(answer);
                 }
                 (request, decision)
             }
             AnswerTarget::Answered(request) => {
                 let decision = request.closed().await;
-                request.too_late(answer);
+                request.record_late_answer(answer);
                 (request, decision)
             }
             AnswerTarget::Closed(request, decision) => {
-                request.too_late(answer);
+                request.record_late_answer(answer);
                 (request, decision)
             }
             AnswerTarget::NotOffered => return (AnswerStatus::NotOffered, None),

@@ -26,7 +26,7 @@ impl ClientState {
 
     pub(super) fn add_rule(&self, rule: ApprovalRule) -> Result<(), String> {
         rule.check().map_err(|error| error.to_string())?;
-        let change = json!({ "rule": rule.written(), "decision": rule.decision, "change": "added", "by": &rule.by });
+        let change = json!({ "rule": rule.file_key(), "decision": rule.decision, "change": "added", "by": &rule.by });
         self.record(&change)?;
         let session = self.session.borrow().clone();
         self.state().added_rules.push(ApprovalRule { session, created_at: Some(Timestamp::now()), ..rule });
@@ -40,7 +40,7 @@ impl ClientState {
             (state.rules().into_iter().find(|rule| rule.id() == id), state.coordinator.clone())
         };
         let rule = rule.ok_or("unknown rule of the session")?;
-        self.record(&json!({ "rule": rule.written(), "change": "revoked", "by": by }))?;
+        self.record(&json!({ "rule": rule.file_key(), "change": "revoked", "by": by }))?;
         if let Some(coordinator) = coordinator {
             coordinator.forget_approval(&rule);
         }

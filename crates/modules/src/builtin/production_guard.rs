@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::text::{Reading, visible};
+use amplifier_core::text::{EscapeMode, visible};
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use globset::GlobSet;
 use schemars::JsonSchema;
@@ -106,7 +106,7 @@ impl ProductionGuard {
         }
         let seen = |path: &Path| path.strip_prefix(self.scope.workspace()).unwrap_or(path).display().to_string();
         // The approver must see the actual file.
-        let [written, resolved] = [written, resolved].map(|path| visible(&seen(&path), Reading::Lines));
+        let [written, resolved] = [written, resolved].map(|path| visible(&seen(&path), EscapeMode::Lines));
         Ok(Some(if written == resolved {
             format!("`{resolved}`")
         } else {

@@ -1,6 +1,6 @@
 //! Comparison of recorded decisions with those of another policy.
 
-use amplifier_core::{ActionKind, Answers, DataStatus, DecisionKind, EmissionReport, EventName};
+use amplifier_core::{ActionKind, DataStatus, DecisionKind, EmissionReport, EventEffects, EventName};
 use serde::Serialize;
 
 use super::{DecisionSummary, ReplayPolicy};
@@ -81,7 +81,7 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
 
 /// Returns `true` if modifications have an effect at this event.
 fn allows_modifications(event: &str) -> bool {
-    event.parse::<EventName>().is_ok_and(|event| event.answers() != Answers::Observed)
+    event.parse::<EventName>().is_ok_and(|event| event.effects() != EventEffects::Observed)
 }
 
 /// Returns `true` if both lists have the same hooks, in any order.

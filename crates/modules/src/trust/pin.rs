@@ -67,7 +67,7 @@ pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
     if bytes.len() as u64 > LARGEST_BUNDLE {
         return Err(too_large(LARGEST_BUNDLE));
     }
-    let pin = Pin { sha256: Hash::of(&bytes), mode: mode(&metadata), leads_to: leads_to(&place)? };
+    let pin = Pin { sha256: Hash::sha256(&bytes), mode: mode(&metadata), leads_to: leads_to(&place)? };
     let text = String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))?;
     Ok((text, place, pin))
 }

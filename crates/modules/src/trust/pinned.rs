@@ -38,7 +38,7 @@ impl Pinned {
             add(&mode.to_be_bytes());
             add(leads_to.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes());
         }
-        Hash::of(&text)
+        Hash::sha256(&text)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Concurrent observers.
 
 use amplifier_core::HookError;
-use amplifier_core::driving::Questions;
+use amplifier_core::driving::PersonWaits;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -43,7 +43,7 @@ impl Run {
         let Some(awaiting) = AwaitedObject::of(&observe.call1((calls,))?)? else {
             return Err(PyRuntimeError::new_err("observers cannot be awaited"));
         };
-        let (who, questions) = (CallTarget::Observers(indexes), Questions::default());
+        let (who, questions) = (CallTarget::Observers(indexes), PersonWaits::default());
         let waiting = SuspendedCall { awaiting, who, timer: None, questions, mark: None };
         self.proceed(py, Box::new(waiting), Input::Send(py.None().into_bound(py)))
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use amplifier_audit::{AuditError, Bodies, LogLine, LogLines, LogPart, Reader};
+use amplifier_audit::{AuditError, Bodies, LogLine, LogLines, LogPart, LogReader};
 
 use super::query::as_sent;
 use super::{Shared, index::Index};
@@ -18,7 +18,7 @@ const TOO_MANY: u64 = 4 << 20;
 /// Follows the log until it is told to stop.
 pub(super) fn follow(shared: &Arc<Shared>) {
     let mut follower =
-        Follower { shared, reader: Reader::new(), behind: 0, is_caught_up: false, bodies: Bodies::new() };
+        Follower { shared, reader: LogReader::new(), behind: 0, is_caught_up: false, bodies: Bodies::new() };
     let mut wait = SOON;
     while !shared.is_stopped() {
         match follower.look() {
@@ -37,7 +37,7 @@ pub(super) fn follow(shared: &Arc<Shared>) {
 
 struct Follower<'a> {
     shared: &'a Arc<Shared>,
-    reader: Reader,
+    reader: LogReader,
     /// How far records stand behind the numbers that they have.
     behind: u64,
     /// `true` if the end of the log was reached once.

@@ -245,7 +245,7 @@ impl Index {
         if let Some(hash) = hash {
             places(hash).into_iter().for_each(|(word, bit)| block.sessions[word] |= bit);
         }
-        self.operations.see(record);
+        self.operations.observe(record);
         self.operations.limit(MOST_UNRESOLVED);
         if let Some(id) = record.session.as_deref() {
             let id = self.session_of(id, record);

@@ -370,7 +370,7 @@ impl Feed {
     /// # Errors
     /// If there is no such record, no checkpoint covers it yet, or the log cannot be read.
     pub fn proof(&self, seq: u64) -> Result<Value, FeedError> {
-        serde_json::to_value(Proof::of(&*self.shared.source, seq)?).map_err(FeedError::Json)
+        serde_json::to_value(Proof::for_record(&*self.shared.source, seq)?).map_err(FeedError::Json)
     }
 
     /// One more who watches the log, until that is dropped.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{
-    Advance, FileState, Finding, Problem, PublicKey, Report, Verdict, Verification, Verifier, segment_file,
+    Advance, FileState, Finding, Integrity, Problem, PublicKey, Report, Verification, Verifier, segment_file,
     segment_number,
 };
 use amplifier_process::files::read_regular;
@@ -103,7 +103,7 @@ impl Prover<'_> {
             }
             let Some(report) = self.ongoing.as_mut().map(Verification::report) else { return };
             let status = self.of_report(&report);
-            if is_whole || report.verdict() != Verdict::Unsound {
+            if is_whole || report.integrity() != Integrity::Unsound {
                 self.passed = there;
                 return self.tell(status);
             }

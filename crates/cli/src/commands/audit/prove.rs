@@ -51,7 +51,7 @@ impl Prove {
         let folder = self.place.or_home(home)?;
         let reader = LogReader::open(folder.clone())?;
         match (self.record, self.from) {
-            (Some(seq), _) => print_json(&Proof::of(&Folder::new(folder), seq)?),
+            (Some(seq), _) => print_json(&Proof::for_record(&Folder::new(folder), seq)?),
             (None, from) => print_json(&Continuation::of(reader, &Folder::new(folder), from.unwrap_or(0), self.to)?),
         }
     }

@@ -8,12 +8,12 @@ use anyhow::{Context, anyhow, bail};
 /// A reader of the log in a folder: all records, in order, each once.
 pub(crate) struct LogReader {
     folder: Folder,
-    reader: amplifier_audit::Reader,
+    reader: amplifier_audit::LogReader,
 }
 
 impl LogReader {
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
-        Self::with(folder, amplifier_audit::Reader::new())
+        Self::with(folder, amplifier_audit::LogReader::new())
     }
 
     /// Opens the log in a folder, or a single segment.
@@ -25,10 +25,10 @@ impl LogReader {
         let number =
             number.with_context(|| format!("`{}` is not a log segment; expected `seg-….jsonl`", path.display()))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Self::with(folder.to_owned(), amplifier_audit::Reader::segment(number))
+        Self::with(folder.to_owned(), amplifier_audit::LogReader::segment(number))
     }
 
-    fn with(folder: PathBuf, reader: amplifier_audit::Reader) -> anyhow::Result<Self> {
+    fn with(folder: PathBuf, reader: amplifier_audit::LogReader) -> anyhow::Result<Self> {
         // The path as given by the user.
         let shown = folder.display().to_string();
         let folder = Folder::new(folder);

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// Returns the text as one line, with control, bidirectional and hidden characters escaped.
 pub(crate) fn sanitize(text: &str) -> String {
-    visible(text, Reading::Exact)
+    visible(text, EscapeMode::Exact)
 }
 
 /// Shortens a text to `columns`, ending with `…` if text was removed.

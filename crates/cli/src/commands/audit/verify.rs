@@ -60,7 +60,7 @@ impl Verify {
         let report = verify_log(verifier, &folder)?;
         print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
         // Output may fail; the exit code is the result.
-        Ok(ExitCode::from(report.verdict().exit_code()))
+        Ok(ExitCode::from(report.integrity().exit_code()))
     }
 }
 

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// The number of context lines around a change.
 const AROUND: usize = 2;
@@ -39,7 +39,7 @@ pub(super) fn write(out: &mut impl Write, indent: usize, old: &Value, new: &Valu
                 ChangeTag::Insert => ('+', AnsiColor::Green.on_default()),
                 ChangeTag::Equal => (' ', Style::new()),
             };
-            let text = visible(change.value().trim_end_matches('\n'), Reading::Exact);
+            let text = visible(change.value().trim_end_matches('\n'), EscapeMode::Exact);
             writeln!(out, "{:indent$}{style}{sign} {text}{style:#}", "")?;
         }
     }

@@ -35,7 +35,7 @@ use super::output::pipe_stdout;
 use super::trust;
 use crate::flags::Flags;
 use crate::signals::run_until_stopped;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// List, test and trust hooks
 #[derive(Args, Debug)]
@@ -157,7 +157,7 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     let file = bundle.files.last().context("a bundle is a file")?;
     let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), unused_defaults(&bundle)].concat();
     for doubt in &doubts {
-        writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), Reading::Stream))?;
+        writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), EscapeMode::Stream))?;
     }
     let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
     let warnings = match doubts.len() {
@@ -214,7 +214,7 @@ pub(crate) fn register_all(config: &Config, home: &Home) -> Result<RegisteredHoo
 }
 
 fn warn(warning: Option<String>) -> Result<()> {
-    let warning = warning.map(|warning| visible(&warning, Reading::Stream));
+    let warning = warning.map(|warning| visible(&warning, EscapeMode::Stream));
     Ok(warning.map_or(Ok(()), |warning| writeln!(std::io::stderr(), "warning: {warning}"))?)
 }
 
@@ -333,7 +333,7 @@ const BY_EVENT: &str = "by event";
 
 /// Formats hooks as a table.
 pub fn table(hooks: &[HookInfo]) -> String {
-    let names: Vec<_> = hooks.iter().map(|hook| visible(&hook.name, Reading::Exact)).collect();
+    let names: Vec<_> = hooks.iter().map(|hook| visible(&hook.name, EscapeMode::Exact)).collect();
     let events = hooks.iter().map(|hook| hook.event.width()).fold(20, usize::max);
     let widest = names.iter().map(|name| name.width()).fold(20, usize::max);
     let mut text = format!(

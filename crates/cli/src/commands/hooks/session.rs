@@ -29,7 +29,7 @@ impl RecordedSessions {
         for log in logs {
             let mut operations = Operations::new();
             LogReader::open_path(log)?.read(|record| {
-                operations.see(record);
+                operations.observe(record);
                 let Some(session) = record.session.as_deref() else { return Ok(()) };
                 if !sessions.ids.contains(session) {
                     sessions.ids.insert(session.to_owned());

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{choose_bundle, decided_by, diff};
 use crate::commands::output::pipe_stdout;
 use crate::flags::Flags;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
@@ -53,7 +53,7 @@ async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Resu
             true => (AnsiColor::Green.on_default(), "ok"),
             false => (AnsiColor::Red.on_default(), "FAILED"),
         };
-        writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, Reading::Exact))?;
+        writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, EscapeMode::Exact))?;
         if !passed {
             writeln!(out, "    - expected\n    + found")?;
             diff::write(&mut out, 4, &expected, &found)?;

@@ -18,7 +18,7 @@ use super::{RegisteredHooks, decided_by, diff, register_all, suggest_event, warn
 use crate::commands::audit::text::pad;
 use crate::commands::output::stdout;
 use crate::flags::Flags;
-use crate::terminal::{Reading, visible};
+use crate::terminal::{EscapeMode, visible};
 
 /// Dry-run an event through the hooks
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ impl Try {
         } else {
             if report.hooks.is_empty() {
                 let hint = suggest_event(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
-                writeln!(out, "No hook is registered for this event.{}", visible(&hint, Reading::Exact))?;
+                writeln!(out, "No hook is registered for this event.{}", visible(&hint, EscapeMode::Exact))?;
             }
             show(&mut out, data, report)?;
         }
@@ -65,7 +65,7 @@ pub(crate) async fn dry_run(hooks: &HookRegistry, host: &Host, event: &str, data
 }
 
 fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
-    let exact = |text: &str| visible(text, Reading::Exact);
+    let exact = |text: &str| visible(text, EscapeMode::Exact);
     let widest = report.hooks.iter().map(|one| exact(&one.hook).width()).fold(24, usize::max);
     for one in &report.hooks {
         let why = one.error.as_deref().or(one.reason.as_deref()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
 }
 
 fn write_indented(out: &mut impl Write, text: &str) -> Result<()> {
-    Ok(visible(text, Reading::Stream).lines().try_for_each(|line| writeln!(out, "    {line}"))?)
+    Ok(visible(text, EscapeMode::Stream).lines().try_for_each(|line| writeln!(out, "    {line}"))?)
 }
 
 /// Removes the timestamp, which every event gets and which is therefore not a change.

@@ -8,7 +8,7 @@ mod outside;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::text::{Reading, truncate_chars, visible};
+use amplifier_core::text::{EscapeMode, truncate_chars, visible};
 use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
@@ -210,7 +210,7 @@ impl CommandGuard {
 
 /// Returns the command in readable form, and `true` if that is the unchanged command.
 fn readable(command: &str) -> (String, bool) {
-    let shown = visible(&truncate_chars(command, SHOWN), Reading::Lines);
+    let shown = visible(&truncate_chars(command, SHOWN), EscapeMode::Lines);
     let is_whole = shown == command;
     (shown, is_whole)
 }

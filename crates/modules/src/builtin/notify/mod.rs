@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::text::{Reading, truncate_chars, visible};
+use amplifier_core::text::{EscapeMode, truncate_chars, visible};
 use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult, Map};
 use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
@@ -198,8 +198,8 @@ impl Notifier {
         let message = message.as_str().unwrap_or_default();
         Some(Notification {
             event: event.to_owned(),
-            title: visible(&title, Reading::Prose),
-            message: visible(&truncate_chars(message, LONGEST), Reading::Stream),
+            title: visible(&title, EscapeMode::Prose),
+            message: visible(&truncate_chars(message, LONGEST), EscapeMode::Stream),
             session_id: data.session_id().map(str::to_owned),
             timestamp: data.timestamp().map(str::to_owned),
         })

@@ -6,18 +6,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::hook::{AnyHook, Gone, Reply, Running};
+use super::hook::{AnyHook, DroppedHook, Reply, RunningHook};
 use super::settings::{HookInfo, HookRole};
-use crate::event::{Base, CATALOG, EventData, EventKey, EventName, EventPattern};
+use crate::event::{BaseFields, CATALOG, EventData, EventKey, EventName, EventPattern};
 use crate::guard;
-use crate::sync::{Loaded, Mutex, Published, lock};
+use crate::sync::{LoadedValue, Mutex, PublishedValue, lock};
 
 /// How many events can have a list at once. Emitting ever new names must not fill the memory.
 const MOST_LISTS: usize = 256;
 
 /// The running order: gates before observers, then priority, then order of registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RunOrder {
     role: HookRole,
     priority: i64,
     registered: u64,
@@ -26,37 +26,37 @@ pub(super) struct Place {
 // Aligned to a cache line, like everything that emissions read: what stands beside it in memory is often written by the
 // thread that made it, and would slow down every other thread that emits.
 #[repr(align(64))]
-struct Registered {
+struct RegisteredHook {
     info: HookInfo,
     pattern: EventPattern,
     hook: Box<dyn AnyHook>,
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredHook {
     fn drop(&mut self) {
         // A hook may be dropped at the end of an emission, and its `drop` may panic.
-        guard::drop_quietly(std::mem::replace(&mut self.hook, Box::new(Gone)));
+        guard::drop_quietly(std::mem::replace(&mut self.hook, Box::new(DroppedHook)));
     }
 }
 
 #[derive(Default)]
 struct Entries {
     // INVARIANT: iterating gives the running order.
-    hooks: BTreeMap<Place, Arc<Registered>>,
+    hooks: BTreeMap<RunOrder, Arc<RegisteredHook>>,
     registrations: u64,
     /// How often each name was given by default.
     default_names: HashMap<Arc<str>, u64>,
-    base: Arc<Base>,
+    base: Arc<BaseFields>,
 }
 
 /// The registrations, and what emissions read of them.
 ///
 /// INVARIANT: `snapshot` is replaced only while `entries` is locked, and shows nothing that `entries` no longer holds
 /// once the change that removed it has returned.
-pub(super) struct Book {
+pub(super) struct HookTable {
     // A std lock: nothing awaits while it is held, and emissions take it only after a change.
     entries: Mutex<Entries>,
-    snapshot: Published<Snapshot>,
+    snapshot: PublishedValue<Snapshot>,
 }
 
 #[derive(Clone)]
@@ -65,23 +65,23 @@ struct Snapshot {
     lists: Vec<List>,
     by_event: HashMap<EventName, usize, foldhash::fast::FixedState>,
     /// The same for known events, by their place in the catalog: where in `lists`, or [`NO_LIST`].
-    by_place: [u16; CATALOG.len()],
-    base: Option<Arc<Base>>,
+    by_catalog_index: [u16; CATALOG.len()],
+    base: Option<Arc<BaseFields>>,
 }
 
 /// No event's list has this place, because there are at most [`MOST_LISTS`].
 const NO_LIST: u16 = u16::MAX;
 
 impl Snapshot {
-    fn without_lists(base: Option<Arc<Base>>) -> Self {
-        Self { lists: Vec::new(), by_event: HashMap::default(), by_place: [NO_LIST; CATALOG.len()], base }
+    fn without_lists(base: Option<Arc<BaseFields>>) -> Self {
+        Self { lists: Vec::new(), by_event: HashMap::default(), by_catalog_index: [NO_LIST; CATALOG.len()], base }
     }
 
     /// Where the event's list is, if it was made.
     #[inline]
     fn list_of<K: EventKey>(&self, key: &K) -> Option<usize> {
-        match key.place() {
-            Some(place) => Some(self.by_place[place]).filter(|&list| list != NO_LIST).map(usize::from),
+        match key.catalog_index() {
+            Some(index) => Some(self.by_catalog_index[index]).filter(|&list| list != NO_LIST).map(usize::from),
             None => self.by_event.get(key.event_text()).copied(),
         }
     }
@@ -100,8 +100,8 @@ struct List {
 #[derive(Clone)]
 #[repr(align(64))]
 pub struct ListedHook {
-    told: EventName,
-    registered: Arc<Registered>,
+    event: EventName,
+    registered: Arc<RegisteredHook>,
 }
 
 impl ListedHook {
@@ -111,8 +111,8 @@ impl ListedHook {
     }
 
     /// The name of the event that it is told.
-    pub fn told(&self) -> &EventName {
-        &self.told
+    pub fn event(&self) -> &EventName {
+        &self.event
     }
 
     /// The hook itself, for a driver that has its own way of calling hooks of type `T`.
@@ -125,16 +125,16 @@ impl ListedHook {
     pub(super) fn start<'a>(
         &'a self,
         data: &'a EventData,
-        running: Pin<&mut Running<'a>>,
+        running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
     ) -> Poll<Reply> {
-        self.registered.hook.call(&self.told, data, running, context)
+        self.registered.hook.call(&self.event, data, running, context)
     }
 }
 
 /// The hooks that one emission runs, as they were registered when it began.
 pub struct Listeners {
-    snapshot: Loaded<Snapshot>,
+    snapshot: LoadedValue<Snapshot>,
     list: usize,
 }
 
@@ -158,14 +158,14 @@ impl Listeners {
         self.list().gates
     }
 
-    pub(super) fn base(&self) -> Option<&Arc<Base>> {
+    pub(super) fn base(&self) -> Option<&Arc<BaseFields>> {
         self.snapshot.base.as_ref()
     }
 }
 
-impl Book {
+impl HookTable {
     pub(super) fn new() -> Self {
-        Self { entries: Mutex::default(), snapshot: Published::new(Snapshot::without_lists(None)) }
+        Self { entries: Mutex::default(), snapshot: PublishedValue::new(Snapshot::without_lists(None)) }
     }
 
     /// A name given by default is numbered when it is taken: answers of people last by the name of the hook, so two hooks
@@ -176,7 +176,7 @@ impl Book {
         pattern: EventPattern,
         has_default_name: bool,
         hook: Box<dyn AnyHook>,
-    ) -> Place {
+    ) -> RunOrder {
         let mut entries = lock(&self.entries);
         entries.registrations += 1;
         if has_default_name {
@@ -186,15 +186,15 @@ impl Book {
                 info.name = format!("{}#{taken}", info.name).into();
             }
         }
-        let place = Place { role: info.role, priority: info.priority, registered: entries.registrations };
-        entries.hooks.insert(place, Arc::new(Registered { info, pattern, hook }));
+        let order = RunOrder { role: info.role, priority: info.priority, registered: entries.registrations };
+        entries.hooks.insert(order, Arc::new(RegisteredHook { info, pattern, hook }));
         self.forget_lists();
-        place
+        order
     }
 
-    pub(super) fn remove(&self, place: Place) {
+    pub(super) fn remove(&self, order: RunOrder) {
         let mut entries = lock(&self.entries);
-        let removed = entries.hooks.remove(&place);
+        let removed = entries.hooks.remove(&order);
         if removed.is_some() {
             self.forget_lists();
         }
@@ -204,7 +204,7 @@ impl Book {
     }
 
     /// Changes the fields that every event gets.
-    pub(super) fn change_base(&self, change: impl FnOnce(&mut Base)) {
+    pub(super) fn change_base(&self, change: impl FnOnce(&mut BaseFields)) {
         let mut entries = lock(&self.entries);
         change(Arc::make_mut(&mut entries.base));
         let is_empty = entries.base.defaults.is_empty() && entries.base.reserved.is_empty();
@@ -213,7 +213,7 @@ impl Book {
     }
 
     /// The fields that every event gets.
-    pub(super) fn base(&self) -> Option<Arc<Base>> {
+    pub(super) fn base(&self) -> Option<Arc<BaseFields>> {
         self.snapshot.load().base.clone()
     }
 
@@ -247,15 +247,15 @@ impl Book {
             Snapshot::without_lists(current.base.clone())
         };
         let listening = entries.hooks.values().filter_map(|registered| {
-            let told = registered.pattern.matching_name(&event)?;
-            Some(ListedHook { told, registered: registered.clone() })
+            let event = registered.pattern.matching_name(&event)?;
+            Some(ListedHook { event, registered: registered.clone() })
         });
         let hooks: Arc<[ListedHook]> = listening.collect();
         let gates = hooks.iter().take_while(|hook| hook.info().role == HookRole::Gate).count();
         let list = next.lists.len();
         next.by_event.insert(event.clone(), list);
-        if let Some(place) = CATALOG.iter().position(|spec| event == spec.name) {
-            next.by_place[place] = list as u16;
+        if let Some(index) = CATALOG.iter().position(|spec| event == spec.name) {
+            next.by_catalog_index[index] = list as u16;
         }
         next.lists.push(List { event, hooks, gates });
         self.snapshot.store(next);

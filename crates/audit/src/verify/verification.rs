@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use super::check::Check;
-use super::{Known, Verifier, without_segments};
-use crate::error::{AuditError, Doing};
+use super::{KnownCheckpoint, Verifier, without_segments};
+use crate::error::{AuditError, StorageContext};
 use crate::note::{Checkpoint, Note, split_notes};
+use crate::phrases::{counted, not_covered};
 use crate::reader::segments;
 use crate::report::{Finding, Problem, Report};
 use crate::storage::RecordSource;
 use crate::tail::{is_odd_segment, segment_file};
-use crate::words::{counted, not_covered};
 
 /// A line that is not whole for that long is not just being written.
 const UNFINISHED: Duration = Duration::from_secs(1);
@@ -138,7 +138,7 @@ impl Verification {
             match Note::parse(text).and_then(|note| Ok((Checkpoint::read(&note)?, note))) {
                 Ok((checkpoint, note)) => self.take_beside(checkpoint, note),
                 Err(error) => {
-                    self.check.find(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}"));
+                    self.check.add_finding(Problem::Unreadable, 0, 0, format!("the file `checkpoints`: {error}"));
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Verification {
         let check = &mut self.check;
         let Some(chain) = check.chain.as_ref().filter(|chain| checkpoint.size < chain.size) else {
             let at = check.known.partition_point(|known| known.checkpoint.size <= checkpoint.size);
-            return check.known.insert(at.max(check.passed), Known { note, checkpoint, is_beside: true });
+            return check.known.insert(at.max(check.passed), KnownCheckpoint { note, checkpoint, is_beside: true });
         };
         // It is kept beside the log a little after its record, which may have been passed already.
         let size = checkpoint.size;
@@ -179,7 +179,7 @@ impl Verification {
             Some(_) => None,
         };
         if let Some((problem, text)) = problem {
-            check.find_at(problem, 0, 0, size, text);
+            check.add_finding_at(problem, 0, 0, size, text);
         }
     }
 
@@ -190,7 +190,7 @@ impl Verification {
                 return Err(without_segments(storage, &self.check.known));
             };
             for file in storage.list("").doing("read")?.iter().filter(|file| is_odd_segment(file)) {
-                self.check.find(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+                self.check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
             }
             self.check.first_segment = first;
             self.begin(first);
@@ -231,15 +231,15 @@ impl Verification {
             return Ok(Advance::More);
         }
         if self.check.line == 0 {
-            self.check.here(Problem::Unreadable, "the segment is empty");
+            self.check.add_finding_here(Problem::Unreadable, "the segment is empty");
         }
         if self.torn.take().is_some() {
             self.check.line += 1;
             let unfinished = "the log ends in a line without an end: a crash left it, or it is being written";
-            self.check.here(Problem::Unreadable, unfinished);
+            self.check.add_finding_here(Problem::Unreadable, unfinished);
         }
         if next != self.segment + 1 {
-            self.check.find(Problem::Deleted, next, 0, format!("segment {} is missing", self.segment + 1));
+            self.check.add_finding(Problem::Deleted, next, 0, format!("segment {} is missing", self.segment + 1));
         }
         self.begin(next);
         Ok(Advance::More)

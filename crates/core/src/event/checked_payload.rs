@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Which kind of payload the fields were last checked for; the hooks of one event mostly want the same.
 #[derive(Default)]
-pub(super) struct Checked(AtomicU64);
+pub(super) struct CheckedPayload(AtomicU64);
 
-impl Clone for Checked {
+impl Clone for CheckedPayload {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Relaxed)))
     }
 }
 
-impl Checked {
+impl CheckedPayload {
     #[inline]
     pub(super) fn is_for<P: 'static>(&self) -> bool {
         self.0.load(Relaxed) == mark::<P>()

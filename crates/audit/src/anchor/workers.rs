@@ -9,81 +9,81 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Anchor, AnchorState, Limit, after_colon};
+use super::{Anchor, AnchorState, TimeLimit, after_colon};
 
 /// Hands checkpoints to anchors, in the background.
-pub(crate) struct Anchoring {
-    places: Vec<Arc<Place>>,
+pub(crate) struct AnchorWorkers {
+    workers: Vec<Arc<AnchorWorker>>,
 }
 
-impl Anchoring {
+impl AnchorWorkers {
     pub(crate) fn start(anchors: Vec<Box<dyn Anchor>>) -> Self {
-        Self::start_with(Pace::USUAL, anchors)
+        Self::start_with(Backoff::DEFAULT, anchors)
     }
 
-    fn start_with(pace: Pace, anchors: Vec<Box<dyn Anchor>>) -> Self {
+    fn start_with(backoff: Backoff, anchors: Vec<Box<dyn Anchor>>) -> Self {
         let start = |anchor: Box<dyn Anchor>| {
-            let place = Arc::new(Place::new(anchor.name()));
+            let worker = Arc::new(AnchorWorker::new(anchor.name()));
             let run = {
-                let place = place.clone();
-                move || place.serve(anchor, &pace)
+                let worker = worker.clone();
+                move || worker.serve(anchor, &backoff)
             };
             if let Err(error) = thread::Builder::new().name("audit-anchor".into()).spawn(run) {
-                place.failed(None, format!("it has no thread: {error}"));
-                lock(&place.state).ended = true;
+                worker.failed(None, format!("it has no thread: {error}"));
+                lock(&worker.state).ended = true;
             }
-            place
+            worker
         };
-        Self { places: anchors.into_iter().map(start).collect() }
+        Self { workers: anchors.into_iter().map(start).collect() }
     }
 
     /// Hands a checkpoint over the first `size` records to every anchor. Never blocks.
-    pub(crate) fn keep(&self, size: u64, note: &str) {
-        if self.places.is_empty() {
+    pub(crate) fn deliver(&self, size: u64, note: &str) {
+        if self.workers.is_empty() {
             return;
         }
         let text: Arc<str> = note.into();
-        for place in &self.places {
-            place.put(Note { size, text: text.clone(), tried: false });
+        for worker in &self.workers {
+            worker.put(PendingNote { size, text: text.clone(), tried: false });
         }
     }
 
     /// How it stands with each anchor, in the order they were given.
-    pub(crate) fn kept(&self) -> Vec<AnchorState> {
-        self.places.iter().map(|place| place.describe()).collect()
+    pub(crate) fn states(&self) -> Vec<AnchorState> {
+        self.workers.iter().map(|worker| worker.describe()).collect()
     }
 
     /// Delivers what is waiting, and gives up after this time. Later notes are not taken. A second call only waits.
     pub(crate) fn close(&self, within: Duration) {
-        let limit = Limit::starting_now(within);
+        let limit = TimeLimit::starting_now(within);
         // First all of them, so that they share the time.
-        for place in &self.places {
-            place.close(limit);
+        for worker in &self.workers {
+            worker.close(limit);
         }
-        for place in &self.places {
-            place.wait_for_end(limit);
+        for worker in &self.workers {
+            worker.wait_for_end(limit);
         }
     }
 }
 
-impl Drop for Anchoring {
+impl Drop for AnchorWorkers {
     /// Ends the threads without waiting for them: whoever wants what is waiting to arrive closes first.
     fn drop(&mut self) {
-        for place in &self.places {
-            place.close(Limit::starting_now(Duration::ZERO));
+        for worker in &self.workers {
+            worker.close(TimeLimit::starting_now(Duration::ZERO));
         }
     }
 }
 
 /// How long to wait between tries while an anchor fails.
 #[derive(Clone, Copy)]
-struct Pace {
+struct Backoff {
     shortest: Duration,
     longest: Duration,
 }
 
-impl Pace {
-    const USUAL: Self = Self { shortest: Duration::from_secs(1), longest: Duration::from_secs(60) };
+impl Backoff {
+    const DEFAULT: Self = Self { shortest: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
     /// The pause after so many failures in a row; twice as long after each.
     fn pause(&self, failures: u32) -> Duration {
@@ -92,38 +92,38 @@ impl Pace {
     }
 }
 
-struct Note {
+struct PendingNote {
     size: u64,
     text: Arc<str>,
     /// It failed before: no hurry then.
     tried: bool,
 }
 
-struct Failing {
+struct FailureStreak {
     times: u32,
     last: Instant,
     why: String,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: Option<Note>,
+struct WorkerState {
+    waiting: Option<PendingNote>,
     /// The anchor is at work on a note.
     busy: bool,
     /// The size of the newest note that came, so that one which was overtaken on its way here is known.
     newest: u64,
     kept: Option<u64>,
-    failing: Option<Failing>,
-    closing: Option<Limit>,
+    failing: Option<FailureStreak>,
+    closing: Option<TimeLimit>,
     ended: bool,
 }
 
-impl State {
+impl WorkerState {
     /// How long the waiting note still has to wait.
-    fn pause(&self, note: &Note, pace: &Pace) -> Duration {
+    fn pause(&self, note: &PendingNote, backoff: &Backoff) -> Duration {
         let Some(failing) = &self.failing else { return Duration::ZERO };
         let hurry = !note.tried || self.closing.is_some();
-        let pause = if hurry { pace.shortest } else { pace.pause(failing.times) };
+        let pause = if hurry { backoff.shortest } else { backoff.pause(failing.times) };
         pause.saturating_sub(failing.last.elapsed())
     }
 
@@ -133,19 +133,19 @@ impl State {
 }
 
 /// Where one anchor's thread finds the newest note.
-struct Place {
+struct AnchorWorker {
     name: String,
     // A std lock: it is held for moments only, never while the anchor works.
-    state: Mutex<State>,
+    state: Mutex<WorkerState>,
     changed: Condvar,
 }
 
-impl Place {
+impl AnchorWorker {
     fn new(name: String) -> Self {
         Self { name, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn put(&self, note: Note) {
+    fn put(&self, note: PendingNote) {
         let mut state = lock(&self.state);
         if note.size < state.newest || state.closing.is_some() {
             return;
@@ -156,9 +156,9 @@ impl Place {
     }
 
     /// The thread: one note after another, until it is closed.
-    fn serve(&self, mut anchor: Box<dyn Anchor>, pace: &Pace) {
-        let _end = End(self);
-        while let Some(note) = self.take(pace) {
+    fn serve(&self, mut anchor: Box<dyn Anchor>, backoff: &Backoff) {
+        let _end = EndGuard(self);
+        while let Some(note) = self.take(backoff) {
             // What a panic leaves behind is the anchor's own, and it is asked again as after any failure.
             match catch_unwind(AssertUnwindSafe(|| anchor.keep(&note.text))) {
                 Ok(Ok(())) => self.succeeded(note.size),
@@ -169,7 +169,7 @@ impl Place {
     }
 
     /// Waits for a note, and for the time to try it. `None` is the end.
-    fn take(&self, pace: &Pace) -> Option<Note> {
+    fn take(&self, backoff: &Backoff) -> Option<PendingNote> {
         let mut state = lock(&self.state);
         loop {
             let left = state.closing.map(|limit| limit.left());
@@ -180,7 +180,7 @@ impl Place {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let pause = state.pause(note, pace);
+            let pause = state.pause(note, backoff);
             if left.is_some_and(|left| left <= pause) {
                 return None;
             }
@@ -204,15 +204,15 @@ impl Place {
         }
     }
 
-    fn failed(&self, note: Option<Note>, why: String) {
+    fn failed(&self, note: Option<PendingNote>, why: String) {
         let times = {
             let mut state = lock(&self.state);
             state.busy = false;
             if state.waiting.is_none() {
-                state.waiting = note.map(|note| Note { tried: true, ..note });
+                state.waiting = note.map(|note| PendingNote { tried: true, ..note });
             }
             let times = state.failing.as_ref().map_or(0, |failing| failing.times).saturating_add(1);
-            state.failing = Some(Failing { times, last: Instant::now(), why: why.clone() });
+            state.failing = Some(FailureStreak { times, last: Instant::now(), why: why.clone() });
             times
         };
         if times == 1 {
@@ -232,12 +232,12 @@ impl Place {
         AnchorState { name: self.name.clone(), kept: state.kept, failure }
     }
 
-    fn close(&self, limit: Limit) {
+    fn close(&self, limit: TimeLimit) {
         lock(&self.state).closing.get_or_insert(limit);
         self.changed.notify_all();
     }
 
-    fn wait_for_end(&self, limit: Limit) {
+    fn wait_for_end(&self, limit: TimeLimit) {
         let unfinished = {
             let state = lock(&self.state);
             let (state, _) = self
@@ -253,9 +253,9 @@ impl Place {
 }
 
 /// Tells that the thread has ended, however it ended.
-struct End<'a>(&'a Place);
+struct EndGuard<'a>(&'a AnchorWorker);
 
-impl Drop for End<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         lock(&self.0.state).ended = true;
         self.0.changed.notify_all();
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
-    const QUICK: Pace = Pace { shortest: Duration::from_millis(1), longest: Duration::from_millis(10) };
+    const QUICK: Backoff = Backoff { shortest: Duration::from_millis(1), longest: Duration::from_millis(10) };
 
     enum Answer {
         Kept,
@@ -335,9 +335,9 @@ mod tests {
         (Box::new(Fake { shown, answers }), Hand { shown: seen, answers: say })
     }
 
-    fn one() -> (Anchoring, Hand) {
+    fn one() -> (AnchorWorkers, Hand) {
         let (anchor, hand) = fake();
-        (Anchoring::start_with(QUICK, vec![anchor]), hand)
+        (AnchorWorkers::start_with(QUICK, vec![anchor]), hand)
     }
 
     fn state(kept: Option<u64>, failure: Option<&str>) -> AnchorState {
@@ -345,10 +345,10 @@ mod tests {
     }
 
     /// Waits until the anchors stand like this.
-    fn expect(anchoring: &Anchoring, states: &[AnchorState]) {
-        let limit = Limit::starting_now(LONG);
-        while anchoring.kept() != states {
-            assert!(!limit.left().is_zero(), "expected {states:?}, found {:?}", anchoring.kept());
+    fn expect(workers: &AnchorWorkers, states: &[AnchorState]) {
+        let limit = TimeLimit::starting_now(LONG);
+        while workers.states() != states {
+            assert!(!limit.left().is_zero(), "expected {states:?}, found {:?}", workers.states());
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -356,167 +356,167 @@ mod tests {
     #[test]
     fn a_checkpoint_reaches_every_anchor() {
         let ((first, first_hand), (second, second_hand)) = (fake(), fake());
-        let anchoring = Anchoring::start(vec![first, second]);
-        expect(&anchoring, &[state(None, None), state(None, None)]);
-        anchoring.keep(7, "seven");
+        let workers = AnchorWorkers::start(vec![first, second]);
+        expect(&workers, &[state(None, None), state(None, None)]);
+        workers.deliver(7, "seven");
         first_hand.expect("seven");
         // The first one hangs, the second one does not care.
         second_hand.expect("seven");
         second_hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(None, None), state(Some(7), None)]);
+        expect(&workers, &[state(None, None), state(Some(7), None)]);
         first_hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(Some(7), None), state(Some(7), None)]);
+        expect(&workers, &[state(Some(7), None), state(Some(7), None)]);
     }
 
     #[test]
     fn without_anchors_there_is_nothing_to_do() {
-        let anchoring = Anchoring::start(Vec::new());
-        anchoring.keep(1, "one");
-        anchoring.close(LONG);
-        assert_eq!(anchoring.kept(), []);
+        let workers = AnchorWorkers::start(Vec::new());
+        workers.deliver(1, "one");
+        workers.close(LONG);
+        assert_eq!(workers.states(), []);
     }
 
     #[test]
     fn the_newest_note_replaces_those_that_wait() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
         for size in 2..10_000 {
-            anchoring.keep(size, "later");
+            workers.deliver(size, "later");
         }
-        anchoring.keep(10_000, "newest");
+        workers.deliver(10_000, "newest");
         hand.answer(Answer::Kept);
         hand.expect("newest");
-        assert_eq!(anchoring.kept(), [state(Some(1), None)]);
+        assert_eq!(workers.states(), [state(Some(1), None)]);
         hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(Some(10_000), None)]);
+        expect(&workers, &[state(Some(10_000), None)]);
     }
 
     #[test]
     fn a_note_that_was_overtaken_is_dropped() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
-        anchoring.keep(3, "three");
-        anchoring.keep(2, "two");
+        workers.deliver(3, "three");
+        workers.deliver(2, "two");
         hand.answer(Answer::Kept);
         hand.expect("three");
-        anchoring.keep(2, "two");
+        workers.deliver(2, "two");
         hand.answer(Answer::Kept);
-        anchoring.keep(4, "four");
+        workers.deliver(4, "four");
         hand.expect("four");
     }
 
     #[test]
     fn a_failing_anchor_gets_the_note_again_until_it_works() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
         hand.answer(Answer::Failed("no paper"));
         hand.expect("one");
-        assert_eq!(anchoring.kept(), [state(None, Some("no paper"))]);
+        assert_eq!(workers.states(), [state(None, Some("no paper"))]);
         hand.answer(Answer::Failed("no ink"));
         hand.expect("one");
-        assert_eq!(anchoring.kept(), [state(None, Some("no ink"))]);
+        assert_eq!(workers.states(), [state(None, Some("no ink"))]);
         hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(Some(1), None)]);
-        anchoring.keep(2, "two");
+        expect(&workers, &[state(Some(1), None)]);
+        workers.deliver(2, "two");
         hand.expect("two");
     }
 
     #[test]
     fn a_newer_note_replaces_the_one_that_failed() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
-        anchoring.keep(2, "two");
+        workers.deliver(2, "two");
         hand.answer(Answer::Failed("no paper"));
         hand.expect("two");
     }
 
     #[test]
     fn a_panic_counts_as_a_failure() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
         hand.answer(Answer::Panic("paper jam"));
         hand.expect("one");
-        assert_eq!(anchoring.kept(), [state(None, Some("it panicked: paper jam"))]);
+        assert_eq!(workers.states(), [state(None, Some("it panicked: paper jam"))]);
         hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(Some(1), None)]);
+        expect(&workers, &[state(Some(1), None)]);
     }
 
     #[test]
     fn pauses_double_up_to_a_minute() {
-        let pauses: Vec<_> = (1..9).map(|failures| Pace::USUAL.pause(failures).as_secs()).collect();
+        let pauses: Vec<_> = (1..9).map(|failures| Backoff::DEFAULT.pause(failures).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(Pace::USUAL.pause(u32::MAX), Duration::from_secs(60));
+        assert_eq!(Backoff::DEFAULT.pause(u32::MAX), Duration::from_secs(60));
     }
 
     #[test]
     fn only_a_note_that_failed_waits_for_long() {
-        let check = |state: &State, tried: bool, expected: u64| {
-            let pause = state.pause(&Note { size: 1, text: "".into(), tried }, &Pace::USUAL);
+        let check = |state: &WorkerState, tried: bool, expected: u64| {
+            let pause = state.pause(&PendingNote { size: 1, text: "".into(), tried }, &Backoff::DEFAULT);
             // A little of it has passed already.
             assert_eq!(pause.as_secs_f64().ceil() as u64, expected, "tried: {tried}");
         };
-        let mut state = State::default();
+        let mut state = WorkerState::default();
         check(&state, false, 0);
-        state.failing = Some(Failing { times: 5, last: Instant::now(), why: String::new() });
+        state.failing = Some(FailureStreak { times: 5, last: Instant::now(), why: String::new() });
         check(&state, true, 16);
         check(&state, false, 1);
-        state.closing = Some(Limit::starting_now(LONG));
+        state.closing = Some(TimeLimit::starting_now(LONG));
         check(&state, true, 1);
     }
 
     #[test]
     fn closing_delivers_what_is_waiting() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
-        anchoring.keep(2, "two");
+        workers.deliver(2, "two");
         for answer in [Answer::Failed("no paper"), Answer::Failed("no ink"), Answer::Kept] {
             hand.answer(answer);
         }
-        anchoring.close(Duration::MAX);
-        assert_eq!(anchoring.kept(), [state(Some(2), None)]);
-        anchoring.keep(3, "three");
-        anchoring.close(LONG);
-        assert_eq!(anchoring.kept(), [state(Some(2), None)]);
+        workers.close(Duration::MAX);
+        assert_eq!(workers.states(), [state(Some(2), None)]);
+        workers.deliver(3, "three");
+        workers.close(LONG);
+        assert_eq!(workers.states(), [state(Some(2), None)]);
     }
 
     #[test]
     fn closing_does_not_wait_for_an_anchor_that_hangs() {
-        let (anchoring, hand) = one();
-        anchoring.keep(1, "one");
+        let (workers, hand) = one();
+        workers.deliver(1, "one");
         hand.expect("one");
         let began = Instant::now();
-        anchoring.close(Duration::from_millis(50));
+        workers.close(Duration::from_millis(50));
         assert!(began.elapsed() < LONG);
-        assert_eq!(anchoring.kept(), [state(None, Some("it was not done when the log was closed"))]);
+        assert_eq!(workers.states(), [state(None, Some("it was not done when the log was closed"))]);
         hand.answer(Answer::Kept);
-        expect(&anchoring, &[state(Some(1), None)]);
+        expect(&workers, &[state(Some(1), None)]);
     }
 
     #[test]
     fn closing_does_not_wait_for_an_anchor_that_fails() {
         let (anchor, hand) = fake();
-        let anchoring = Anchoring::start_with(Pace { shortest: LONG * 60, longest: LONG * 60 }, vec![anchor]);
-        anchoring.keep(1, "one");
+        let workers = AnchorWorkers::start_with(Backoff { shortest: LONG * 60, longest: LONG * 60 }, vec![anchor]);
+        workers.deliver(1, "one");
         hand.expect("one");
         hand.answer(Answer::Failed("no paper"));
-        expect(&anchoring, &[state(None, Some("no paper"))]);
+        expect(&workers, &[state(None, Some("no paper"))]);
         // There is no time for another try, so there is nothing to wait for.
         let began = Instant::now();
-        anchoring.close(LONG);
+        workers.close(LONG);
         assert!(began.elapsed() < LONG);
-        assert_eq!(anchoring.kept(), [state(None, Some("no paper"))]);
+        assert_eq!(workers.states(), [state(None, Some("no paper"))]);
     }
 
     #[test]
     fn dropping_ends_the_threads() {
-        let (anchoring, hand) = one();
-        drop(anchoring);
+        let (workers, hand) = one();
+        drop(workers);
         assert_eq!(hand.shown.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
     }
 
@@ -532,14 +532,14 @@ mod tests {
             return;
         }
         let (anchor, hand) = fake();
-        let place = Place::new(anchor.name());
-        place.put(Note { size: 1, text: "one".into(), tried: false });
-        place.close(Limit::starting_now(LONG));
+        let worker = AnchorWorker::new(anchor.name());
+        worker.put(PendingNote { size: 1, text: "one".into(), tried: false });
+        worker.close(TimeLimit::starting_now(LONG));
         for answer in [Answer::Failed("no paper"), Answer::Failed("no ink"), Answer::Kept] {
             hand.answer(answer);
         }
         let told = Told::default();
-        tracing::subscriber::with_default(told.clone(), || place.serve(anchor, &QUICK));
+        tracing::subscriber::with_default(told.clone(), || worker.serve(anchor, &QUICK));
         let warning = "anchor=fake why=no paper message=the anchor failed";
         let relief = "anchor=fake failures=2 message=the anchor works again";
         assert_eq!(*lock(&told.0), [(Level::WARN, warning.to_owned()), (Level::INFO, relief.to_owned())]);
@@ -551,7 +551,7 @@ mod tests {
 
     impl Subscriber for Told {
         fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            metadata.target().ends_with("::anchoring")
+            metadata.target().ends_with("::workers")
         }
 
         fn event(&self, event: &tracing::Event<'_>) {

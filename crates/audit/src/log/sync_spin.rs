@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 /// Whoever waits alone for a sync keeps its thread awake for about as long as one takes: on a fast disk, a thread that fell asleep is
 /// woken no faster than the disk is done. Other tasks run in between. Where several wait, they wake one another fast enough.
 #[derive(Default)]
-pub(super) struct Vigil {
+pub(super) struct SyncSpin {
     /// How long an answer is likely to take, in nanoseconds. None is kept where that is zero.
     time: AtomicU64,
 }
 
-impl Vigil {
+impl SyncSpin {
     /// So many are about to get an answer, after a sync that took so long.
     pub(super) fn expect(&self, waiters: usize, sync: Duration) {
         let time = if waiters == 1 { 2 * sync.as_nanos() } else { 0 };
@@ -21,7 +21,7 @@ impl Vigil {
     }
 
     /// Waits for an answer.
-    pub(super) async fn keep<F: Future>(&self, answer: F) -> F::Output {
+    pub(super) async fn wait<F: Future>(&self, answer: F) -> F::Output {
         let time = Duration::from_nanos(self.time.load(Ordering::Relaxed));
         let until = (!time.is_zero()).then(|| Instant::now() + time);
         let mut answer = pin!(answer);

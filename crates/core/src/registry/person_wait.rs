@@ -16,20 +16,20 @@ use crate::ports::clock::Clock;
 
 thread_local! {
     /// Questions that came up on this thread inside a hook, which the hook has not heard of yet.
-    static ASKED: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
+    static OPEN_WAITS: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A question to a person, open until it is dropped.
 #[derive(Debug)]
 #[must_use = "it is closed when it is dropped"]
-pub struct Question(Arc<AtomicBool>);
+pub struct PersonWait(Arc<AtomicBool>);
 
-impl Question {
+impl PersonWait {
     /// Opens a question. The hooks hear of it inside of which this is called.
     pub fn open() -> Self {
         let open = Arc::new(AtomicBool::new(true));
         if guard::is_inside() {
-            ASKED.with_borrow_mut(|asked| {
+            OPEN_WAITS.with_borrow_mut(|asked| {
                 asked.retain(|open| open.load(Ordering::Relaxed));
                 asked.push(open.clone());
             });
@@ -38,7 +38,7 @@ impl Question {
     }
 }
 
-impl Drop for Question {
+impl Drop for PersonWait {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -46,20 +46,20 @@ impl Drop for Question {
 
 /// Marks the time of a future as waiting for a person.
 pub(crate) async fn waiting_for_person<F: Future>(clock: &dyn Clock, future: F) -> F::Output {
-    let _open = (Question::open(), clock.person_is_asked());
+    let _open = (PersonWait::open(), clock.begin_person_wait());
     future.await
 }
 
 /// The questions to people that came up inside one hook, while it was run with [`contain`](crate::driving::contain).
 #[derive(Debug, Default)]
-pub struct Questions {
+pub struct PersonWaits {
     asked: Vec<Arc<AtomicBool>>,
 }
 
-impl Questions {
+impl PersonWaits {
     /// Whether a person is being waited for: the hook's time stands still then. To be called right after the hook was run.
-    pub fn is_one_open(&mut self) -> bool {
-        ASKED.with_borrow_mut(|asked| {
+    pub fn is_any_open(&mut self) -> bool {
+        OPEN_WAITS.with_borrow_mut(|asked| {
             // The hooks around this one wait for the person, too.
             let heard = if guard::is_inside() { asked.clone() } else { std::mem::take(asked) };
             self.asked.extend(heard);
@@ -73,23 +73,23 @@ impl Questions {
 pub(super) struct Timer<'a> {
     clock: &'a dyn Clock,
     left: Duration,
-    armed: Option<Armed>,
+    armed: Option<RunningTimer>,
 }
 
-struct Armed {
+struct RunningTimer {
     /// When, and how much had been held up by then.
     since: (u64, u64),
     sleep: BoxFuture<'static, ()>,
 }
 
-impl Armed {
+impl RunningTimer {
     fn new(clock: &dyn Clock, left: Duration) -> Self {
-        Self { since: (clock.sleep_nanos(), clock.held_up_nanos()), sleep: clock.sleep(left) }
+        Self { since: (clock.sleep_nanos(), clock.blocked_nanos()), sleep: clock.sleep(left) }
     }
 
     /// How long a person has held up everything since.
     fn held_up(&self, clock: &dyn Clock) -> u64 {
-        clock.held_up_nanos().saturating_sub(self.since.1)
+        clock.blocked_nanos().saturating_sub(self.since.1)
     }
 
     fn used(&self, clock: &dyn Clock) -> Duration {
@@ -99,12 +99,12 @@ impl Armed {
 
 impl<'a> Timer<'a> {
     pub(super) fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
-        Self { clock, left: limit, armed: Some(Armed::new(clock, limit)) }
+        Self { clock, left: limit, armed: Some(RunningTimer::new(clock, limit)) }
     }
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let (clock, left) = (self.clock, self.left);
-        let armed = self.armed.get_or_insert_with(|| Armed::new(clock, left));
+        let armed = self.armed.get_or_insert_with(|| RunningTimer::new(clock, left));
         match armed.sleep.as_mut().poll(context) {
             Poll::Ready(()) if armed.held_up(clock) > 0 => {
                 self.pause();
