@@ -1,11 +1,10 @@
-//! For drivers of emissions in another language: what the kernel's own driver does around the hooks that it calls.
+//! Parts of the kernel's own driver, for drivers of emissions in another language.
 //!
-//! An [`Emission`](crate::Emission) says which hook is next and takes its answer; whoever drives it calls the hooks. The rules for that
-//! are here: a hook that panics, or is called from inside too many others, has failed ([`contain`]), and the time that it waits for
-//! a person is not counted ([`PersonWaits`]; where it is the driver who knows that a person is asked, [`PersonWait`]). Whose
-//! events the registry's own are, [`RegistrySessions`] says.
+//! An [`Emission`](crate::Emission) returns the next hook and takes its answer; the driver calls the hook. A hook that panics or is
+//! nested too deeply has failed ([`contain`]). Time spent waiting for a user does not count for the hook's time limit
+//! ([`PersonWaits`]; [`PersonWait`] if the driver itself knows of the wait). [`RegistrySessions`] assigns the registry's own events.
 //!
-//! [`Channels`] are those of a coordinator, for values that are not JSON.
+//! [`Channels`] are contribution channels for values that are not JSON.
 
 pub use crate::coordinator::channels::{Channels, ContributionCollector, ContributorResult};
 pub use crate::event::stamp::{is_timestamp, rfc3339};

@@ -1,4 +1,4 @@
-//! Waiting for code that is not ours: with a time limit, and with panics kept inside.
+//! Calls of foreign code, with a time limit and with panics caught.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,6 @@ use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
 use crate::result::HookError;
 
-/// What came of waiting.
 pub(crate) enum WaitResult<T> {
     Done(T),
     Panicked(String),
@@ -28,7 +27,7 @@ pub(crate) async fn wait<F: Future + Unpin>(
         Ok(Poll::Pending) => Poll::Pending,
         Err(error) => Poll::Ready(WaitResult::Panicked(error.to_string())),
     };
-    // Most answers are there at once; a timer is armed only for the others.
+    // Most futures are ready at once; a timer is armed only for the others.
     if let Poll::Ready(waited) = poll_fn(|context| Poll::Ready(poll(context))).await {
         return waited;
     }
@@ -40,29 +39,28 @@ pub(crate) async fn wait<F: Future + Unpin>(
     .await
 }
 
-/// Hooks may emit, and so may ports. This deep, one that calls itself is stopped before it exhausts the stack.
+/// Hooks and ports may emit. At this depth, recursion is stopped before it exhausts the stack.
 const DEEPEST: u32 = 16;
 
 thread_local! {
-    /// How many hooks and ports are being run inside each other on this thread's stack.
+    /// Number of nested hooks and ports on this thread's stack.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a hook or a port is being run on this thread's stack.
 pub(crate) fn is_inside() -> bool {
     DEPTH.get() > 0
 }
 
-/// Runs a piece of code that is not ours, so that a panic or endless nesting becomes an error.
+/// Runs foreign code; a panic or endless nesting becomes an error.
 ///
 /// # Errors
-/// If it panics, or runs inside too many others on this thread's stack.
+/// If the code panics, or is nested too deeply on this thread's stack.
 #[inline]
 pub fn contain<T>(piece: impl FnOnce() -> T) -> Result<T, HookError> {
     contain_or(|| Ok(piece()), Err)
 }
 
-/// The same for a piece whose value can hold the error.
+/// Does the same for code whose value can hold the error.
 #[inline]
 pub(crate) fn contain_or<T>(piece: impl FnOnce() -> T, failed: impl FnOnce(HookError) -> T) -> T {
     let depth = DEPTH.get();
@@ -75,20 +73,19 @@ pub(crate) fn contain_or<T>(piece: impl FnOnce() -> T, failed: impl FnOnce(HookE
     result.unwrap_or_else(|panic| failed(HookError::from_panic(panic)))
 }
 
-/// Drops a value that is not ours: its `drop` may panic, too.
+/// Drops a foreign value, whose `drop` may panic.
 pub(crate) fn drop_quietly<T>(value: T) {
     quietly(|| drop(value));
 }
 
-/// Runs a `drop` that may panic.
 pub(crate) fn quietly(drops: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(drops)) {
-        // What comes out of here may panic again when dropped; that has to end somewhere.
+        // The panic payload may panic again when dropped; that has to end somewhere.
         std::mem::forget(panic);
     }
 }
 
-/// A future that is dropped quietly, also when whoever waits for it is cancelled.
+/// A future whose `drop` may panic without effect, also when its waiter is cancelled.
 pub(crate) struct ContainedFuture<F>(Option<F>);
 
 impl<F> ContainedFuture<F> {
@@ -111,15 +108,14 @@ impl<F> Drop for ContainedFuture<F> {
     }
 }
 
-/// How long a port may take. Long enough for a slow disk, short enough to notice that it hangs.
+/// Time limit of a port: long enough for a slow disk, short enough to notice a hang.
 const PORT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A port that gave no answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("gave no answer within {PORT_TIMEOUT:?}")]
 pub(crate) struct PortTimeout;
 
-/// Waits for a port. A panic or a hanging port is an error like any other.
+/// Waits for a port. A panic or a hang is an error like any other.
 pub(crate) async fn port<T>(clock: &dyn Clock, call: BoxFuture<'_, Result<T, PortError>>) -> Result<T, PortError> {
     let mut call = ContainedFuture::new(call);
     match wait(clock, PORT_TIMEOUT, &mut call).await {

@@ -68,7 +68,6 @@ pub mod __private {
     pub use serde_json::{Value, json};
 }
 
-/// The README's code compiles and runs too.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,21 +1,21 @@
-//! How often something may happen.
+//! Rate limits.
 
 use std::time::Duration;
 
 const SECOND: u128 = 1_000_000_000;
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// At once, after some quiet. Zero counts as one.
+    /// Uses that are allowed at once, after a pause. Zero counts as one.
     pub burst: u32,
-    /// Once more after each such time, in the long run.
+    /// Time after which one more use is allowed.
     pub every: Duration,
 }
 
-/// A token bucket: what is left of a [`Rate`] for one caller.
+/// A token bucket: the remaining part of a [`Rate`] for one caller.
 ///
-/// Times are nanoseconds of any clock that does not go back. They are added as whole numbers, so that nothing drifts.
+/// Times are nanoseconds of any monotonic clock. They are added as whole numbers, so that nothing drifts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,12 +29,12 @@ pub struct Rate {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
-    // All there is to keep: every call makes it later, and the time that passes needs no counting.
+    // The only state: each use moves it later, and elapsed time needs no counting.
     full_at: u128,
 }
 
 impl TokenBucket {
-    /// Returns how long it takes until there is room for one more.
+    /// Returns the time until one more use is allowed.
     pub fn wait(&self, rate: Rate, now: u64) -> Duration {
         let every = rate.every.as_nanos();
         let room = every * u128::from(rate.burst.max(1));
@@ -43,10 +43,10 @@ impl TokenBucket {
         seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, (wait % SECOND) as u32))
     }
 
-    /// Takes the room for one.
+    /// Takes one use.
     ///
     /// # Errors
-    /// How long to wait, if there is none.
+    /// If no use is left; the error is the time to wait.
     pub fn take(&mut self, rate: Rate, now: u64) -> Result<(), Duration> {
         let wait = self.wait(rate, now);
         if !wait.is_zero() {
@@ -56,12 +56,12 @@ impl TokenBucket {
         Ok(())
     }
 
-    /// Takes the room for one, also if there is none yet: for callers that [wait](Self::wait) for it.
+    /// Takes one use even if none is left yet: for callers that [wait](Self::wait) for it.
     pub fn reserve(&mut self, rate: Rate, now: u64) {
         self.full_at = self.full_at.max(now.into()) + rate.every.as_nanos();
     }
 
-    /// `true` if nothing was taken, or it was so long ago that it does not count.
+    /// Returns `true` if all uses are left.
     pub fn is_full(&self, now: u64) -> bool {
         self.full_at <= now.into()
     }

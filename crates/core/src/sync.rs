@@ -1,4 +1,4 @@
-//! Locks and the published value, so that the shuttle model of the registry runs the very code that ships.
+//! Locks and a shared value, replaceable by those of `shuttle`, so that the model tests run the code that ships.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 
-/// Locks, also after a panic in another thread: what the locks of this crate hold is whole after every statement.
+/// Locks, also after a panic in another thread: the data behind this crate's locks is valid after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// An immutable value that many read and few replace.
+/// An immutable value that is read often and replaced rarely.
 pub(crate) struct PublishedValue<T> {
     #[cfg(not(shuttle))]
     value: arc_swap::ArcSwap<T>,
@@ -21,7 +21,6 @@ pub(crate) struct PublishedValue<T> {
     value: shuttle::sync::RwLock<Arc<T>>,
 }
 
-/// The value as it was when it was loaded. Replacing it meanwhile does not disturb the reader.
 #[cfg(not(shuttle))]
 pub(crate) type LoadedValue<T> = arc_swap::Guard<Arc<T>>;
 #[cfg(shuttle)]
@@ -33,7 +32,7 @@ impl<T> PublishedValue<T> {
         Self { value: arc_swap::ArcSwap::from_pointee(value) }
     }
 
-    // A guard, not an `Arc`: it counts nothing, so two cores that emit at once do not fight over a counter.
+    // A guard, not an `Arc`: two cores that emit at once do not compete for a reference counter.
     pub(crate) fn load(&self) -> LoadedValue<T> {
         self.value.load()
     }

@@ -1,12 +1,11 @@
-//! Text patterns in which `*` stands for any text, also for none.
+//! Text patterns in which `*` stands for any text, also the empty one.
 
-/// Whether `text` matches `pattern` as a whole.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // The earliest place for each middle part leaves the most room for those after it.
+    // The earliest match of each middle part leaves the most room for the next ones.
     for part in parts {
         let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];

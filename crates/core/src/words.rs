@@ -1,6 +1,6 @@
-//! Enums whose variants have a word in records and messages.
+//! Enums with one word for each variant, as records and messages have it.
 
-/// A word that stands for no variant.
+/// A word that no variant has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} `{word}`; expected one of: {}", expected.join(", "))]
 pub struct UnknownWord {
@@ -16,8 +16,8 @@ impl UnknownWord {
     }
 }
 
-/// Declares an enum, and gives each variant the one word that serde, `as_str` and `FromStr` use. For the crates of this workspace.
-// A word is a `tt`: other derives read the attribute of serde, and do not find a literal in the group that `literal` would put around it.
+/// Declares an enum with one word for each variant, for serde, `as_str` and `FromStr`. For the crates of this workspace.
+// Words are matched as `tt`: other derives read serde's attribute, and do not find a literal in the group that `literal` would make.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! words {

@@ -49,17 +49,17 @@ impl From<&str> for ApprovalAnswer {
     }
 }
 
-/// Why there is no answer.
+/// An approval request without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalError {
-    /// The person is gone.
-    #[error("the connection to the person is closed")]
+    /// The approver has disconnected.
+    #[error("the connection to the approver is closed")]
     Closed,
-    /// The system itself stopped waiting.
-    #[error("nobody answered in time")]
+    /// The approval system stopped waiting.
+    #[error("no answer in time")]
     TimedOut,
-    /// Something else.
+    /// Another failure.
     #[error("{0}")]
     Failed(String),
 }

@@ -32,7 +32,7 @@ words! {
         Answer = "answer",
         /// A rule given in advance.
         Rule = "rule",
-        /// An earlier answer that lasts for the session.
+        /// An earlier answer that the session remembers.
         Remembered = "remembered",
         /// The time limit passed; the request's default counts.
         Timeout = "timeout",
@@ -55,7 +55,7 @@ impl ApprovalDecision {
         Self { granted, basis, reason: reason.into(), by: None, effect: None }
     }
 
-    /// Returns the decision on an answer, or on its absence. Everything that is not a clear yes is a no.
+    /// Returns the decision on an answer, or on a missing one. Everything but a clear yes is a no.
     pub(crate) fn on_answer(request: &ApprovalRequest, answer: Result<ApprovalAnswer, ApprovalError>) -> Self {
         let prompt = &request.prompt;
         match answer {
@@ -81,7 +81,6 @@ impl ApprovalDecision {
         }
     }
 
-    /// Returns the decision of the rules, if one applies.
     pub(crate) fn by_rules(rules: &ApprovalRules, ApprovalKey { hook, prompt, .. }: &ApprovalKey) -> Option<Self> {
         let granted = rules.decision(hook, prompt)? == DefaultDecision::Allow;
         let word = if granted { "Allowed" } else { "Denied" };
@@ -105,7 +104,7 @@ impl ApprovalDecision {
         Self::new(false, DecisionBasis::Cancelled, format!("Cancelled: {prompt}"))
     }
 
-    /// Returns `true` if the approver chose an option that lasts for the session.
+    /// Returns `true` if the approver chose an option for the rest of the session.
     pub fn is_lasting(&self) -> bool {
         self.effect.is_some_and(Effect::is_lasting)
     }

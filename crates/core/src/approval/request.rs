@@ -47,8 +47,8 @@ pub struct ApprovalRequest {
     /// The time of the request.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
-    /// The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it,
-    /// and nothing is run if the file has another one by then.
+    /// The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version;
+    /// the operation does not run if the file has changed since.
     pub preview: ActionPreview,
 }
 
@@ -59,7 +59,7 @@ impl ApprovalRequest {
     }
 }
 
-/// A request that waits for an answer: with the data that will run, and the decision once there is one.
+/// A request that waits for an answer, with the data that will run, and the decision once it is made.
 #[derive(Debug)]
 pub struct OpenRequest {
     /// The request.
@@ -71,7 +71,6 @@ pub struct OpenRequest {
     pub(crate) late: LateAnswers,
 }
 
-/// Records an answer that came too late.
 #[derive(Clone)]
 pub(crate) struct LateAnswers(pub(crate) Arc<dyn Fn(ApprovalAnswer) + Send + Sync>);
 
@@ -90,8 +89,8 @@ impl Deref for OpenRequest {
 }
 
 impl OpenRequest {
-    /// Records an answer to a request that is closed: it came after the time limit, or another approver was faster. It changes nothing. Call it
-    /// for an answer that arrives when the future of the request has ended; the kernel records one that it still waits for.
+    /// Records an answer to a closed request: after the time limit, or after another approver's answer. The decision stays. Call it for answers
+    /// after the end of the request's future; the kernel itself records later answers of a pending one.
     pub fn record_late_answer(&self, answer: impl Into<ApprovalAnswer>) {
         (self.late.0)(answer.into());
     }
@@ -105,7 +104,6 @@ impl OpenRequest {
     }
 }
 
-/// The key of a remembered answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ApprovalKey {
     pub(crate) hook: Arc<str>,

@@ -58,14 +58,14 @@ words! {
     }
 }
 
-/// A rule that would not answer what it seems to.
+/// A rule that would answer other requests than its text suggests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRule {
     /// A rule is written `<hook>:<pattern>`, so the name of the hook ends at the first colon.
     #[error("invalid hook name `{0}` in a rule; expected a name without `*` and `:`")]
     Hook(String),
-    /// There is no pattern.
+    /// The pattern is empty.
     #[error("the pattern is empty; `*` stands for any text")]
     Pattern,
 }
@@ -86,7 +86,7 @@ impl ApprovalRule {
         }
     }
 
-    /// Checks that the rule answers what it seems to.
+    /// Checks the hook's name and the pattern.
     ///
     /// # Errors
     /// If the hook's name or the pattern is invalid.
@@ -98,7 +98,7 @@ impl ApprovalRule {
         }
     }
 
-    /// Returns an identifier of the scope, the requests and the answer: the same for equal rules, whoever gave them.
+    /// Returns an identifier of the scope, the requests and the answer. It does not depend on the user who gave the rule.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         let place = self.session.as_deref().or(self.project.as_deref()).unwrap_or_default();
@@ -116,7 +116,7 @@ impl ApprovalRule {
         format!("{}:{}", self.hook, self.pattern)
     }
 
-    /// Returns a sentence that says which requests the rule answers.
+    /// Returns a sentence about the requests that the rule answers.
     pub fn explanation(&self) -> String {
         let Self { hook, pattern, .. } = self;
         let place = match (&self.scope, &self.project) {
@@ -152,7 +152,7 @@ impl ApprovalRule {
         if self.hook == hook {
             return matches(&self.pattern);
         }
-        // A name with a colon: as written, the rule may be about either hook.
+        // A hook name with a colon: the rule's text fits either hook.
         hook.contains(':')
             && self.file_key().strip_prefix(hook).and_then(|rest| rest.strip_prefix(':')).is_some_and(matches)
     }
@@ -171,7 +171,7 @@ impl ApprovalRule {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
-    // A list: a rule that stands twice in the file, once with each answer, counts as both, so that deny wins.
+    // A list: a rule that is in the file with both answers counts as both, so that deny wins.
     rules: Vec<ApprovalRule>,
 }
 
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for ApprovalRules {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
                 let mut rules = Vec::new();
                 while let Some((rule, decision)) = map.next_entry::<String, _>()? {
-                    // A `*` in the place of the hook would look like "every hook" and match none.
+                    // A `*` instead of the hook would look like "every hook" and match none.
                     match rule.split_once(':') {
                         Some((hook, pattern)) if !hook.is_empty() && !hook.contains('*') => {
                             rules.push(ApprovalRule::new(hook, pattern, decision));
@@ -220,10 +220,10 @@ pub enum InvalidRules {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The text is no set of rules.
+    /// The text is not a set of rules.
     #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
     Form(#[from] serde_json::Error),
 }
@@ -232,7 +232,7 @@ impl ApprovalRules {
     /// Reads rules from JSON.
     ///
     /// # Errors
-    /// If the text is no set of rules; nothing of it is used then.
+    /// If the text is not a set of rules; none of it is used then.
     pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
         Ok(serde_json::from_str(text)?)
     }
@@ -240,27 +240,25 @@ impl ApprovalRules {
     /// Reads rules from a file.
     ///
     /// # Errors
-    /// If the file cannot be read or is no set of rules.
+    /// If the file cannot be read or is not a set of rules.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path);
         Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
     }
 
-    /// These and others. Where both answer a question, deny wins.
+    /// Returns these rules and others. If both answer a request, deny wins.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.rules.extend(others.rules);
         self
     }
 
-    /// Returns the answer to a request of a hook, if a rule applies.
     pub(crate) fn decision(&self, hook: &str, prompt: &str) -> Option<DefaultDecision> {
         let decisions = || self.rules.iter().filter(|rule| rule.applies(hook, prompt)).map(|rule| rule.decision);
         decisions().find(|decision| *decision == DefaultDecision::Deny).or_else(|| decisions().next())
     }
 
-    /// Returns the rules that deny.
     pub(crate) fn denials(&self) -> Self {
         self.iter().filter(|rule| rule.decision == DefaultDecision::Deny).cloned().collect()
     }

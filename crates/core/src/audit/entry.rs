@@ -16,7 +16,7 @@ use crate::result::{
 };
 use crate::text::{as_seconds, as_text, from_seconds};
 
-/// An entry with its time and place.
+/// An entry with its time, session, turn and event.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditRecord {
     /// The time.
@@ -29,12 +29,12 @@ pub struct AuditRecord {
     /// The event.
     #[serde(serialize_with = "as_text")]
     pub event: EventName,
-    /// The entry. Its fields stand beside those of the record, after its `kind`.
+    /// The entry. Its fields follow those of the record, after its `kind`.
     #[serde(flatten, serialize_with = "with_kind")]
     pub entry: AuditEntry,
 }
 
-/// One thing that happened. Serialized as the body of a record; the kind stands beside it.
+/// The content of a record. Serialized as the record's body; the kind is a field beside it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AuditEntry {
@@ -80,7 +80,7 @@ pub struct EventEntry {
 pub enum RecordedData {
     /// The data itself.
     Value(EventData),
-    /// JSON, letter by letter as it was recorded.
+    /// JSON, byte for byte as it was recorded.
     Text(Box<RawValue>),
 }
 
@@ -100,7 +100,7 @@ pub struct HookReportEntry {
     /// The error of a hook that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// `true` if it kept its output out of the transcript.
+    /// `true` if its output is left out of the transcript.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suppressed_output: bool,
 }
@@ -112,7 +112,7 @@ pub struct ApprovalRequestEntry {
     pub id: u64,
     /// The hook that requested it.
     pub hook: String,
-    /// The question.
+    /// The prompt of the request.
     pub prompt: String,
     /// The options of the approver.
     pub options: Vec<ApprovalOption>,
@@ -123,10 +123,10 @@ pub struct ApprovalRequestEntry {
     pub default: DefaultDecision,
     /// The digest of the operation.
     pub digest: Digest,
-    /// `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+    /// `true` if another hook changed the data after the request, so that no allow given in advance counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed_after_asking: bool,
-    /// The file that the approver was shown a change of. It is a part of what has the digest, beside the data of the event.
+    /// The file whose change the approver was shown. The digest covers it, together with the data of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<ComparedWith>,
 }
@@ -134,7 +134,7 @@ pub struct ApprovalRequestEntry {
 /// The decision on a request for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalDecisionEntry {
-    /// The number of the request; none if nobody had to be asked.
+    /// The number of the request; `None` if the decision needed no request.
     pub id: Option<u64>,
     /// The hook that requested the approval.
     pub hook: String,
@@ -164,7 +164,7 @@ pub struct InjectionEntry {
     pub hook: String,
     /// The role of the message.
     pub role: Role,
-    /// The place in the conversation.
+    /// The position in the conversation.
     pub placement: Placement,
     /// The size of the text.
     pub bytes: usize,
@@ -193,10 +193,10 @@ pub struct MessageEntry {
 /// A gated operation that may begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntentEntry {
-    /// The digest of the operation; none if the data is too deep to have one. It stands beside the body.
+    /// The digest of the operation; `None` if the data is nested too deeply. It is recorded beside the body.
     #[serde(skip)]
     pub digest: Option<Digest>,
-    /// The call that it is paired with its outcome by.
+    /// The tool call, which pairs the intent with its outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
@@ -208,7 +208,7 @@ pub struct OutcomeEntry {
     /// `true` if it succeeded, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
-    /// The call that it is paired with its intent by.
+    /// The tool call, which pairs the outcome with its intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
@@ -225,7 +225,7 @@ pub struct FailureEntry {
 }
 
 impl AuditEntry {
-    /// Returns the word for its kind.
+    /// Returns the word of its kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Event(_) => "event",
@@ -241,7 +241,7 @@ impl AuditEntry {
         }
     }
 
-    /// Returns the digest of the operation that it is about, if it has one.
+    /// Returns the digest of the operation, if the entry has one.
     pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::Intent(intent) => intent.digest,
@@ -309,7 +309,7 @@ impl<'de> Deserialize<'de> for RecordedData {
     }
 }
 
-/// Writes the kind, and the fields of the entry after it. The digest of an intent is one of them here.
+/// Writes the kind, then the fields of the entry, with the digest of an intent.
 fn with_kind<S: Serializer>(entry: &AuditEntry, serializer: S) -> Result<S::Ok, S::Error> {
     let fields = match serde_json::to_value(entry) {
         Ok(serde_json::Value::Object(fields)) => fields,

@@ -12,7 +12,7 @@ use crate::result::{
 };
 use crate::words::words;
 
-/// The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is
+/// The outcome of an emission as JSON, built from the outcome itself or from the records of a log. Fields that are unknown to the source are
 /// missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -42,7 +42,7 @@ pub struct EmissionReport {
     pub injections: Vec<InjectionReport>,
     /// The messages for the user.
     pub messages: Vec<MessageReport>,
-    /// The output of hooks, as far as they did not suppress it. It is not recorded.
+    /// The output of hooks, unless suppressed. It is not recorded.
     pub outputs: Vec<OutputReport>,
     /// The operation that may begin after the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,14 +82,14 @@ words! {
     #[derive(Default)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum DataStatus("data status") {
-        /// All of it is there.
+        /// Complete.
         #[default]
         Whole = "whole",
         /// Secrets are replaced by markers.
         Redacted = "redacted",
-        /// Nothing is there: it was erased.
+        /// Missing: it was erased.
         Erased = "erased",
-        /// Nothing is there: it is too deep to be searched for secrets, or to be read.
+        /// Missing: it is nested too deeply to be searched for secrets, or to be read.
         Withheld = "withheld",
     }
 }
@@ -110,7 +110,7 @@ pub struct HookReport {
     /// The error of a hook that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// `true` if it kept its output out of the transcript.
+    /// `true` if its output is left out of the transcript.
     #[serde(default)]
     pub suppressed_output: bool,
 }
@@ -121,10 +121,10 @@ pub struct HookReport {
 pub struct ApprovalReport {
     /// The hook.
     pub hook: String,
-    /// The id of the request, `SESSION.RUN.N`; missing if nobody was asked.
+    /// The id of the request, `SESSION.RUN.N`; missing if the decision needed no request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The question.
+    /// The prompt of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// The options of the approver.
@@ -143,10 +143,10 @@ pub struct ApprovalReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub digest: Option<Digest>,
-    /// `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+    /// `true` if another hook changed the data after the request, so that no allow given in advance counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed_after_asking: bool,
-    /// The file that the approver was shown a change of.
+    /// The file whose change the approver was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<ComparedWith>,
     /// The time of the request.
@@ -164,7 +164,7 @@ pub struct ApprovalReport {
     /// The time from the request to the decision, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// The answers that came when the request was no longer open.
+    /// The answers that arrived after the request was closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_answers: Vec<ApprovalAnswer>,
 }
@@ -177,7 +177,7 @@ pub struct InjectionReport {
     pub hook: String,
     /// The role of the message.
     pub role: Role,
-    /// The place in the conversation.
+    /// The position in the conversation.
     pub placement: Placement,
     /// The size of the text.
     pub bytes: usize,
@@ -222,14 +222,14 @@ pub struct OutputReport {
 pub struct IntentReport {
     /// The number of its record.
     pub seq: u64,
-    /// The digest of the operation; missing if the data is too deep to have one.
+    /// The digest of the operation; missing if the data is nested too deeply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub digest: Option<Digest>,
-    /// The call that it is paired with its result by.
+    /// The tool call, which pairs the intent with its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// `true` if the log has no result of it: it runs, or it is unknown how it ended.
+    /// `true` if the log has no result for it: it is running, or its end is unknown.
     pub unresolved: bool,
 }
 
@@ -247,8 +247,8 @@ impl EmissionReport {
 }
 
 impl DecisionKind {
-    /// Returns `true` if the decision stops the operation. A denial stops nothing at an event that only observes: what the event reports has
-    /// happened already.
+    /// Returns `true` if the decision stops the operation. A denial has no effect at an event that only observes, which reports a past
+    /// operation.
     pub fn denies_at(self, event: &str) -> bool {
         let is_observed = || event.parse::<EventName>().is_ok_and(|event| event.effects() == EventEffects::Observed);
         self == Self::Deny && !is_observed()
@@ -311,7 +311,7 @@ impl<D: Data> Outcome<D> {
 }
 
 impl Outcome {
-    /// Returns the outcome as JSON has it.
+    /// Returns the outcome in its JSON form.
     ///
     /// ```
     /// use amplifier_core::{DecisionKind, HookRegistry, HookResult, TOOL_PRE, data};

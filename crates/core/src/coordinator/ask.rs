@@ -1,4 +1,4 @@
-//! Asking a person, with the kernel's own time limit.
+//! Approval requests, with the kernel's own time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,32 +29,30 @@ use crate::registry::{self, HookApproval};
 use crate::result::{DefaultDecision, Level};
 use crate::sync::lock;
 
-/// How long after its time limit a question is watched for a late answer.
+/// Time after the time limit during which a late answer is still recorded.
 const LATE: Duration = Duration::from_secs(3600);
 
-/// How much later than its time limit an answer may be found that came in time, because the thread had other work.
+/// Tolerance for a busy thread, which may notice an answer later than it arrived.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// The operation that runs if every approval is granted.
 struct Operation<'a> {
     data: EventData,
-    /// The digest of the data that the hooks saw last. A digest reads all of the data, so it is made only if a hook asks.
+    /// The digest of the data that the hooks saw last. A digest reads all of the data, so it is made only for a request.
     digest: Option<Digest>,
-    /// The definition of the tool, if it is defined elsewhere.
     definition: Option<&'a ToolDefinition>,
-    /// `true` if a hook asks that does not ask as a fallback.
+    /// `true` if a hook other than a fallback requests an approval.
     has_request: bool,
-    /// Made when a person is asked for the first time; then the data says what it was compared with.
+    /// Made for the first request; the data then names the file that it was compared with.
     preview: Option<ActionPreview>,
 }
 
 impl Operation<'_> {
-    /// Returns `true` if the hook saw this data. Otherwise its question may describe something else, and no allow given in advance counts.
+    /// Returns `true` if the hook saw this data. Otherwise its prompt may describe something else, and no allow given in advance counts.
     fn is_current(&self, asked: &HookApproval) -> bool {
         self.digest.is_some() && asked.asked_about == self.digest
     }
 
-    /// Makes the preview, unless there is one: several hooks that ask about one operation show the same.
+    /// Makes the preview once: all requests about an operation show the same one.
     async fn preview(
         &mut self,
         session: &Coordinator,
@@ -75,16 +73,15 @@ impl Operation<'_> {
     }
 }
 
-/// What keeps allows given in advance from counting, beside changed data.
+/// Conditions, beside unchanged data, under which allows given in advance count.
 struct RuleValidity {
     /// `false` if rules cannot be read.
     are_read: bool,
-    /// `false` if the definition of the tool is not the one that rules were given for.
+    /// `false` if the rules were given for another definition of the tool.
     is_known: bool,
 }
 
 impl Coordinator {
-    /// Asks for every approval, in running order, until one is refused.
     pub(super) async fn ask_all(
         &self,
         recording: &mut RecordWriter<'_>,
@@ -125,8 +122,8 @@ impl Coordinator {
         Verdict::Proceed(operation.data)
     }
 
-    /// Decides one approval: by the person's rules, by an answer that lasts, or by asking. `None` if there is no need to: a fallback is
-    /// not asked if another hook asks, but a denial given in advance counts.
+    /// Decides one approval: by a rule, by a remembered answer, or by a request. `None` for a fallback that another hook's request replaces; a
+    /// denial given in advance still counts.
     async fn decide(
         &self,
         recording: &mut RecordWriter<'_>,
@@ -136,7 +133,7 @@ impl Coordinator {
     ) -> Option<ApprovalDecision> {
         let (rules, are_read) = self.rules(recording).await;
         let is_known = self.knows(recording, operation.definition).await;
-        // A denial that cannot be read may stand against every allow that was given in advance.
+        // A rule that cannot be read may deny what another rule allows.
         let allows_count = are_read && operation.is_current(&asked);
         let counts = |decision: &ApprovalDecision| allows_count || !decision.granted;
         let by_rules = ApprovalDecision::by_rules(&rules, key).filter(|decision| is_known || !decision.granted);
@@ -154,7 +151,7 @@ impl Coordinator {
         Some(decision)
     }
 
-    /// The person's rules, as they are now, and whether they could be read. If not, what they denied before.
+    /// Returns the current rules, and `true` if they could be read. If not, the rules are the denials that were read before.
     async fn rules(&self, recording: &mut RecordWriter<'_>) -> (ApprovalRules, bool) {
         let ApprovalRuleSources { source, read, session, .. } = &*self.shared.rules;
         let (mut rules, mut are_read) = (ApprovalRules::default(), true);
@@ -174,7 +171,7 @@ impl Coordinator {
         (rules.and(lock(session).clone()), are_read)
     }
 
-    /// `true` if rules that allow a tool count for its definition.
+    /// Returns `true` if rules that allow a tool count for this definition of it.
     async fn knows(&self, recording: &mut RecordWriter<'_>, definition: Option<&ToolDefinition>) -> bool {
         let Some(definition) = definition else { return true };
         let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
@@ -182,7 +179,7 @@ impl Coordinator {
             let mut known = lock(definitions);
             *known.entry(definition.tool.clone()).or_insert_with(|| definition.clone()) == *definition
         };
-        // One that cannot say so may know of a change.
+        // A source that fails may know of a change.
         is_same
             && match source {
                 Some(source) => recording.call("approval_rules", source.covers(definition)).await.unwrap_or(false),
@@ -190,12 +187,12 @@ impl Coordinator {
             }
     }
 
-    /// Takes note that a person always allows a tool as it is defined now.
+    /// Remembers that a user always allows a tool in its present definition.
     async fn accept(&self, recording: &mut RecordWriter<'_>, definition: &ToolDefinition) {
         let ApprovalRuleSources { source, definitions, .. } = &*self.shared.rules;
         lock(definitions).insert(definition.tool.clone(), definition.clone());
         if let Some(source) = source {
-            // That it failed is recorded; the answer counts for the session.
+            // A failure is recorded; the answer counts for the session.
             let _ = recording.call("approval_rules", source.accept(definition)).await;
         }
     }
@@ -227,7 +224,7 @@ impl Coordinator {
         let forbids_default = self.shared.config.forbid_default_allow || !are_read || !is_current;
         let mut options = approval.effective_options();
         if !is_current {
-            // The question would be remembered, and it says nothing about this data.
+            // A remembered answer would belong to the prompt, which describes other data.
             options.iter_mut().for_each(|option| option.effect = option.effect.once_if_allowing());
         }
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
@@ -241,7 +238,7 @@ impl Coordinator {
             warning: warning(are_read, is_current, is_known),
             options,
             timeout: approval.timeout,
-            // What will count, not only what the hook wants.
+            // The effective default, which may be stricter than the hook's.
             default: if forbids_default { DefaultDecision::Deny } else { approval.default },
             digest,
             created_at: self.now().unwrap_or_default(),
@@ -260,7 +257,7 @@ impl Coordinator {
             changed_after_asking: !is_current,
             compared_with: request.preview.compared_with.clone(),
         }));
-        // If this future is dropped before there is a decision, that is on the record.
+        // A cancelled request is recorded as such.
         let cancelled =
             OnDrop::new(|| self.record(&key.event, entry(Some(id), key, &ApprovalDecision::cancelled(&key.prompt))));
         let labels: Vec<String> = request.options.iter().map(|option| option.label.clone()).collect();
@@ -278,7 +275,7 @@ impl Coordinator {
         let waited = registry::waiting_for_person(self.clock(), waited).await;
         let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
         let answer = match waited {
-            // A system that blocks the thread keeps the timer from ringing.
+            // A system that blocks the thread delays the timer.
             WaitResult::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
                 let late = ContainedFuture::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
                 self.watch_for_late_answer(id, key.clone(), late);
@@ -293,7 +290,7 @@ impl Coordinator {
         };
         cancelled.disarm();
         let decision = ApprovalDecision::on_answer(&request, answer);
-        // Before others learn that the question is closed: what lasts is there when they look.
+        // Before the request is closed, so that its observers find the remembered answer.
         lock(&self.shared.remembered).remember(key.clone(), operation.definition, &decision, self.now());
         if let Some(definition) = operation.definition.filter(|_| decision.granted && decision.is_lasting()) {
             self.accept(recording, definition).await;
@@ -306,7 +303,7 @@ impl Coordinator {
         self.clock().wall().try_into().ok()
     }
 
-    /// A late answer changes nothing, but it is recorded.
+    /// Waits for a late answer, which is recorded without effect.
     fn watch_for_late_answer(
         &self,
         id: u64,
@@ -329,7 +326,7 @@ impl Coordinator {
         }
     }
 
-    /// What records answers that an approval system is told of when nobody waits for them. Whoever keeps it does not keep the session.
+    /// Returns the callback that records late answers. It does not keep the session alive.
     fn late_answers(&self, id: u64, key: ApprovalKey) -> LateAnswers {
         let session = Arc::downgrade(&self.shared);
         LateAnswers(Arc::new(move |answer| {
@@ -359,7 +356,7 @@ impl Coordinator {
         }
     }
 
-    /// Emits an event that is only observed. Boxed, because routing it may come back here in the type system.
+    /// Emits an event that is only observed. Boxed, because the future's type would be recursive.
     fn observe<'a, K: EventKey + 'a>(&'a self, event: K, data: EventData) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let _ = self.emit_and_route(&event, data).await;
@@ -367,7 +364,6 @@ impl Coordinator {
     }
 }
 
-/// What the person has to know before an answer.
 fn warning(are_read: bool, is_current: bool, is_known: bool) -> Option<String> {
     let unread = (!are_read).then_some("standing answers cannot be read, and one may deny this");
     let changed = (!is_current)
@@ -383,7 +379,6 @@ fn entry(id: Option<u64>, key: &ApprovalKey, decision: &ApprovalDecision) -> Aud
     AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook: key.hook.to_string(), decision: decision.clone() })
 }
 
-/// Does something if it is dropped before it is disarmed.
 pub(super) struct OnDrop<F: FnOnce() -> R, R>(Option<F>);
 
 impl<F: FnOnce() -> R, R> OnDrop<F, R> {

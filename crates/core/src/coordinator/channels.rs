@@ -1,4 +1,4 @@
-//! Contribution channels: data that modules provide without knowing who will ask for it.
+//! Contribution channels: data that modules provide for unknown consumers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -13,43 +13,42 @@ use crate::ports::{BoxFuture, PortError};
 use crate::registry::{AsyncHandler, SyncHandler};
 use crate::sync::{Mutex, lock};
 
-/// How long one contributor may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 type Contributor<T> = Arc<dyn Fn() -> ContributorResult<T> + Send + Sync>;
 
-/// The answer of a contributor: a value, nothing or a failure, at once or in a future.
+/// The result of a contributor: a value, nothing or a failure, at once or in a future.
 pub enum ContributorResult<T> {
-    /// It is there.
+    /// Available at once.
     Ready(Result<Option<T>, PortError>),
-    /// It is waited for.
+    /// A future of the result.
     Pending(BoxFuture<'static, Result<Option<T>, PortError>>),
 }
 
-/// What the contributors of a channel gave.
+/// The contributions to a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contributions<T = Value> {
-    /// What each gave, in order of registration.
+    /// The values, in order of registration.
     pub values: Vec<Contribution<T>>,
-    /// Who gave nothing because of a failure.
+    /// The contributors that failed.
     pub failures: Vec<FailedContribution>,
 }
 
-/// What one contributor gave.
+/// The value of one contributor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution<T = Value> {
     /// The contributor.
     pub name: String,
-    /// What it gave.
+    /// The value.
     pub value: T,
 }
 
-/// A contributor that failed, and was skipped.
+/// A contributor that failed and was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedContribution {
     /// The contributor.
     pub name: String,
-    /// What went wrong.
+    /// The error.
     pub error: String,
 }
 
@@ -62,7 +61,7 @@ pub struct ContributorRegistration {
 }
 
 impl ContributorRegistration {
-    /// Takes the contributor away. Doing it twice is harmless.
+    /// Unregisters the contributor. A second call has no effect.
     pub fn unregister(&self) {
         if let Some(channels) = self.channels.upgrade() {
             channels.unregister(&self.channel, self.id);
@@ -70,7 +69,6 @@ impl ContributorRegistration {
     }
 }
 
-/// Channels, whatever is contributed to them.
 trait Unregister: Send + Sync {
     fn unregister(&self, channel: &str, id: u64);
 }
@@ -80,7 +78,7 @@ impl<T> Unregister for Mutex<ContributorTable<T>> {
         let mut registered = lock(self);
         let contributors = registered.channels.get_mut(channel);
         let removed = contributors.map(|all| all.extract_if(.., |(other, ..)| *other == id).collect::<Vec<_>>());
-        // What a contributor holds may use the channels when it is dropped.
+        // A contributor's `drop` may use the channels.
         drop(registered);
         drop_quietly(removed);
     }
@@ -97,9 +95,9 @@ impl<T> std::fmt::Debug for ContributorTable<T> {
     }
 }
 
-/// What a contributor may give: a value, nothing, or a failure.
+/// A contributed value, nothing, or a failure.
 pub trait IntoContribution {
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     ///
     /// # Errors
     /// If the contributor failed.
@@ -124,9 +122,9 @@ impl<T: IntoContribution, E: Into<PortError>> IntoContribution for Result<T, E> 
     }
 }
 
-/// What a contributing function may return: a value (or nothing, or a failure), or a future of one.
+/// The return type of a contributor: a value (or nothing, or a failure), or a future of one.
 ///
-/// `When` tells the two apart; it is always inferred.
+/// `When` distinguishes the two; it is always inferred.
 pub trait ContributorOutput<When>: sealed::Sealed<When> {}
 
 mod sealed {
@@ -157,7 +155,7 @@ pub(super) fn contributor_result<R: ContributorOutput<When>, When>(answer: R) ->
     sealed::Sealed::contributor_result(answer)
 }
 
-/// Contributors by the channel that they contribute to.
+/// Contributors by channel.
 #[derive(Debug)]
 pub struct Channels<T = Value> {
     // A std lock: nothing awaits while it is held.
@@ -193,7 +191,7 @@ impl<T: Send + 'static> Channels<T> {
         let channel = channel.to_owned();
         let call = |(_, name, contributor): (u64, String, Contributor<T>)| {
             let called = contain(|| contributor());
-            // It may be the last one to hold it.
+            // This may be the last reference.
             drop_quietly(contributor);
             let contributor_result =
                 match called.unwrap_or_else(|panic| ContributorResult::Ready(Err(panic.to_string().into()))) {
@@ -209,21 +207,21 @@ impl<T: Send + 'static> Channels<T> {
     }
 }
 
-/// The contributions of a channel, of which some are there and others are waited for.
+/// The contributions to a channel while they are collected.
 pub struct ContributionCollector<T> {
     channel: String,
     answers: VecDeque<(String, CollectedResult<T>)>,
     given: Contributions<T>,
 }
 
-/// A failure was logged already.
+/// A result whose failure was logged.
 enum CollectedResult<T> {
     Ready(Result<Option<T>, String>),
     Pending(BoxFuture<'static, Result<Option<T>, PortError>>),
 }
 
 impl<T: Send> ContributionCollector<T> {
-    /// What was there at once.
+    /// Returns the values that were available at once.
     pub fn at_once(&self) -> impl Iterator<Item = &T> {
         self.answers.iter().filter_map(|(_, answer)| match answer {
             CollectedResult::Ready(Ok(value)) => value.as_ref(),
@@ -231,10 +229,10 @@ impl<T: Send> ContributionCollector<T> {
         })
     }
 
-    /// Waits for the others, for each as long as a contributor may take. One that fails is skipped, and logged.
+    /// Waits for the other values, each up to the time limit. A failed contributor is skipped and logged.
     ///
     /// # Cancel safety
-    /// The contributor that is waited for when the future is dropped gives nothing; the next call goes on behind it.
+    /// The contributor that is pending when the future is dropped is skipped; the next call continues after it.
     pub async fn finish(&mut self, clock: &dyn Clock) -> &mut Contributions<T> {
         while let Some((name, answer)) = self.answers.pop_front() {
             let answer = match answer {
@@ -256,7 +254,7 @@ impl<T: Send> ContributionCollector<T> {
         &mut self.given
     }
 
-    /// Everything, once it is [finished](Self::finish).
+    /// Returns the contributions, after [`finish`](Self::finish).
     pub fn into_contributions(self) -> Contributions<T> {
         self.given
     }

@@ -1,4 +1,4 @@
-//! What a session sets for its coordinator.
+//! Session settings of a coordinator.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionConfig {
-    /// The longest injection, in characters; none means no limit. A longer one is refused.
+    /// The longest injection, in characters; `None` for no limit. A longer one is refused.
     pub injection_size_limit: Option<usize>,
-    /// How many tokens hooks may inject in one turn; none means no limit.
+    /// The number of tokens that hooks may inject in one turn; `None` for no limit.
     pub injection_budget_per_turn: Option<usize>,
-    /// What happens to an injection beyond the budget.
+    /// The treatment of an injection beyond the budget.
     pub over_budget: OverBudget,
-    /// Whether hooks may not have operations run because nobody answered.
+    /// `true` if an approval request is never granted by its default.
     pub forbid_default_allow: bool,
-    /// Whether gated operations are denied when they cannot be recorded.
+    /// `true` if gated operations are denied when they cannot be recorded.
     pub audit_required: bool,
 }
 
-/// What happens to an injection beyond the budget of its turn.
+/// The treatment of an injection beyond the budget of its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OverBudget {
-    /// It is injected, and the person is warned.
+    /// Inject, and warn the user.
     #[default]
     Warn,
-    /// It is dropped, and the person is warned.
+    /// Drop, and warn the user.
     Drop,
-    /// It is cut to what is left of the budget, and the person is warned.
+    /// Truncate to the rest of the budget, and warn the user.
     Truncate,
 }
 

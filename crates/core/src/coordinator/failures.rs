@@ -1,4 +1,4 @@
-//! Telling the user about failing hooks: once for each hook and cause.
+//! Warnings about failing hooks: one for each hook and cause.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,16 +8,15 @@ use crate::event::{Data, EventName};
 use crate::registry::{Attributed, Outcome};
 use crate::text::is_readable;
 
-/// The most causes shown of one hook in a session: a hook whose error is always another one must not fill the screen.
+/// The most causes shown of one hook in a session: a hook with ever new errors must not fill the screen.
 const MOST_CAUSES: usize = 5;
 
-/// The most hooks whose causes are kept apart; all others are counted as one.
+/// The most hooks whose causes are stored separately; all others share one entry.
 const MOST_HOOKS: usize = 256;
 
 /// In characters.
 const LONGEST_ERROR: usize = 1_000;
 
-/// The errors of the hooks that failed in an emission, in running order.
 pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<Attributed<String>> {
     if outcome.is_silent() {
         return Vec::new();
@@ -30,14 +29,13 @@ pub(super) fn failures<D: Data>(outcome: &Outcome<D>) -> Vec<Attributed<String>>
     outcome.reports().filter_map(failure).collect()
 }
 
-/// The failures that the user was told in this session and its sub-sessions.
 #[derive(Default)]
 pub(super) struct ShownFailures {
     causes: HashMap<Arc<str>, Vec<String>>,
 }
 
 impl ShownFailures {
-    /// The warning about a failure, unless the user was told the same before, or enough about this hook.
+    /// Returns the warning about a failure, unless it was shown before, or the hook's limit is reached.
     pub(super) fn warning(
         &mut self,
         Attributed { hook, value: error }: &Attributed<String>,

@@ -1,4 +1,4 @@
-//! Injections, decided without I/O: what may be said, and how it becomes messages.
+//! Limits on injections, and their conversion to messages, without I/O.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::text::is_readable;
 
 /// Counts the tokens of a text, for the injection budget.
 pub trait TokenCounter: Send + Sync + 'static {
-    /// How many tokens the text takes.
+    /// Returns the number of tokens of the text.
     fn count(&self, text: &str) -> usize;
 }
 
@@ -27,7 +27,7 @@ impl TokenCounter for EstimatedTokens {
     }
 }
 
-/// A counter that is not ours: if it panics, the estimate counts.
+/// A foreign counter; if it panics, the estimate is used.
 pub(super) struct ContainedCounter<'a>(pub(super) &'a dyn TokenCounter);
 
 impl ContainedCounter<'_> {
@@ -46,13 +46,13 @@ impl ContainedCounter<'_> {
 pub struct InjectionTooLarge {
     /// The hook.
     pub hook: String,
-    /// Its characters.
+    /// The size in characters.
     pub size: usize,
-    /// The characters that are allowed.
+    /// The limit in characters.
     pub limit: usize,
 }
 
-/// What becomes of an injection.
+/// The result of the session's limits on an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InjectionCheck {
     Injected,
@@ -78,7 +78,6 @@ impl InjectionCheck {
         !matches!(self, Self::Dropped | Self::Refused(_))
     }
 
-    /// What the person is told, if something is to be told.
     pub(super) fn warning(&self) -> Option<String> {
         Some(match self {
             Self::Injected => return None,
@@ -90,7 +89,6 @@ impl InjectionCheck {
     }
 }
 
-/// An injection after the session's limits were applied.
 #[derive(Debug)]
 pub(super) struct CheckedInjection {
     pub(super) injection: Attributed<Injection>,
@@ -98,7 +96,7 @@ pub(super) struct CheckedInjection {
     pub(super) check: InjectionCheck,
 }
 
-/// How much was injected in the running turn.
+/// The tokens that were injected in the current turn.
 #[derive(Debug, Default)]
 pub(super) struct InjectionBudget {
     turn: u64,
@@ -106,12 +104,11 @@ pub(super) struct InjectionBudget {
 }
 
 impl InjectionBudget {
-    /// The tokens that were injected in that turn.
     pub(super) fn used_in(&self, turn: u64) -> usize {
         if self.turn == turn { self.used } else { 0 }
     }
 
-    /// Starts afresh if another turn has begun.
+    /// Returns the budget, reset if another turn has begun.
     pub(super) fn of_turn(&mut self, turn: u64) -> &mut Self {
         if self.turn != turn {
             *self = Self { turn, used: 0 };
@@ -119,7 +116,6 @@ impl InjectionBudget {
         self
     }
 
-    /// Applies the limits to one injection.
     pub(super) fn admit(
         &mut self,
         mut injection: Attributed<Injection>,
@@ -153,10 +149,10 @@ impl InjectionBudget {
     }
 }
 
-/// Cuts the text to the shortest beginning that uses up so many tokens.
+/// Truncates the text to the shortest beginning with that many tokens.
 fn truncate(text: &mut String, tokens: usize, counter: &ContainedCounter<'_>) {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    // More characters never take fewer tokens by any tokenizer worth the name, so the cut can be searched for.
+    // With any sensible tokenizer more characters never take fewer tokens, so a binary search finds the cut.
     let mut cut = ends.partition_point(|end| counter.count(&text[..*end]) < tokens);
     while cut > 0 && ends.get(cut).is_none_or(|end| counter.count(&text[..*end]) > tokens) {
         cut -= 1;
@@ -164,14 +160,13 @@ fn truncate(text: &mut String, tokens: usize, counter: &ContainedCounter<'_>) {
     text.truncate(ends.get(cut).copied().unwrap_or_default());
 }
 
-/// Where injections come from.
 pub(super) struct Origin<'a> {
     pub(super) event: &'a EventName,
     pub(super) tool_call_id: Option<&'a str>,
     pub(super) at: SystemTime,
 }
 
-/// Joins what may be injected into messages: one for each role and placement.
+/// Joins the accepted injections into messages, one for each role and placement.
 pub(super) fn messages(admitted: &[CheckedInjection], origin: &Origin<'_>) -> Vec<InjectedMessage> {
     let injected = admitted.iter().filter(|one| one.check.is_injected() && !one.injection.text.is_empty());
     let mut groups: Vec<Vec<&Attributed<Injection>>> = Vec::new();

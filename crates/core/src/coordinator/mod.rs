@@ -1,4 +1,4 @@
-//! Routes what hooks said: to the person, to the conversation, to the screen, to the record.
+//! Routes the results of hooks: to approvers, to the conversation, to the display and to the audit log.
 
 mod ask;
 pub(crate) mod channels;
@@ -43,7 +43,7 @@ use crate::registry::{Attributed, Denial, Emission, HookApproval, HookRegistry, 
 use crate::result::{Action, DecisionKind, HookResult, Injection};
 use crate::sync::{Mutex, lock};
 
-/// Emits events and routes what hooks say, in this order: approvals, injections, messages; and records everything.
+/// Emits events, routes the results of hooks in the order approvals, injections, messages, and records everything.
 ///
 /// A coordinator is a handle: clones share the session.
 ///
@@ -71,7 +71,6 @@ pub struct Coordinator {
 struct CoordinatorState {
     hooks: HookRegistry,
     session_id: Option<String>,
-    /// The fields of every event that nobody can forge.
     reserved: Option<Arc<Map>>,
     context: Option<Arc<dyn AnyContextManager>>,
     approvals: Option<Arc<dyn AnyApprovalSystem>>,
@@ -80,7 +79,7 @@ struct CoordinatorState {
     audit: Option<Arc<dyn AnyAuditLog>>,
     tokens: Arc<dyn TokenCounter>,
     config: SessionConfig,
-    // Std locks: nothing awaits while they are held. What is in an `Arc` is shared with sub-sessions.
+    // Std locks: nothing awaits while they are held. Fields in an `Arc` are shared with sub-sessions.
     rules: Arc<ApprovalRuleSources>,
     remembered: Arc<Mutex<RememberedApprovals>>,
     budget: Arc<Mutex<InjectionBudget>>,
@@ -88,11 +87,10 @@ struct CoordinatorState {
     channels: Arc<Channels>,
     turn: Arc<AtomicU64>,
     questions: Arc<AtomicU64>,
-    /// Questions out of time that are watched for a late answer. They end with the session.
+    /// Tasks that wait for late answers. They end with the session.
     late: Mutex<JoinSet<()>>,
-    /// Who watches them where tokio does not.
+    /// Runs these tasks if tokio does not.
     background: Option<Background>,
-    /// Whether it counts as one of the sessions that use the hooks.
     uses_hooks: bool,
 }
 
@@ -104,41 +102,39 @@ impl Drop for CoordinatorState {
     }
 }
 
-/// The person's standing answers.
 #[derive(Default)]
 struct ApprovalRuleSources {
     source: Option<Box<dyn AnyApprovalRuleSource>>,
-    /// What the source said last; if it could not be read, what of that denies.
+    /// The rules that were last read from the source; after a failure, only the denials among them.
     read: Mutex<ApprovalRules>,
-    /// Those that hold for this session alone.
     session: Mutex<ApprovalRules>,
-    /// The definitions of tools that allows count for, as far as this session knows: those that it met first, or that a person accepted since.
+    /// The tool definitions that allows count for: the first ones in this session, or those that a user has accepted since.
     definitions: Mutex<HashMap<String, ToolDefinition>>,
 }
 
 type Background = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 
-/// Makes a [`Coordinator`]. Every port is optional, and what is missing is left out; but without an approval system every
-/// approval is refused, and without an audit log nothing gated runs where one is required.
+/// Builds a [`Coordinator`]. Every port is optional. Without an approval system every approval is denied; without an audit log gated
+/// operations are denied if one is required.
 #[must_use = "call `build` to make the coordinator"]
 pub struct CoordinatorBuilder {
     shared: CoordinatorState,
-    /// Whether it is for a sub-session, which uses the hooks of another.
+    /// `true` for a sub-session, which shares the hooks of its parent.
     is_child: bool,
 }
 
 impl CoordinatorBuilder {
-    /// Other hooks than those it was begun with.
+    /// Replaces the hooks.
     pub fn hooks(mut self, hooks: HookRegistry) -> Self {
         self.shared.hooks = hooks;
         self.is_child = false;
         self
     }
 
-    /// Names the session. Every event that it emits then carries this `session_id`, and nobody can forge it.
+    /// Sets the id of the session. Every event that the session emits has this `session_id`; hooks cannot change it.
     ///
-    /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the session as long as it is the only
-    /// one; of several, to the one that they name.
+    /// Several sessions can share the same hooks. Events that hooks emit on the registry itself belong to the session if it is the only one, and
+    /// otherwise to the session that they name.
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         let id = id.into();
         self.shared.reserved = Some(Arc::new(Map::from_iter([(SESSION_ID.to_owned(), id.clone().into())])));
@@ -146,25 +142,25 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Where injections go.
+    /// Sets the receiver of injections.
     pub fn context(mut self, context: impl ContextManager) -> Self {
         self.shared.context = Some(Arc::new(context));
         self
     }
 
-    /// Who asks the person.
+    /// Sets the approval system.
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
         self.shared.approvals = Some(Arc::new(approvals));
         self
     }
 
-    /// Who makes previews of what the person is asked about.
+    /// Sets the source of previews for approval requests.
     pub fn previews(mut self, previews: impl PreviewSource) -> Self {
         self.shared.previews = Some(Arc::new(previews));
         self
     }
 
-    /// The person's standing answers: some that stay as they are, or where to look whenever a hook asks.
+    /// Sets the approval rules: a fixed set, or a source that is read at each request.
     pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         let read = Mutex::new(rules.last_known_rules());
         self.shared.rules =
@@ -172,7 +168,7 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Where messages are shown.
+    /// Sets the display for messages.
     pub fn display(mut self, display: impl Display) -> Self {
         self.shared.display = Some(Arc::new(display));
         self
@@ -183,20 +179,19 @@ impl CoordinatorBuilder {
         self.display(DisplayFn(show))
     }
 
-    /// Where everything is recorded.
+    /// Sets the audit log.
     pub fn audit(mut self, audit: impl AuditLog) -> Self {
         self.shared.audit = Some(Arc::new(audit));
         self
     }
 
-    /// How tokens are counted; four characters a token unless given.
+    /// Sets the token counter; the default assumes four characters a token.
     pub fn tokens(mut self, counter: impl TokenCounter) -> Self {
         self.shared.tokens = Arc::new(counter);
         self
     }
 
-    /// Runs what goes on after an emission has returned: late answers are watched for. On tokio unless given, and not at all where
-    /// there is no runtime.
+    /// Sets the executor of background tasks, which wait for late answers. The default is tokio; without a runtime there are no such tasks.
     pub fn background(
         mut self,
         run: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
@@ -205,13 +200,13 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Limits and policies.
+    /// Sets limits and policies.
     pub fn config(mut self, config: SessionConfig) -> Self {
         self.shared.config = config;
         self
     }
 
-    /// The coordinator.
+    /// Builds the coordinator.
     pub fn build(self) -> Coordinator {
         let Self { mut shared, is_child } = self;
         if !is_child {
@@ -223,7 +218,7 @@ impl CoordinatorBuilder {
 }
 
 impl Coordinator {
-    /// Begins a coordinator for the hooks of a session.
+    /// Returns a builder for a coordinator of these hooks.
     pub fn builder(hooks: HookRegistry) -> CoordinatorBuilder {
         let shared = CoordinatorState {
             hooks,
@@ -250,9 +245,8 @@ impl Coordinator {
         CoordinatorBuilder { shared, is_child: false }
     }
 
-    /// Begins a coordinator for a session that this one delegates to: with the same hooks, approvals and lasting answers, display,
-    /// audit log, limits and budget of the turn, so that there is no way around a gate by delegating. It needs a context and an id
-    /// of its own.
+    /// Returns a builder for a session that this one delegates to. It shares hooks, approvals, remembered answers, display, audit log, limits and
+    /// the budget of the turn, so that delegation does not bypass a gate. It needs its own context and id.
     pub fn child(&self) -> CoordinatorBuilder {
         let CoordinatorState { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
             &*self.shared;
@@ -282,38 +276,37 @@ impl Coordinator {
         CoordinatorBuilder { shared, is_child: true }
     }
 
-    /// The name of the session, if it has one.
+    /// Returns the id of the session, if it has one.
     pub fn session_id(&self) -> Option<&str> {
         self.shared.session_id.as_deref()
     }
 
-    /// The hooks of the session.
+    /// Returns the hooks of the session.
     pub fn hooks(&self) -> &HookRegistry {
         &self.shared.hooks
     }
 
-    /// Puts standing answers in force for this session and its sub-sessions, beside the person's and in the place of those that were put in
-    /// force so before.
+    /// Replaces the approval rules for this session and its sub-sessions. The rules of the source stay active.
     pub fn set_session_rules(&self, rules: ApprovalRules) {
         *lock(&self.shared.rules.session) = rules;
     }
 
-    /// Returns the answers that last for this session.
+    /// Returns the remembered answers of this session.
     pub fn remembered_approvals(&self) -> Vec<ApprovalRule> {
         lock(&self.shared.remembered).all()
     }
 
-    /// Forgets an answer that lasts: the next request is put to a user again. Returns `false` if there is no such answer.
+    /// Forgets a remembered answer; the next request goes to a user again. Returns `false` if the answer is unknown.
     pub fn forget_approval(&self, rule: &ApprovalRule) -> bool {
         let Some(event) = rule.event.clone() else { return false };
         let key = ApprovalKey { hook: rule.hook.as_str().into(), event, prompt: rule.pattern.clone() };
         lock(&self.shared.remembered).forget(&key)
     }
 
-    /// Emits an event, routes what the hooks said, and says whether the operation may run.
+    /// Emits an event, routes the results of the hooks, and returns the verdict on the operation.
     ///
     /// # Cancel safety
-    /// Dropping the future withdraws an open question and records it as cancelled; the operation must not run.
+    /// Dropping the future withdraws an open approval request and records it as cancelled; the operation must not run.
     pub fn emit<K: EventKey>(
         &self,
         event: K,
@@ -323,7 +316,7 @@ impl Coordinator {
         async move { K::checked(self.emit_and_route(&event, data).await.map(|(verdict, _)| verdict)) }
     }
 
-    /// Does what [`emit`](Self::emit) does, and also gives everything that the hooks said.
+    /// Does the same as [`emit`](Self::emit), and also returns the outcome.
     pub fn emit_with_outcome<K: EventKey>(
         &self,
         event: K,
@@ -333,8 +326,7 @@ impl Coordinator {
         async move { K::checked(self.emit_and_route(&event, data).await) }
     }
 
-    /// Emits an event that comes in great numbers, as each piece of an answer does. What hooks say is routed as always, but where
-    /// none says anything, the event is not recorded.
+    /// Emits a frequent event, such as a piece of an answer. The results of hooks are routed as usual; an event without any is not recorded.
     pub fn emit_often<K: EventKey>(
         &self,
         event: K,
@@ -357,7 +349,7 @@ impl Coordinator {
     async fn emit_and_route<K: EventKey>(&self, event: &K, data: EventData) -> Result<(Verdict, Outcome), K::Error> {
         let cancelled = |outcome: &Outcome, data: &EventData| self.record_cancelled(outcome, data);
         let tool_call_id = data.text(TOOL_CALL_ID).map(str::to_owned);
-        // As emitted: what hooks make of the data does not change what the tool is.
+        // From the data as emitted: modifications do not change the tool's definition.
         let definition = tool_call_id.as_ref().and_then(|_| ToolDefinition::from_data(&data));
         let (outcome, emitted) = self.shared.hooks.emit_routed(event, data, &self.shared.reserved, cancelled).await?;
         let routing = Routing::from_outcome(&outcome, emitted, self.shared.audit.is_some());
@@ -365,24 +357,24 @@ impl Coordinator {
         Ok((verdict, outcome))
     }
 
-    /// Routes what came of an emission that was driven in another way: see [`Emission`](crate::Emission).
+    /// Routes the outcome of an emission with its own driver: see [`Emission`](crate::Emission).
     ///
-    /// At events that are only observed, the outcome's data is taken as it is.
+    /// At events that are only observed, the outcome's data is used unchanged.
     pub async fn route_outcome(&self, outcome: &Outcome) -> Verdict {
         let observed = outcome.event().effects() == EventEffects::Observed;
         let emitted = observed.then(|| outcome.data.clone());
         self.route(Routing::from_outcome(outcome, emitted, self.shared.audit.is_some())).await
     }
 
-    /// Whether there is something to route: hooks said something, or there is a record to keep.
+    /// Returns `true` if there is something to route or to record.
     pub fn has_to_route<D: Data>(&self, outcome: &Outcome<D>) -> bool {
         !outcome.is_silent() || self.shared.audit.is_some() || self.shared.config.audit_required
     }
 
-    /// Routes what came of an emission over data of another kind: see [`Data`].
+    /// Routes the outcome of an emission over another type of data: see [`Data`].
     ///
-    /// `data` is what will run, as JSON: the data after every modification or, at events that are only observed, the data as emitted.
-    /// `tool_call_id` is that of the data as emitted.
+    /// `data` is the operation as JSON: the data after every modification or, at events that are only observed, the data as emitted.
+    /// `tool_call_id` is taken from the data as emitted.
     pub async fn route_outcome_of<D: Data>(
         &self,
         outcome: &Outcome<D>,
@@ -393,15 +385,15 @@ impl Coordinator {
         self.route(Routing { tool_call_id, ..routing }).await
     }
 
-    /// Records that an emission driven in another way was given up; `data` is what it had come to, as JSON.
+    /// Records that an emission with its own driver was cancelled; `data` is its data so far, as JSON.
     pub fn record_given_up<D: Data>(&self, emission: &Emission<D>, data: &EventData) {
         self.record_cancelled(emission.partial_outcome(), data);
     }
 
-    /// Whether the session would refuse the injection for its size.
+    /// Checks the size of an injection.
     ///
     /// # Errors
-    /// If it is larger than the session allows.
+    /// If the injection is larger than the session allows.
     pub fn check_injection(&self, hook: &str, injection: &Injection) -> Result<(), InjectionTooLarge> {
         match self.admit_alone(Attributed { hook: hook.into(), value: injection.clone() }).check {
             InjectionCheck::Refused(too_large) => Err(too_large),
@@ -409,15 +401,15 @@ impl Coordinator {
         }
     }
 
-    /// How many tokens hooks injected in the running turn.
+    /// Returns the number of tokens that hooks injected in the current turn.
     pub fn injected_tokens(&self) -> usize {
         lock(&self.shared.budget).used_in(self.shared.turn.load(Ordering::Relaxed))
     }
 
-    /// Routes the answer of a single hook, for callers that emit in their own way.
+    /// Routes the result of a single hook, for callers with their own driver.
     ///
     /// # Errors
-    /// If it injects more than the session allows. Nothing of the answer has been routed then, but it is recorded.
+    /// If the injection is larger than the session allows. The result is then recorded, but not routed.
     pub async fn process_hook_result(
         &self,
         event: &EventName,
@@ -428,10 +420,10 @@ impl Coordinator {
         self.process_with_injection(event, hook, result, None, data).await
     }
 
-    /// Does the same for the flat view of an emission, in which an injection can stand beside a denial or a question.
+    /// Does the same for the flat view of an emission, which can have an injection beside a denial or an approval request.
     ///
     /// # Errors
-    /// If it injects more than the session allows. Nothing of the answer has been routed then, but it is recorded.
+    /// If the injection is larger than the session allows. The result is then recorded, but not routed.
     pub async fn process_with_injection(
         &self,
         event: &EventName,
@@ -456,7 +448,7 @@ impl Coordinator {
             Action::Modify(change) => data.apply(change),
             Action::InjectContext(said) => injection = Some(*said),
             Action::AskUser(approval) => {
-                // No other hook runs after this one, so the data is what it saw.
+                // No other hook runs after this one, so the hook saw this data.
                 let asked_about = data.digest().ok();
                 routing.approvals.push(HookApproval { hook: hook.clone(), approval: *approval, reason, asked_about });
             }
@@ -480,17 +472,17 @@ impl Coordinator {
         Ok(self.route(routing).await)
     }
 
-    /// Begins a turn: the injection budget starts afresh.
+    /// Begins a turn, which resets the injection budget.
     pub fn begin_turn(&self) {
         self.shared.turn.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Forgets the answers that last for the session.
+    /// Forgets all remembered answers.
     pub fn forget_answers(&self) {
         lock(&self.shared.remembered).clear();
     }
 
-    /// Registers a contributor to a channel: a function that gives data when someone collects it.
+    /// Registers a contributor to a channel: a function that returns data when the channel is collected.
     ///
     /// ```
     /// # use amplifier_core::{Coordinator, HookRegistry};
@@ -511,8 +503,7 @@ impl Coordinator {
         self.shared.channels.register(channel, name, move || channels::contributor_result(contributor()))
     }
 
-    /// Collects what all contributors of a channel give, in order of registration. One that fails is skipped and
-    /// reported.
+    /// Collects the contributions to a channel, in order of registration. A failed contributor is skipped and reported.
     pub async fn collect_contributions(&self, channel: &str) -> Contributions {
         let mut collecting = self.shared.channels.collect(channel);
         collecting.finish(&**self.shared.hooks.clock()).await;

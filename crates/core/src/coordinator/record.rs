@@ -1,4 +1,4 @@
-//! Recording what happens, and noticing when that fails.
+//! Audit records of the coordinator, and their failures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -14,15 +14,14 @@ use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
 use crate::result::{ActionKind, DecisionKind, HookError};
 
-/// The records of one routing.
 pub(super) struct RecordWriter<'a> {
     session: &'a Coordinator,
     event: &'a EventName,
-    /// What was given for the first record: from there on nothing may be lost.
+    /// The receipt of the first record: no record since may be lost.
     first: Option<Receipt>,
-    /// The first failure; more of them say nothing new.
+    /// The first failure; later ones add nothing.
     failure: Option<PortError>,
-    /// Parts that hung in this routing. Asking them again would only make the agent wait longer.
+    /// Parts that hung in this routing. A second call would only make the agent wait longer.
     hung: Vec<&'static str>,
 }
 
@@ -42,7 +41,7 @@ impl<'a> RecordWriter<'a> {
         }
     }
 
-    /// Waits for a part of the system. If it fails, that is logged and recorded; if it hung before, it is not asked again.
+    /// Calls a part of the system, unless it hung before. A failure is logged and recorded.
     pub(super) async fn call<T>(
         &mut self,
         part: &'static str,
@@ -66,15 +65,15 @@ impl<'a> RecordWriter<'a> {
         self.hung.contains(&part)
     }
 
-    /// Intent before an operation that was let through; outcome after it, also if its result is withheld. Gives what is to be recorded
-    /// if the operation is given up before it can begin.
+    /// Records the intent before an allowed operation, and the outcome after it, also if its result is withheld. Returns the entry for an
+    /// operation that is cancelled before it begins.
     pub(super) fn record_operation(
         &mut self,
         data: &EventData,
         tool_call_id: Option<String>,
         proceeds: bool,
     ) -> Option<AuditEntry> {
-        // A digest reads all of the data, so it is made only for someone who keeps it.
+        // A digest reads all of the data, so it is made only for an audit log.
         self.session.shared.audit.as_ref()?;
         match self.event.as_str() {
             "tool:pre" | "provider:request" | "agent:spawn" if proceeds => {
@@ -96,7 +95,7 @@ impl<'a> RecordWriter<'a> {
         None
     }
 
-    /// Waits until everything is safe; gives the failure, if there was one.
+    /// Waits until all records are flushed; returns the failure, if there was one.
     pub(super) async fn finish(&mut self) -> Option<PortError> {
         let flushed = match &self.session.shared.audit {
             Some(audit) => guard::port(self.session.clock(), audit.flushed(self.first.unwrap_or_default())).await,
@@ -109,7 +108,7 @@ impl<'a> RecordWriter<'a> {
 }
 
 impl Coordinator {
-    /// Records that an emission was given up, and what the hooks had said by then.
+    /// Records that an emission was cancelled, with the results of the hooks so far.
     pub(super) fn record_cancelled<D: Data>(&self, outcome: &Outcome<D>, data: &EventData) {
         if self.shared.audit.is_none() {
             return;
@@ -121,7 +120,6 @@ impl Coordinator {
         }
     }
 
-    /// Records without waiting.
     pub(super) fn record(&self, event: &EventName, entry: AuditEntry) -> Result<Receipt, PortError> {
         let Some(audit) = &self.shared.audit else { return Ok(Receipt::default()) };
         let turn = self.shared.turn.load(Ordering::Relaxed);
@@ -132,7 +130,7 @@ impl Coordinator {
     }
 }
 
-/// What the record says about an emission: the event with the data that counted, and a report for each hook.
+/// Returns the entries of an emission: the event with its effective data, and a report for each hook.
 pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision: DecisionKind) -> Vec<AuditEntry> {
     let denial = outcome.denial();
     let event = AuditEntry::Event(EventEntry {
@@ -145,7 +143,6 @@ pub(super) fn reports<D: Data>(outcome: &Outcome<D>, data: &EventData, decision:
     std::iter::once(event).chain(reports).collect()
 }
 
-/// The answer of a single hook, for the record.
 pub(super) struct SingleReport<'a> {
     pub(super) hook: &'a str,
     pub(super) answer: ActionKind,
@@ -155,7 +152,6 @@ pub(super) struct SingleReport<'a> {
 }
 
 impl SingleReport<'_> {
-    /// What the record says about it, with the data that counted.
     pub(super) fn entries(&self, data: &EventData) -> Vec<AuditEntry> {
         let denies = self.decision == DecisionKind::Deny;
         let event = AuditEntry::Event(EventEntry {

@@ -1,4 +1,4 @@
-//! The answers that last for a session.
+//! Remembered approval answers.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, DecisionBasis
 use crate::ports::rules::ToolDefinition;
 use crate::result::DefaultDecision;
 
-/// The lasting answers of one session. Kept by the kernel: hooks ask, they cannot grant.
+/// The answers that one session remembers. The kernel owns them: hooks can request approvals, not grant them.
 #[derive(Debug, Default)]
 pub(super) struct RememberedApprovals {
     rules: HashMap<ApprovalKey, RememberedAnswer>,
@@ -17,7 +17,7 @@ pub(super) struct RememberedApprovals {
 #[derive(Debug)]
 struct RememberedAnswer {
     rule: ApprovalRule,
-    /// The definition of the tool that it was given for; an allow counts for no other.
+    /// The definition of the tool; an allow counts for no other.
     definition: Option<ToolDefinition>,
 }
 
@@ -42,7 +42,6 @@ impl RememberedApprovals {
         }
     }
 
-    /// Returns the decision by an answer that was given before and lasts.
     pub(super) fn recall(&self, key: &ApprovalKey, definition: Option<&ToolDefinition>) -> Option<ApprovalDecision> {
         let RememberedAnswer { rule, definition: given_for } = self.rules.get(key)?;
         let granted = rule.decision == DefaultDecision::Allow;
@@ -50,14 +49,14 @@ impl RememberedApprovals {
         (!granted || given_for.as_ref() == definition).then(|| ApprovalDecision { by: rule.by.clone(), ..decision })
     }
 
-    /// Returns all of them, ordered by hook, event and prompt.
+    /// Returns all answers, ordered by hook, event and prompt.
     pub(super) fn all(&self) -> Vec<ApprovalRule> {
         let mut keys: Vec<_> = self.rules.iter().collect();
         keys.sort_by_key(|(key, _)| (&key.hook, key.event.as_str(), &key.prompt));
         keys.into_iter().map(|(_, remembered)| remembered.rule.clone()).collect()
     }
 
-    /// Forgets one. Returns `false` if there is none.
+    /// Forgets an answer. Returns `false` if it is unknown.
     pub(super) fn forget(&mut self, key: &ApprovalKey) -> bool {
         self.rules.remove(key).is_some()
     }

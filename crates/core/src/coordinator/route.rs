@@ -18,23 +18,19 @@ use crate::sync::lock;
 
 pub(super) const TOOL_CALL_ID: &str = "tool_call_id";
 
-/// Everything of an emission that has to be routed.
 pub(super) struct Routing<'a> {
     pub(super) event: &'a EventName,
-    /// What will run.
     pub(super) data: EventData,
-    /// The tool call that the event is about, as it was emitted: it pairs intent and outcome, whatever hooks do to the data.
+    /// The tool call as emitted: it pairs intent and outcome, independent of modifications.
     pub(super) tool_call_id: Option<String>,
-    /// The definition of the tool that the event is about, if it is defined elsewhere.
+    /// The definition of the event's tool, if it is an external one.
     pub(super) definition: Option<ToolDefinition>,
     pub(super) denial: Option<Denial>,
     pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<Attributed<Injection>>,
     pub(super) messages: Vec<Attributed<UserMessage>>,
-    /// The errors of hooks that failed.
     pub(super) failures: Vec<Attributed<String>>,
     pub(super) outputs: Vec<Attributed<Box<str>>>,
-    /// What the record says about the emission itself.
     pub(super) reports: Vec<AuditEntry>,
 }
 
@@ -55,13 +51,12 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// `emitted` is the data as emitted, at events where denials and modifications do not count; `recorded` says whether
-    /// anybody keeps the reports.
+    /// `emitted` is the data as emitted, at events where denials and modifications do not count; `recorded` is `true` if there is an audit log.
     pub(super) fn from_outcome(outcome: &'a Outcome, emitted: Option<EventData>, recorded: bool) -> Self {
         Self::from_outcome_of(outcome, emitted.unwrap_or_else(|| outcome.data.clone()), recorded)
     }
 
-    /// The same for an emission over data of any kind; `data` is what counts of it, as JSON.
+    /// Does the same for an emission over any type of data; `data` is its effective data as JSON.
     pub(super) fn from_outcome_of<D: Data>(outcome: &'a Outcome<D>, data: EventData, recorded: bool) -> Self {
         let event = outcome.event();
         let observed = event.effects() == EventEffects::Observed;
@@ -83,7 +78,7 @@ impl<'a> Routing<'a> {
 }
 
 impl Coordinator {
-    /// Approvals, injections, messages, record; then the verdict.
+    /// Routes approvals, injections, messages and records; returns the verdict.
     pub(super) async fn route(&self, routing: Routing<'_>) -> Verdict {
         let Routing {
             event,
@@ -122,7 +117,7 @@ impl Coordinator {
         }
         let runs = if let Verdict::Proceed(runs) = &verdict { runs } else { &data };
         let given_up = recording.record_operation(runs, tool_call_id, verdict.is_proceed());
-        // If this future is dropped here, the operation never begins, and the record must not leave that open.
+        // If this future is dropped here, the operation never begins, and its intent needs an outcome.
         let given_up = OnDrop::new(|| given_up.map(|outcome| self.record(event, outcome)));
         let problem = recording.finish().await;
         given_up.disarm();
@@ -130,7 +125,7 @@ impl Coordinator {
             let text = format!("the audit log failed: {problem}");
             if let Some(display) = self.shared.display.as_ref().filter(|_| !recording.has_hung("display")) {
                 let message = DisplayMessage { text: text.clone(), level: Level::Error, source: "kernel".to_owned() };
-                // Not recorded: that is what just failed.
+                // Not recorded, because recording just failed.
                 let shown = guard::port(self.clock(), display.message(&message)).await;
                 shown.unwrap_or_else(|error| log("display", &error));
             }
@@ -141,7 +136,7 @@ impl Coordinator {
         verdict
     }
 
-    /// Applies the limits to an injection that stands alone, without using the budget of the turn.
+    /// Applies the limits to a single injection, without using the budget of the turn.
     pub(super) fn admit_alone(&self, injection: Attributed<Injection>) -> CheckedInjection {
         inject::InjectionBudget::default().admit(injection, &self.shared.config, &self.tokens())
     }
@@ -196,7 +191,7 @@ impl Coordinator {
         }));
     }
 
-    /// Records an answer whose injection is too large to be routed.
+    /// Records a result whose injection is too large to be routed.
     pub(super) async fn record_refusal(&self, event: &EventName, reports: Vec<AuditEntry>, refused: &CheckedInjection) {
         let mut recording = RecordWriter::new(self, event);
         reports.into_iter().for_each(|entry| recording.record(entry));
@@ -204,7 +199,6 @@ impl Coordinator {
         recording.finish().await;
     }
 
-    /// Shows a message and records it.
     pub(super) async fn show(&self, recording: &mut RecordWriter<'_>, level: Level, source: String, text: String) {
         let shown = self.shared.display.is_some();
         recording.record(AuditEntry::Message(MessageEntry {
@@ -215,7 +209,7 @@ impl Coordinator {
         }));
         if let Some(display) = &self.shared.display {
             let message = DisplayMessage { text, level, source };
-            // That it failed is recorded; there is nobody else to tell.
+            // A failure is already recorded.
             let _ = recording.call("display", display.message(&message)).await;
         }
     }

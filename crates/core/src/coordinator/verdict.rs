@@ -1,4 +1,4 @@
-//! What the caller of an emission gets back.
+//! The verdict on an emission.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 use crate::event::EventData;
 use crate::text::is_readable;
 
-/// Whether the operation may run.
+/// The verdict on an operation: proceed with this data, or denied.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "an operation that was denied must not run"]
 pub enum Verdict {
-    /// It may run, with this data.
+    /// The operation may run, with this data.
     Proceed(EventData),
-    /// It must not run.
+    /// The operation must not run.
     Denied {
-        /// The hook that denied it, or that asked for an approval which was refused.
+        /// The hook that denied it, or whose approval request was denied.
         by: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Verdict {
-    /// Whether the operation may run.
+    /// Returns `true` if the operation may run.
     pub fn is_proceed(&self) -> bool {
         matches!(self, Self::Proceed(_))
     }
 }
 
 impl Verdict {
-    /// The model reads the reason, so it has a bounded size and no control characters.
+    /// Creates a denial. The model reads the reason, so its size is limited and control characters are removed.
     pub(super) fn denied(by: Arc<str>, reason: &str) -> Self {
         let readable = reason.chars().filter(|c| is_readable(*c));
         Self::Denied { by, reason: readable.take(LONGEST_REASON).collect() }
@@ -39,7 +39,7 @@ impl Verdict {
 /// In characters.
 const LONGEST_REASON: usize = 10_240;
 
-/// A denial reads as the agent reads it: `Denied by hook guard: no rm`.
+/// The text that the agent reads: `Denied by hook guard: no rm`.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,10 +1,10 @@
-//! The reference of the known events.
+//! The reference of all known events.
 
 use super::events::CATALOG;
 use super::{EventEffects, EventName, EventSpec};
 use crate::wildcard;
 
-/// The reference of all known events, in the order of an agent's life.
+/// Returns the reference of all known events, in the order of an agent's lifecycle.
 ///
 /// ```
 /// let spec = amplifier_core::catalog().iter().find(|spec| spec.name == "tool:post").unwrap();
@@ -15,13 +15,13 @@ pub fn catalog() -> &'static [EventSpec] {
 }
 
 impl EventName {
-    /// Which answers of hooks have an effect at this event. At events that a module defines, all have.
+    /// Returns the actions that have an effect at this event; all of them at events that a module defines.
     pub fn effects(&self) -> EventEffects {
         let canonical = self.canonical();
         catalog().iter().find(|spec| spec.name == canonical).map_or(EventEffects::All, |spec| spec.effects)
     }
 
-    /// `true` if an operation waits for the hooks of this event: `session:start`, `prompt:submit`, `provider:request`,
+    /// Returns `true` if an operation waits for the hooks of this event: `session:start`, `prompt:submit`, `provider:request`,
     /// `decision:*_resolution`, `tool:pre` and `agent:spawn`. There, a failing hook of a bundle denies by default.
     pub fn is_gating(&self) -> bool {
         let name = self.as_str();

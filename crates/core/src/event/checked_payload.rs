@@ -1,11 +1,11 @@
-//! Remembers which payload data was checked for, so that ten hooks on one event check it once.
+//! Remembers the payload type that data was checked for, so that ten hooks on one event check it once.
 
 use std::any::TypeId;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Which kind of payload the fields were last checked for; the hooks of one event mostly want the same.
+/// The payload type that the fields were last checked for; the hooks of one event mostly use the same.
 #[derive(Default)]
 pub(super) struct CheckedPayload(AtomicU64);
 
@@ -26,7 +26,7 @@ impl CheckedPayload {
     }
 }
 
-/// A number for a type; 0 for none.
+/// Returns a nonzero number for a type.
 fn mark<T: 'static>() -> u64 {
     struct Number(u64);
     impl Hasher for Number {

@@ -35,10 +35,10 @@ pub(crate) const SESSION_ID: &str = "session_id";
 #[derive(Clone, Default)]
 pub struct EventData {
     own: Arc<Map>,
-    /// What the session reserves, above all else.
+    /// Fields that the session reserves; they win over all others.
     session: Option<Arc<Map>>,
     base: Option<Arc<BaseFields>>,
-    /// Whether the defaults of `base` still show: a hook that replaced the data took them away.
+    /// `true` while the defaults of `base` are visible: a hook that replaces the data removes them.
     inherits: bool,
     stamp: Option<Stamp>,
     checked: CheckedPayload,
@@ -47,19 +47,19 @@ pub struct EventData {
 /// The layers that every event of one registry shares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BaseFields {
-    /// Below the event's own data.
+    /// The event's own data wins over these.
     pub(crate) defaults: Map,
-    /// Above it: nobody can forge these.
+    /// These win over the event's own data, so that they cannot be forged.
     pub(crate) reserved: Map,
 }
 
 impl EventData {
-    /// Data without any field.
+    /// Creates data without fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The field of that name.
+    /// Returns the field of that name.
     pub fn get(&self, key: &str) -> Option<&Value> {
         if let Some(value) = self.reserved(key) {
             return Some(value);
@@ -72,12 +72,12 @@ impl EventData {
         self.own.get(key).or_else(|| self.defaults()?.get(key))
     }
 
-    /// The field of that name, if it is text.
+    /// Returns the field of that name, if it is text.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// A field inside a field, by JSON Pointer (RFC 6901): `/tool_input/file_path`.
+    /// Returns a nested field, by JSON Pointer (RFC 6901): `/tool_input/file_path`.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         let path = pointer.strip_prefix('/')?;
         let (key, rest) = path.find('/').map_or((path, ""), |at| path.split_at(at));
@@ -85,7 +85,7 @@ impl EventData {
         self.get(&key)?.pointer(rest)
     }
 
-    /// A text inside a field, by JSON Pointer: `/tool_input/file_path`.
+    /// Returns a nested text, by JSON Pointer: `/tool_input/file_path`.
     ///
     /// ```
     /// let data = amplifier_core::data! { "tool_input": { "file_path": "a.txt" } };
@@ -95,7 +95,7 @@ impl EventData {
         self.pointer(pointer)?.as_str()
     }
 
-    /// A typed view of the data.
+    /// Returns a typed view of the data.
     ///
     /// ```
     /// use amplifier_core::{data, ToolPre};
@@ -106,7 +106,7 @@ impl EventData {
     /// ```
     ///
     /// # Errors
-    /// If a field that the view cannot do without is missing or of the wrong type.
+    /// If a required field is missing or of the wrong type.
     pub fn view<P: Payload>(&self) -> Result<P, InvalidPayload> {
         if self.checked.is_for::<P>() {
             return P::view_checked(self.clone());
@@ -116,12 +116,12 @@ impl EventData {
         Ok(view)
     }
 
-    /// The session this event belongs to.
+    /// Returns the session of the event.
     pub fn session_id(&self) -> Option<&str> {
         self.text(SESSION_ID)
     }
 
-    /// When the event happened: UTC, RFC 3339. Present in all data that reaches a hook.
+    /// Returns the time of the event: UTC, RFC 3339. Present in all data that reaches a hook.
     pub fn timestamp(&self) -> Option<&str> {
         self.text(TIMESTAMP)
     }
@@ -131,7 +131,7 @@ impl EventData {
         self.apply(DataChange::Set(Cow::Owned(key.into()), value.into()));
     }
 
-    /// Takes a field away. Reserved fields stay.
+    /// Removes a field. Reserved fields stay.
     pub fn remove(&mut self, key: &str) {
         self.checked = CheckedPayload::default();
         if key == TIMESTAMP {
@@ -145,7 +145,7 @@ impl EventData {
         }
     }
 
-    /// Every field, each once, in no particular order.
+    /// Returns every field once, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         let session = self.session.iter().flat_map(|session| &**session);
         let base = self.base.iter().flat_map(|base| &base.reserved);
@@ -158,7 +158,7 @@ impl EventData {
         reserved.chain(stamp.into_iter().chain(below).filter(|(key, _)| self.reserved(key).is_none()))
     }
 
-    /// The fields as a plain JSON object, without a copy where nobody else holds the data.
+    /// Converts the fields to a plain JSON object, without a copy if the data is not shared.
     pub fn into_map(self) -> Map {
         let Self { own, session, base, inherits, stamp, .. } = self;
         let mut map = Arc::unwrap_or_clone(own);
@@ -174,7 +174,7 @@ impl EventData {
         map
     }
 
-    /// A digest of all fields but the timestamp: the same data has the same digest, in every process.
+    /// Returns a digest of all fields but the timestamp: the same data has the same digest, in every process.
     ///
     /// # Errors
     /// If the data is nested deeper than JSON readers accept.
@@ -182,7 +182,7 @@ impl EventData {
         Digest::from_fields(self.iter().filter(|(key, _)| *key != TIMESTAMP))
     }
 
-    /// Lays the registry's layers around the event's own data.
+    /// Adds the registry's layers to the event's own data.
     #[inline]
     pub(crate) fn set_base(&mut self, base: Option<&Arc<BaseFields>>) {
         if self.base.is_some() || self.stamp.is_some() || self.session.is_some() {
@@ -193,8 +193,7 @@ impl EventData {
         self.checked = CheckedPayload::default();
     }
 
-    /// Data that went through an emission of the same registry comes without its layers; that of another one keeps what it
-    /// showed.
+    /// Removes the layers of an earlier emission of the same registry; those of another registry become part of the data.
     #[cold]
     fn remove_layers(&mut self, base: Option<&Arc<BaseFields>>) {
         if self.base.as_ref().map(Arc::as_ptr) == base.map(Arc::as_ptr) {
@@ -205,7 +204,6 @@ impl EventData {
         }
     }
 
-    /// Lays what a session reserves above everything.
     #[inline]
     pub(crate) fn reserve(&mut self, session: &Option<Arc<Map>>) {
         self.session.clone_from(session);
@@ -226,7 +224,7 @@ impl EventData {
         self.stamp.as_ref().filter(|stamp| !stamp.hidden)
     }
 
-    /// A hook may put another timestamp in the place of the kernel's, but nothing that is none.
+    /// A hook may replace the kernel's timestamp, but only by a valid one.
     fn hide_stamp(&mut self, hidden: bool) {
         if let Some(stamp) = &mut self.stamp {
             stamp.hidden = hidden;
@@ -253,32 +251,31 @@ impl EventData {
     }
 }
 
-/// What the map already has, wins.
 fn merge_under(map: &mut Map, defaults: &Map) {
     for (key, value) in defaults {
         map.entry(key.as_str()).or_insert_with(|| value.clone());
     }
 }
 
-/// What an emission carries from hook to hook.
+/// The data that an emission passes from hook to hook.
 ///
-/// The rules of [`Emission`](crate::Emission) do not look into the data: they only change it when a hook says so.
-/// JSON ([`EventData`]) is what Rust uses; another language brings its own native objects.
+/// [`Emission`](crate::Emission) does not read the data; it only applies the changes of hooks. Rust uses JSON ([`EventData`]); another
+/// language can use its native objects.
 pub trait Data {
-    /// One whole object, as the flat form of a result carries it in `data`.
+    /// A whole object, as in the field `data` of a flat result.
     type Object;
 
-    /// Changes the data as a hook asked for. Reserved fields cannot be changed.
+    /// Applies a hook's change. Reserved fields stay.
     fn apply(&mut self, change: DataChange<Self::Object>);
 
-    /// What the change would make of the data.
+    /// Returns the data with the change applied.
     fn changed(&self, change: DataChange<Self::Object>) -> Self::Object;
 
-    /// The data as one whole object.
+    /// Returns the data as one whole object.
     fn object(&self) -> Self::Object;
 
-    /// The digest of the data, as [`EventData::digest`] makes it of the same data in JSON; `None` if it has none. It is asked for only when a hook
-    /// asks a person.
+    /// Returns the digest of the data, equal to [`EventData::digest`] of the same data in JSON; `None` if it has none. It is called only for
+    /// approval requests.
     fn digest(&self) -> Option<Digest>;
 }
 
@@ -322,12 +319,12 @@ impl Data for EventData {
     }
 }
 
-/// What a hook changes in the data of an event.
+/// A hook's change of the data of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DataChange<O = Map> {
-    /// The whole data is replaced; this is what the flat form says.
+    /// Replaces the whole data, as the flat form does.
     Replace(O),
-    /// One field is set, in place.
+    /// Sets one field in place.
     Set(Cow<'static, str>, Value),
 }
 
@@ -356,7 +353,7 @@ impl From<Map> for EventData {
     }
 }
 
-/// Only an object is event data; anything else comes back.
+/// Converts an object; returns any other value as the error.
 impl TryFrom<Value> for EventData {
     type Error = Value;
 
@@ -395,7 +392,7 @@ impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Even
 impl Index<&str> for EventData {
     type Output = Value;
 
-    /// The field of that name; `null` if there is none, as with [`serde_json::Value`].
+    /// Returns the field of that name; `null` if it is missing, as with [`serde_json::Value`].
     fn index(&self, key: &str) -> &Value {
         self.get(key).unwrap_or(&Value::Null)
     }

@@ -1,4 +1,4 @@
-//! A digest that says which data a person agreed to.
+//! The digest of the data that an approver agreed to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Nesting that readers of JSON accept; data beyond it has no digest.
+/// The nesting that JSON parsers accept; deeper data has no digest.
 const DEEPEST: usize = 128;
 
 /// SHA-256 over JSON with sorted keys and no spaces.
@@ -26,13 +26,13 @@ impl Digest {
         Ok(Self(Sha256::digest(&text).into()))
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-// Written by hand because the order of keys in `serde_json` depends on a feature that any crate may switch on.
+// Written by hand, because the order of keys in `serde_json` depends on a feature that any crate may enable.
 fn write_value(value: &Value, depth: usize, text: &mut Vec<u8>) -> Result<(), NestingError> {
     let depth = depth.checked_sub(1).ok_or(NestingError)?;
     match value {

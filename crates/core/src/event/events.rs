@@ -1,6 +1,6 @@
 //! Every known event: a constant for its name, and a view of its data.
 //!
-//! All of them are at the top of the crate, too. Modules may emit events of their own: see
+//! They are re-exported at the top of the crate. Modules can define their own events: see
 //! [`EventType::new`](crate::EventType::new).
 
 use std::ops::Deref;
@@ -16,79 +16,79 @@ events! {
     SESSION_START = "session:start", All, SessionStart {
         /// The complete configuration of the session.
         mount_plan: Object,
-        /// Why it begins: `startup`, `resume` or `compact`.
+        /// Reason: `startup`, `resume` or `compact`.
         source: Text,
     }
 
     /// A stored session is continued.
     SESSION_RESUME = "session:resume", All, SessionResume {
-        /// The session that is continued.
+        /// The continued session.
         resumed_session_id: Text,
         optional
-        /// How many messages it holds.
+        /// Number of stored messages.
         messages_count: Integer,
     }
 
-    /// A session branches off another one.
+    /// A session branches off from another one.
     SESSION_FORK = "session:fork", All, SessionFork {
-        /// The session it branches off.
+        /// The session that it branches off from.
         parent_session_id: Text,
         optional
-        /// The turn at which it branches off.
+        /// The turn of the branch.
         turn: Integer,
     }
 
-    /// A session ends, whatever the reason.
+    /// A session ends.
     SESSION_END = "session:end", Observed, SessionEnd {
-        /// Why: `complete`, `user_exit`, `error` or `timeout`.
+        /// Reason: `complete`, `user_exit`, `error` or `timeout`.
         reason: Text,
-        /// How long it lasted.
+        /// Duration of the session.
         duration_ms: Integer,
-        /// What happened in it: `total_messages`, `tool_invocations`, `total_tokens`.
+        /// Statistics: `total_messages`, `tool_invocations`, `total_tokens`.
         stats: Object,
     }
 
-    /// A person submits a prompt, before the agent processes it.
+    /// A user submits a prompt, before the agent processes it.
     PROMPT_SUBMIT = "prompt:submit", All, PromptSubmit {
-        /// What the person wrote.
+        /// The prompt.
         prompt: Text,
         optional
-        /// What else is known about the prompt.
+        /// Further facts about the prompt.
         metadata: Object,
     }
 
     /// A prompt has been answered.
     PROMPT_COMPLETE = "prompt:complete", Observed, PromptComplete {
-        /// What the person wrote.
+        /// The prompt.
         prompt: Text,
-        /// What the agent answered.
+        /// The agent's answer.
         response: Text,
         optional
-        /// How long it took.
+        /// Duration.
         duration_ms: Integer,
     }
 
     /// The orchestrator begins a turn.
     EXECUTION_START = "execution:start", Observed, ExecutionStart {
-        /// What the turn is about.
+        /// The prompt of the turn.
         prompt: Text,
     }
 
     /// The orchestrator has finished a turn.
     EXECUTION_COMPLETE = "execution:complete", Observed, ExecutionComplete {
-        /// How it ended: `success`, `error` or `interrupted`.
+        /// Status: `success`, `error` or `interrupted`.
         status: Text,
         optional
-        /// What the turn came to.
+        /// The response of the turn.
         response: Text,
     }
 
     /// A request is about to be sent to the model.
     PROVIDER_REQUEST = "provider:request", All, ProviderRequest {
-        /// The provider that is asked.
+        /// The provider.
         provider: Text,
         optional
-        /// The model that is asked.
+        /// The model.
         model: Text,
         /// The conversation as the model will see it.
         messages: AnyValue,
@@ -109,20 +109,20 @@ events! {
         tool_calls: AnyValue,
         /// Tokens used.
         usage: Object,
-        /// Why the model stopped.
+        /// The stop reason.
         stop_reason: Text,
     }
 
-    /// A failed call to the model will be tried again.
+    /// A failed call to the model will be retried.
     PROVIDER_RETRY = "provider:retry", Observed, ProviderRetry {
         /// The provider.
         provider: Text,
-        /// Which try this will be, counted from 1.
+        /// Number of the next attempt, counted from 1.
         attempt: Integer,
         optional
-        /// How long is waited before.
+        /// Delay before the attempt.
         delay_ms: Integer,
-        /// What went wrong.
+        /// The error.
         error: Object,
     }
 
@@ -130,29 +130,29 @@ events! {
     PROVIDER_THROTTLE = "provider:throttle", Observed, ProviderThrottle {
         /// The provider.
         provider: Text,
-        /// How long is waited.
+        /// Delay.
         delay_ms: Integer,
     }
 
     /// A part of the model's answer begins.
     CONTENT_BLOCK_START = "content_block:start", Observed, ContentBlockStart {
-        /// Which part, counted from 0.
+        /// Index of the part, counted from 0.
         index: Integer,
-        /// What it is: `text`, `tool_use`, `thinking`.
+        /// Type: `text`, `tool_use`, `thinking`.
         block_type: Text,
     }
 
     /// A piece of a part of the model's answer has arrived.
     CONTENT_BLOCK_DELTA = "content_block:delta", Observed, ContentBlockDelta {
-        /// Which part, counted from 0.
+        /// Index of the part, counted from 0.
         index: Integer,
-        /// What has arrived.
+        /// The new piece.
         delta: AnyValue,
     }
 
     /// A part of the model's answer is complete.
     CONTENT_BLOCK_END = "content_block:end", Observed, ContentBlockEnd {
-        /// Which part, counted from 0.
+        /// Index of the part, counted from 0.
         index: Integer,
         optional
         /// The whole part.
@@ -161,42 +161,42 @@ events! {
 
     /// A piece of the model's reasoning has arrived.
     THINKING_DELTA = "thinking:delta", Observed, ThinkingDelta {
-        /// What has arrived.
+        /// The new piece.
         delta: Text,
     }
 
     /// The model's reasoning is complete.
     THINKING_FINAL = "thinking:final", Observed, ThinkingFinal {
-        /// All of it.
+        /// The whole reasoning.
         content: Text,
     }
 
-    /// The orchestrator selects which tool to use.
+    /// The orchestrator selects a tool.
     DECISION_TOOL_RESOLUTION = "decision:tool_resolution", All, DecisionToolResolution {
-        /// The tools there are.
+        /// The available tools.
         available_tools: Texts,
-        /// The tool chosen.
+        /// The selected tool.
         selected_tool: Text,
         optional
-        /// Why this one.
+        /// Reason for the choice.
         reason: Text,
     }
 
     /// The orchestrator decides to delegate to an agent.
     DECISION_AGENT_RESOLUTION = "decision:agent_resolution", All, DecisionAgentResolution {
-        /// The agent chosen.
+        /// The selected agent.
         agent_name: Text,
         optional
-        /// Why it delegates.
+        /// Reason for the delegation.
         reason: Text,
     }
 
-    /// The orchestrator selects how to manage the context.
+    /// The orchestrator selects a strategy for managing the context.
     DECISION_CONTEXT_RESOLUTION = "decision:context_resolution", DenyOrModify, DecisionContextResolution {
-        /// The strategy chosen: `summarize` or `truncate`.
+        /// The selected strategy: `summarize` or `truncate`.
         strategy: Text,
         optional
-        /// Why this one.
+        /// Reason for the choice.
         reason: Text,
     }
 
@@ -207,7 +207,7 @@ events! {
         /// Its parameters.
         tool_input: Object,
         optional
-        /// Which call this is, so that it can be paired with its `tool:post`.
+        /// Id of the call, which pairs it with its `tool:post`.
         tool_call_id: Text,
         /// The digest of the tool's description and input schema, for a tool of an MCP server.
         tool_definition: Text,
@@ -219,32 +219,32 @@ events! {
         tool_name: Text,
         /// Its parameters.
         tool_input: Object,
-        /// What it gave back.
+        /// Its result.
         tool_result: AnyValue,
-        /// Whether it succeeded.
+        /// `true` if it succeeded.
         success: Flag,
-        /// How long it ran.
+        /// Duration of the run.
         duration_ms: Integer,
         optional
-        /// Which call this was, as in its `tool:pre`.
+        /// Id of the call, as in its `tool:pre`.
         tool_call_id: Text,
     }
 
-    /// Something is read that outlives the session.
+    /// An artifact that outlives the session is read.
     ARTIFACT_READ = "artifact:read", Observed, ArtifactRead {
-        /// Where it is.
+        /// Its path.
         path: Text,
         optional
-        /// How large it is.
+        /// Its size.
         bytes: Integer,
     }
 
-    /// Something is written that outlives the session.
+    /// An artifact that outlives the session is written.
     ARTIFACT_WRITE = "artifact:write", Observed, ArtifactWrite {
-        /// Where it is.
+        /// Its path.
         path: Text,
         optional
-        /// How large it is.
+        /// Its size.
         bytes: Integer,
     }
 
@@ -254,10 +254,10 @@ events! {
         parent_session_id: Text,
         /// The agent.
         agent_name: Text,
-        /// What it is to do.
+        /// Its task.
         task: Text,
         optional
-        /// What is configured for it alone.
+        /// Its own configuration.
         config_override: Object,
     }
 
@@ -267,23 +267,23 @@ events! {
         parent_session_id: Text,
         /// The agent.
         agent_name: Text,
-        /// What it was to do.
+        /// Its task.
         task: Text,
-        /// What it came to.
+        /// Its result.
         result: Object,
-        /// How long it took.
+        /// Duration.
         duration_ms: Integer,
-        /// How it ended: `success`, `error` or `interrupted`.
+        /// Status: `success`, `error` or `interrupted`.
         status: Text,
     }
 
     /// The conversation is about to be shortened.
     CONTEXT_PRE_COMPACT = "context:pre_compact", NoApprovals, ContextPreCompact {
-        /// Who wants it: `auto` or `manual`.
+        /// Trigger: `auto` or `manual`.
         trigger: Text,
         /// Tokens before.
         current_tokens: Integer,
-        /// Tokens aimed for.
+        /// Target number of tokens.
         target_tokens: Integer,
         /// Messages before.
         messages_count: Integer,
@@ -301,89 +301,89 @@ events! {
 
     /// The orchestrator has given its final answer.
     ORCHESTRATOR_COMPLETE = "orchestrator:complete", Observed, OrchestratorComplete {
-        /// Which orchestrator: `loop-basic`, `loop-streaming`, …
+        /// The orchestrator: `loop-basic`, `loop-streaming`, …
         orchestrator: Text,
-        /// How many turns the conversation has.
+        /// Number of turns of the conversation.
         turn_count: Integer,
-        /// How long it took.
+        /// Duration.
         duration_ms: Integer,
-        /// How it ended: `success`, `error` or `interrupted`.
+        /// Status: `success`, `error` or `interrupted`.
         status: Text,
         optional
         /// The last message of the assistant.
         final_message: Object,
     }
 
-    /// A person's attention is needed.
+    /// A user's attention is needed.
     USER_NOTIFICATION = "user:notification", Observed, UserNotification {
-        /// Why: `awaiting_input`, `approval_required`, `error` or `alert`.
+        /// Reason: `awaiting_input`, `approval_required`, `error` or `alert`.
         notification_type: Text,
-        /// What to tell.
+        /// The message.
         message: Text,
         optional
-        /// What else is known.
+        /// Further facts.
         metadata: Object,
     }
 
-    /// A person is about to be asked.
+    /// An approval is requested.
     APPROVAL_REQUIRED = "approval:required", Observed, ApprovalRequired {
-        /// The hook that asks.
+        /// The requesting hook.
         hook: Text,
-        /// The event at which it asks.
+        /// The event of the request.
         event: Text,
-        /// The question.
+        /// The prompt of the request.
         prompt: Text,
         optional
-        /// What the person can answer.
+        /// The possible answers.
         options: Texts,
         /// The digest of the data that will run.
         digest: Text,
     }
 
-    /// What a hook asked for was granted.
+    /// An approval was granted.
     APPROVAL_GRANTED = "approval:granted", Observed, ApprovalGranted {
-        /// The hook that asked.
+        /// The requesting hook.
         hook: Text,
-        /// The event at which it asked.
+        /// The event of the request.
         event: Text,
-        /// The question.
+        /// The prompt of the request.
         prompt: Text,
-        /// Why it was granted.
+        /// The reason of the decision.
         reason: Text,
     }
 
-    /// What a hook asked for was refused.
+    /// An approval was denied.
     APPROVAL_DENIED = "approval:denied", Observed, ApprovalDenied {
-        /// The hook that asked.
+        /// The requesting hook.
         hook: Text,
-        /// The event at which it asked.
+        /// The event of the request.
         event: Text,
-        /// The question.
+        /// The prompt of the request.
         prompt: Text,
-        /// Why it was refused.
+        /// The reason of the decision.
         reason: Text,
     }
 
-    /// A policy was broken.
+    /// A policy was violated.
     POLICY_VIOLATION = "policy:violation", Observed, PolicyViolation {
         /// The policy.
         policy: Text,
-        /// What broke it.
+        /// The cause.
         reason: Text,
         optional
-        /// The event at which it was broken.
+        /// The event of the violation.
         event: Text,
     }
 
-    /// A person asked to stop.
+    /// A user requested to stop.
     CANCEL_REQUESTED = "cancel:requested", Observed, CancelRequested {
-        /// How: `graceful` or `immediate`.
+        /// Level: `graceful` or `immediate`.
         level: Text,
     }
 
     /// The agent has stopped.
     CANCEL_COMPLETED = "cancel:completed", Observed, CancelCompleted {
-        /// How: `graceful` or `immediate`.
+        /// Level: `graceful` or `immediate`.
         level: Text,
     }
 
@@ -391,7 +391,7 @@ events! {
     ERROR_TOOL = "error:tool", Observed, ErrorTool {
         /// The tool.
         tool_name: Text,
-        /// What went wrong.
+        /// The error.
         error: Object,
     }
 
@@ -399,13 +399,13 @@ events! {
     ERROR_PROVIDER = "error:provider", Observed, ErrorProvider {
         /// The provider.
         provider: Text,
-        /// What went wrong.
+        /// The error.
         error: Object,
     }
 
     /// The orchestrator failed.
     ERROR_ORCHESTRATION = "error:orchestration", Observed, ErrorOrchestration {
-        /// What went wrong.
+        /// The error.
         error: Object,
     }
 }

@@ -1,16 +1,15 @@
-//! The kinds of fields that payloads have: how each is read, written, checked and described.
+//! The kinds of payload fields, with their reading, writing, checks and schema.
 
 use serde_json::{Value, json};
 
 use super::{EventData, InvalidPayload};
 
-/// A type of field: how it is written, read and described.
 pub(super) trait FieldKind {
     type Read<'a>;
     const IN_WORDS: &'static str;
 
     fn read(value: &Value) -> Option<Self::Read<'_>>;
-    /// What a view shows for a field that is not there. Views are checked when made, so it is seldom seen.
+    /// Returns the value for a missing field. Views are checked when made, so it is rarely used.
     fn absent<'a>() -> Self::Read<'a>;
     fn schema() -> Value;
 }
@@ -125,7 +124,7 @@ impl FieldKind for Texts {
     }
 }
 
-/// Checks one required field when a view is made. An optional one of another type reads as missing.
+/// Checks one required field. An optional field of another type counts as missing.
 pub(super) fn check<K: FieldKind>(
     event: &'static str,
     field: &'static str,
@@ -138,7 +137,6 @@ pub(super) fn check<K: FieldKind>(
     }
 }
 
-/// The type by which a field of that kind is read.
 macro_rules! read {
     (Text) => { &str };
     (Object) => { &Value };
@@ -149,7 +147,6 @@ macro_rules! read {
 }
 pub(super) use read;
 
-/// What a constructor takes for a field of that kind.
 macro_rules! written {
     (Text) => { impl Into<String> };
     (Object) => { impl Into<Value> };
@@ -160,7 +157,6 @@ macro_rules! written {
 }
 pub(super) use written;
 
-/// What a constructor makes of it.
 macro_rules! value {
     (Text, $value:ident) => {
         Value::String($value.into())

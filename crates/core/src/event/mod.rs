@@ -1,4 +1,4 @@
-//! What happens in an agent's life: names, data, and typed views of the data.
+//! Events in an agent's lifecycle: names, data, and typed views of the data.
 
 mod catalog;
 mod checked_payload;
@@ -25,17 +25,17 @@ pub(crate) use stamp::rfc3339;
 use self::events::{TOOL_PRE, ToolPre};
 use std::ops::Deref;
 
-/// An event as a closure hook receives it: the name it registered, and the data.
+/// An event as a closure hook receives it: name and data.
 ///
 /// With a typed constant such as [`TOOL_PRE`] the data is a typed view ([`ToolPre`]); with a plain name it is
-/// [`EventData`]. Either way the event reads like its data: `event.tool_name()`, `event.get("tool_name")`.
+/// [`EventData`]. The event dereferences to its data: `event.tool_name()`, `event.get("tool_name")`.
 ///
-/// The data is shared, not copied: keeping an `Event` is cheap.
+/// The data is shared, not copied: storing an `Event` is cheap.
 #[derive(Clone, Debug)]
 pub struct Event<P = EventData> {
-    /// The name under which the hook was registered; for a pattern, the name that matched it.
+    /// The name that the hook was registered for; for a pattern, the name that matched.
     pub name: EventName,
-    /// The data, as the hooks before this one left it.
+    /// The data after the changes of earlier hooks.
     pub data: P,
 }
 

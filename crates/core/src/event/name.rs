@@ -1,4 +1,4 @@
-//! Event names, their aliases, and the keys that hooks register under.
+//! Event names, their aliases, and the keys for registering and emitting.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
@@ -12,10 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::events::CATALOG;
 use super::{EventData, EventPattern, Payload, catalog};
 
-/// The longest event name, in bytes.
 const LONGEST: usize = 128;
 
-/// Names that mean the same event: the canonical name first.
+/// Names of the same event, the canonical one first.
 const ALIASES: [[&str; 2]; 4] = [
     ["context:pre_compact", "context:pre-compact"],
     ["execution:complete", "execution:end"],
@@ -47,7 +46,7 @@ impl EventName {
         Self(NameText::Known(name))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
             NameText::Known(name) => name,
@@ -55,7 +54,7 @@ impl EventName {
         }
     }
 
-    /// The one name that stands for this event and its aliases.
+    /// Returns the canonical name of the event and its aliases.
     ///
     /// ```
     /// # use amplifier_core::EventName;
@@ -73,7 +72,7 @@ pub(super) fn aliases_of(name: &str) -> Option<&'static [&'static str; 2]> {
     ALIASES.iter().find(|names| names.contains(&name))
 }
 
-/// A name or a pattern that no event can have.
+/// An invalid event name or pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no event name: {problem}; write it like `tool:pre`")]
 pub struct InvalidEventName {
@@ -137,7 +136,7 @@ const fn catalog_index_of(name: &str) -> Option<usize> {
     None
 }
 
-// `==` of strings cannot be called while constants are made.
+// `==` of strings is not `const`.
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() && at < other.len() && one[at] == other[at] {
@@ -155,7 +154,7 @@ impl std::str::FromStr for EventName {
     }
 }
 
-/// Known names need no allocation.
+/// Returns the name, without an allocation if it is a known one.
 pub(super) fn intern(name: &str) -> EventName {
     let known = catalog().iter().map(|spec| spec.name).chain(ALIASES.into_iter().flatten());
     EventName(match known.into_iter().find(|known| *known == name) {
@@ -181,7 +180,7 @@ impl PartialEq for EventName {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         let (one, other) = (self.as_str(), other.as_str());
-        // Most are copies of one another, and those share their text.
+        // Most names are clones, which share their text.
         std::ptr::eq(one, other) || one == other
     }
 }
@@ -225,13 +224,12 @@ impl fmt::Debug for EventName {
     }
 }
 
-/// A typed event name: a constant that knows what its event carries.
+/// A typed event name: a constant with the type of the event's data.
 ///
 /// The constants of all known events are at the top of this crate: [`TOOL_PRE`](crate::TOOL_PRE) and so on.
-/// A module can define its own for the events it emits, with a payload view or with plain [`EventData`].
+/// A module can define constants for its own events, with a payload view or with plain [`EventData`].
 pub struct EventType<P> {
     name: &'static str,
-    /// Its place in the catalog, if it is a known event.
     catalog_index: Option<usize>,
     payload: PhantomData<fn() -> P>,
 }
@@ -245,7 +243,7 @@ impl<P> Clone for EventType<P> {
 impl<P> Copy for EventType<P> {}
 
 impl<P> EventType<P> {
-    /// The constant for an event of your own. Used in a `const`, a malformed name does not compile.
+    /// Creates the constant for a custom event. In a `const`, an invalid name does not compile.
     ///
     /// ```
     /// use amplifier_core::{EventData, EventType};
@@ -259,18 +257,18 @@ impl<P> EventType<P> {
     /// ```
     ///
     /// # Panics
-    /// If the name is malformed and the constant is made at run time.
+    /// If the name is invalid and the constant is made at run time.
     pub const fn new(name: &'static str) -> Self {
         assert!(is_plain(name), "an event name is two words joined by one colon, like `tool:pre`");
         Self { name, catalog_index: catalog_index_of(name), payload: PhantomData }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub const fn as_str(self) -> &'static str {
         self.name
     }
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(self) -> EventName {
         EventName::known(self.name)
     }
@@ -288,35 +286,35 @@ impl<P> fmt::Debug for EventType<P> {
     }
 }
 
-/// What can stand for an event when registering and emitting: a typed constant, a parsed [`EventName`], or text.
+/// A key for registering and emitting: a typed constant, a parsed [`EventName`], or text.
 ///
-/// A constant cannot be malformed, so methods called with it give their value at once. Text can be, so the same
-/// methods called with text give a `Result`: that is what [`EventKey::Checked`] says.
+/// A constant is always valid, so methods called with it return their value directly. Text may be invalid, so the same
+/// methods called with text return a `Result`: see [`EventKey::Checked`].
 pub trait EventKey: Send + Sync {
-    /// The view of the data that a closure hook receives.
+    /// The view of the data for closure hooks.
     type Payload: Payload;
     /// `T` for keys that are always valid, `Result<T, InvalidEventName>` for text.
     type Checked<T>;
     /// The error of [`event_name`](EventKey::event_name).
     type Error: Into<InvalidEventName> + Send;
 
-    /// The name as written.
+    /// Returns the name as text.
     fn event_text(&self) -> &str;
-    /// The event's place in the [`catalog`], where the key knows it without looking.
+    /// Returns the event's index in the [`catalog`], if the key stores it.
     #[doc(hidden)]
     fn catalog_index(&self) -> Option<usize> {
         None
     }
-    /// The name, if it can be one of an event.
+    /// Returns the name, if it is valid.
     fn event_name(&self) -> Result<EventName, Self::Error>;
-    /// The pattern, if hooks can be registered under it.
+    /// Returns the pattern, if it is valid.
     #[doc(hidden)]
     fn event_pattern(&self) -> Result<EventPattern, Self::Error>;
-    /// A value as callers with this kind of key see it.
+    /// Wraps a value for callers with this kind of key.
     fn valid<T>(value: T) -> Self::Checked<T>;
-    /// The error as callers with this kind of key see it.
+    /// Wraps an error for callers with this kind of key.
     fn invalid<T>(error: Self::Error) -> Self::Checked<T>;
-    /// Either of the two.
+    /// Wraps a result for callers with this kind of key.
     fn checked<T>(result: Result<T, Self::Error>) -> Self::Checked<T> {
         match result {
             Ok(value) => Self::valid(value),
@@ -363,7 +361,7 @@ impl<P: Payload> EventKey for EventType<P> {
     }
 }
 
-/// Keys that are names already, and keys that are text.
+/// Implements the keys that are parsed names, and those that are text.
 macro_rules! keys {
     (names: $($name:ty),+; texts: $($text:ty),+) => {
         $(impl EventKey for $name {

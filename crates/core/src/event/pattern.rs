@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::name::{EventName, InvalidEventName, aliases_of, check, intern};
 use crate::wildcard;
 
-/// The name of an event, or a pattern for such names, in which `*` stands for any text: `tool:*`. It also matches the aliases of an event.
+/// An event name, or a pattern in which `*` stands for any text: `tool:*`. It also matches the aliases of an event.
 ///
 /// ```
 /// use amplifier_core::EventPattern;
@@ -28,7 +28,7 @@ impl EventPattern {
     /// Parses the pattern of a filter for recorded events.
     ///
     /// # Errors
-    /// If the pattern is invalid, or has a character that is a wildcard in other programs, and would silently match nothing here.
+    /// If the pattern is invalid, or has a character that is a wildcard in other programs and would match nothing here.
     pub fn filter(pattern: &str) -> Result<Self, InvalidEventName> {
         let problem = "the only wildcard of a filter is `*`, which stands for any text";
         match pattern.contains(['?', '[', ']', '{', '}', '\\']) {
@@ -37,22 +37,21 @@ impl EventPattern {
         }
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The one name that matches, up to aliases; `None` if the pattern has a `*`.
+    /// Returns the only matching name, up to aliases; `None` if the pattern has a `*`.
     pub fn as_name(&self) -> Option<&EventName> {
         (!self.as_str().contains('*')).then_some(&self.0)
     }
 
-    /// `true` if the event, or an alias of it, matches.
+    /// Returns `true` if the event or one of its aliases matches.
     pub fn matches(&self, event: &str) -> bool {
         self.matching_alias(event).is_some() || wildcard::matches(self.as_str(), event)
     }
 
-    /// The name under which a hook with this pattern receives an event; `None` if the event does not match.
     pub(crate) fn matching_name(&self, event: &EventName) -> Option<EventName> {
         if wildcard::matches(self.as_str(), event.as_str()) {
             return Some(event.clone());

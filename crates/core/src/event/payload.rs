@@ -6,10 +6,10 @@ use super::{EventData, Map};
 
 /// A typed view of the data of an event.
 ///
-/// JSON is what travels and what hooks change; a payload reads it with names and types. It shares the data, so making
-/// one copies nothing, and fields that the view does not name are kept.
+/// Hooks exchange JSON; a payload gives typed access to it. It shares the data, so creating one copies nothing, and
+/// fields that it does not name stay in the data.
 ///
-/// An event of your own can have a payload of your own. Where copying does not matter, serde will do:
+/// A custom event can have a custom payload, for instance with serde if copies do not matter:
 ///
 /// ```
 /// use amplifier_core::{data, EventData, EventType, HookRegistry, InvalidPayload, Map, Payload};
@@ -36,13 +36,13 @@ use super::{EventData, Map};
 /// hooks.on(BUILD_DONE, |event| println!("{} has {} warnings", event.target, event.warnings));
 /// ```
 pub trait Payload: Clone + Into<EventData> + Send + Sync + Sized + 'static {
-    /// Views the data, if the fields that the payload cannot do without are there.
+    /// Creates the view, if all required fields are valid.
     ///
     /// # Errors
-    /// Names the first field that is missing or of the wrong type.
+    /// If a required field is missing or of the wrong type; the error names the first one.
     fn view(data: EventData) -> Result<Self, InvalidPayload>;
 
-    /// Views data that was viewed so before and has not changed since.
+    /// Creates a view of data that passed the check before and has not changed since.
     #[doc(hidden)]
     fn view_checked(data: EventData) -> Result<Self, InvalidPayload> {
         Self::view(data)
@@ -55,29 +55,29 @@ impl Payload for EventData {
     }
 }
 
-/// Data that cannot be viewed as the payload that a hook asked for.
+/// Data that does not fit the payload type of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidPayload {
-    /// A field that the payload cannot do without.
+    /// A required field is missing.
     #[error("the data of `{event}` has no field `{field}`")]
     Missing {
-        /// The event whose data was read.
+        /// The event.
         event: &'static str,
         /// The field.
         field: &'static str,
     },
-    /// A field of another type than documented.
+    /// A field has another type than documented.
     #[error("the field `{field}` of `{event}` is not {expected}")]
     Mistyped {
-        /// The event whose data was read.
+        /// The event.
         event: &'static str,
         /// The field.
         field: &'static str,
-        /// What it should be, in words.
+        /// The expected type, in words.
         expected: &'static str,
     },
-    /// Something else, for payloads of your own.
+    /// Another failure, for custom payloads.
     #[error("the data cannot be read: {0}")]
     Other(String),
 }
@@ -88,53 +88,52 @@ impl From<serde_json::Error> for InvalidPayload {
     }
 }
 
-/// What is documented about one event: when it happens, what it carries, and what an answer means there.
+/// The documentation of one event.
 #[derive(Debug)]
 pub struct EventSpec {
     /// The canonical name.
     pub name: &'static str,
-    /// When it is emitted.
+    /// The occasion of the event.
     pub when: &'static str,
-    /// What it carries, beside `session_id` and `timestamp`, which every event has.
+    /// The fields, beside `session_id` and `timestamp`, which every event has.
     pub fields: &'static [FieldSpec],
-    /// Which answers of hooks have an effect.
+    /// The actions that have an effect.
     pub effects: EventEffects,
 }
 
-/// One documented field of an event's data.
+/// The documentation of one field of an event's data.
 #[derive(Debug)]
 pub struct FieldSpec {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Whether every such event carries it.
+    /// `true` if every such event has the field.
     pub required: bool,
-    /// What it holds.
+    /// The description.
     pub about: &'static str,
     pub(super) kind: fn() -> Value,
 }
 
-/// Which answers of hooks have an effect at an event.
+/// The actions of hooks that have an effect at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventEffects {
-    /// All of them: a hook can block the operation, change it, and ask a person.
+    /// All: a hook can deny the operation, change it, and request an approval.
     All,
-    /// A hook can block, change and inject, but nobody is asked.
+    /// A hook can deny, change and inject, but not request an approval.
     NoApprovals,
-    /// A hook can block and change. Nobody is asked, and nothing is injected.
+    /// A hook can deny and change, but neither inject nor request an approval.
     DenyOrModify,
-    /// What happened, happened: hooks see it, may inject and show messages, but block and change nothing.
+    /// The event has already happened: hooks can inject and show messages, but not deny or change.
     Observed,
 }
 
 impl EventEffects {
-    /// `true` if an injection at the event reaches the conversation.
     pub(crate) fn can_inject(self) -> bool {
         self != Self::DenyOrModify
     }
 }
 
 impl EventSpec {
-    /// The JSON Schema of the event's data.
+    /// Returns the JSON Schema of the event's data.
     pub fn schema(&self) -> Value {
         let field = |name: &str, about: &str, kind: Value| {
             let mut schema = kind;
@@ -162,7 +161,7 @@ impl EventSpec {
 
 /// Defines the known events: a constant, a payload view and an entry of the reference for each.
 ///
-/// Fields before `optional` are in every such event; those after it may be missing.
+/// Fields before `optional` are required.
 macro_rules! events {
     ($(
         $(#[doc = $when:literal])+
@@ -183,7 +182,7 @@ macro_rules! events {
             pub struct $payload(EventData);
 
             impl $payload {
-                /// The data of such an event, with the fields that it cannot do without.
+                /// Creates the data of such an event, with the required fields.
                 pub fn new($( $field: written!($kind) ),*) -> Self {
                     #[allow(unused_mut, reason = "an event may have no required field")]
                     let mut map = Map::new();
@@ -191,7 +190,7 @@ macro_rules! events {
                     Self(map.into())
                 }
 
-                /// Adds an optional field, or one of your own.
+                /// Adds an optional or custom field.
                 #[must_use]
                 pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
                     self.0.insert(field, value);

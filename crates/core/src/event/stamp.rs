@@ -1,15 +1,15 @@
-//! When an event happened.
+//! The timestamp of an event.
 
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use serde_json::Value;
 
-/// The moment of an event. The text is made when someone looks.
+/// The time of an event. Its text is made on first use.
 #[derive(Debug)]
 pub(super) struct Stamp {
     at: SystemTime,
-    /// Whether the data's own timestamp is shown instead.
+    /// `true` if the data's own timestamp is shown instead.
     pub(super) hidden: bool,
     text: OnceLock<Box<Value>>,
 }
@@ -30,14 +30,14 @@ impl Clone for Stamp {
     }
 }
 
-/// A moment as events carry it: UTC, RFC 3339, microseconds.
+/// Formats a time as in events: UTC, RFC 3339, microseconds.
 pub fn rfc3339(at: SystemTime) -> String {
-    // Times outside the years -9999 to 9999 have no such text; a clock that far off is shown as the nearest end.
+    // Times outside the years -9999 to 9999 have no such text; the nearest limit is used.
     let at = jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.6}")
 }
 
-/// Whether a hook may put this in the place of the kernel's timestamp: UTC, RFC 3339.
+/// Returns `true` if the text is a timestamp that may replace the kernel's: UTC, RFC 3339.
 pub fn is_timestamp(text: &str) -> bool {
     text.ends_with(['Z', 'z']) && text.parse::<jiff::Timestamp>().is_ok()
 }

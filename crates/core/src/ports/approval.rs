@@ -1,4 +1,4 @@
-//! Asking a person.
+//! The port for approval requests.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,27 +10,26 @@ use tokio::sync::{mpsc, oneshot};
 use super::BoxFuture;
 use crate::approval::{ApprovalAnswer, ApprovalError, OpenRequest};
 
-/// Puts a question to a person and brings back the answer: a terminal, a web page, an API.
+/// Presents approval requests to a user and returns the answers: a terminal, a web page, an API.
 ///
-/// Hooks ask, the person answers, the kernel decides: it owns what each option does, the time limit and the memory of
-/// lasting answers, whatever a system does.
+/// Hooks request, the user answers, the kernel decides: it owns the effect of each option, the time limit and the remembered
+/// answers, independent of the approval system.
 pub trait ApprovalSystem: Send + Sync + 'static {
-    /// Asks, and gives back the label of the option that the person chose, with who that was if it is known. Any other label
-    /// denies.
+    /// Presents the request, and returns the label of the chosen option and, if known, the approver. Any other label denies.
     ///
     /// # Errors
-    /// If no answer can be had; the operation is then denied.
+    /// If there is no answer; the operation is then denied.
     ///
     /// # Cancel safety
-    /// The future is dropped when the operation is cancelled. After the time limit it is kept for a while, so that a
-    /// late answer can be recorded; [`OpenRequest::closed`] says when the question is no longer open.
+    /// The future is dropped when the operation is cancelled. After the time limit it is polled for a while longer, so that a
+    /// late answer can be recorded; [`OpenRequest::closed`] returns when the request is closed.
     fn request_approval(
         &self,
         request: Arc<OpenRequest>,
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send;
 
-    /// Asks while another system is asked about the same request. The first answer counts. A system that shows requests can override this to show an
-    /// answer that came from `elsewhere`.
+    /// Presents a request that another system presents, too. The first answer counts. A system can override this to show an answer that came
+    /// from `elsewhere`.
     ///
     /// # Errors
     /// As [`request_approval`](Self::request_approval).
@@ -41,7 +40,7 @@ pub trait ApprovalSystem: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ApprovalAnswer, ApprovalError>> + Send {
         async move {
             let (here, elsewhere) = (pin!(self.request_approval(request)), pin!(elsewhere));
-            // The other system is asked first, because this one may block the thread while it asks.
+            // The other system is polled first, because this one may block the thread.
             match select(elsewhere, here).await {
                 Either::Left((answer, _)) => Ok(answer),
                 Either::Right((answer, _)) => answer,
@@ -73,16 +72,16 @@ impl<T: ApprovalSystem> AnyApprovalSystem for T {
     }
 }
 
-/// Approvals over a channel: the session asks at one end, whoever shows questions answers at the other.
+/// Creates an approval system over a channel, and the inbox that receives its requests.
 ///
 /// ```
 /// # use amplifier_core::*;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let (approvals, mut inbox) = approval_channel();
 /// tokio::spawn(async move {
-///     while let Some(question) = inbox.next().await {
-///         println!("{}", question.request.prompt);
-///         let _ = question.answer("Allow");
+///     while let Some(pending) = inbox.next().await {
+///         println!("{}", pending.request.prompt);
+///         let _ = pending.answer("Allow");
 ///     }
 /// });
 ///
@@ -97,33 +96,33 @@ pub fn approval_channel() -> (ChannelApprovals, ApprovalInbox) {
     (ChannelApprovals { questions }, ApprovalInbox { inbox })
 }
 
-/// The asking end of an [`approval_channel`].
+/// The sending end of an [`approval_channel`].
 #[derive(Clone, Debug)]
 pub struct ChannelApprovals {
     questions: mpsc::UnboundedSender<PendingApproval>,
 }
 
-/// The answering end of an [`approval_channel`]. When it is dropped, every question is denied.
+/// The receiving end of an [`approval_channel`]. When it is dropped, every request is denied.
 #[derive(Debug)]
 pub struct ApprovalInbox {
     inbox: mpsc::UnboundedReceiver<PendingApproval>,
 }
 
-/// A question that waits for an answer. When it is dropped unanswered, it is denied.
+/// A request that waits for an answer. It is denied when it is dropped without one.
 #[derive(Debug)]
 pub struct PendingApproval {
-    /// The question.
+    /// The request.
     pub request: Arc<OpenRequest>,
     answer: oneshot::Sender<ApprovalAnswer>,
 }
 
-/// An answer to a question that nobody waits for any more.
+/// An answer to a closed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the question is closed: it was cancelled, or its time ran out long ago")]
+#[error("the approval request is closed: it was cancelled, or has expired")]
 pub struct ApprovalClosed;
 
 impl ApprovalInbox {
-    /// The next question; `None` when the session is gone.
+    /// Returns the next request; `None` when the session is gone.
     pub async fn next(&mut self) -> Option<PendingApproval> {
         self.inbox.recv().await
     }
@@ -133,7 +132,7 @@ impl PendingApproval {
     /// Answers with the label of an option. An answer after the time limit changes nothing and is recorded as late.
     ///
     /// # Errors
-    /// If the question is closed.
+    /// If the request is closed.
     pub fn answer(self, answer: impl Into<ApprovalAnswer>) -> Result<(), ApprovalClosed> {
         self.answer.send(answer.into()).map_err(|_| ApprovalClosed)
     }

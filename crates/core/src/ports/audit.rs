@@ -1,4 +1,4 @@
-//! Keeping a record.
+//! The port for audit logs.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::{BoxFuture, PortError};
 use crate::audit::AuditRecord;
 use crate::sync::{Mutex, lock};
 
-/// Where everything is recorded.
+/// A log that records everything.
 pub trait AuditLog: Send + Sync + 'static {
-    /// Takes a record. Must not wait: what is slow belongs into [`flush`](AuditLog::flush).
+    /// Takes a record. Must not wait: slow work belongs into [`flush`](AuditLog::flush).
     ///
     /// # Errors
-    /// If the record is not taken.
+    /// If the record is refused.
     fn record(&self, record: AuditRecord) -> Result<Receipt, PortError>;
 
-    /// Returns when every record taken so far is as safe as the log promises. Awaited before a gated operation begins.
+    /// Waits until every record taken so far is as safe as the log promises. Awaited before a gated operation begins.
     ///
     /// # Errors
-    /// If a record could not be kept that was taken since that receipt was given, with the record it was given for.
+    /// If the receipt's record or a later one was lost.
     fn flush(&self, since: Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
         let _ = since;
         async { Ok(()) }
     }
 }
 
-/// Says when a record was taken: later records have larger numbers. The log chooses them.
+/// The position of a taken record: later records have larger numbers. The log chooses them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receipt(pub u64);
 
@@ -62,12 +62,12 @@ pub struct MemoryAudit {
 }
 
 impl MemoryAudit {
-    /// A log without records.
+    /// Creates a log without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All records so far.
+    /// Returns all records so far.
     pub fn records(&self) -> Vec<AuditRecord> {
         lock(&self.records).clone()
     }

@@ -1,4 +1,4 @@
-//! Time: read by the kernel, paused by tests.
+//! The port for clocks, which tests can pause.
 
 use std::future::Future;
 use std::panic::catch_unwind;
@@ -6,29 +6,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Where the kernel takes its time from.
+/// The kernel's source of time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time of day.
+    /// Returns the time of day.
     fn wall(&self) -> SystemTime;
 
-    /// Nanoseconds since some fixed moment; never goes back.
+    /// Returns the nanoseconds since a fixed moment; never goes back.
     fn nanos(&self) -> u64;
 
-    /// Nanoseconds as [`sleep`](Clock::sleep) counts them, where that is another clock (as when tokio's is paused).
+    /// Returns the nanoseconds as counted by [`sleep`](Clock::sleep), if that is another clock (such as a paused tokio clock).
     fn sleep_nanos(&self) -> u64 {
         self.nanos()
     }
 
-    /// Waits. Dropping the future ends the waiting.
+    /// Waits. Dropping the future ends the wait.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Told when a person is asked; the question is open until what it gives is dropped. For clocks that know more about who waits
-    /// for the answer than the stack of a thread says.
+    /// Begins a wait for a user; dropping the returned value ends it. For clocks that know more about the waiting tasks than a thread's stack
+    /// shows.
     fn begin_person_wait(&self) -> Option<Box<dyn Send>> {
         None
     }
 
-    /// How long people have held up everything on this thread so far, where an approval system may block it. That time counts for no hook.
+    /// Returns the time for which approval systems have blocked this thread so far. It does not count for the time limits of hooks.
     fn blocked_nanos(&self) -> u64 {
         0
     }
@@ -60,7 +60,7 @@ impl<T: Clock + ?Sized> Clock for Arc<T> {
     }
 }
 
-/// The clock of the machine. Waits on tokio's timer, or on one of its own where there is none.
+/// The machine's clock. Waits on tokio's timer, or on its own if there is no runtime.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
@@ -74,7 +74,7 @@ impl Default for SystemClock {
 }
 
 impl SystemClock {
-    /// The clock of the machine.
+    /// Creates the machine's clock.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,7 +85,7 @@ impl Clock for SystemClock {
         SystemTime::now()
     }
 
-    // The processor's counter: a third of the price of asking the system, and every hook is timed.
+    // The processor's counter: three times as fast as a system call, and every hook is timed.
     fn nanos(&self) -> u64 {
         self.counter.delta_as_nanos(0, self.counter.raw())
     }
@@ -96,7 +96,7 @@ impl Clock for SystemClock {
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        // Asking for tokio's timer panics where the runtime has none.
+        // tokio's timer panics if the runtime has none.
         let tokio = tokio::runtime::Handle::try_current().is_ok();
         match catch_unwind(|| tokio.then(|| tokio::time::sleep(duration))) {
             Ok(Some(sleep)) => Box::pin(sleep),

@@ -1,4 +1,4 @@
-//! Adding to what the agent knows.
+//! The port for the agent's conversation.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::result::{Placement, Role};
 
 /// The agent's conversation, as far as hooks add to it.
 pub trait ContextManager: Send + Sync + 'static {
-    /// Adds a message. Where it lands is the manager's duty: never between a tool call and its result, and an
-    /// ephemeral one in the next call only. [`Conversation`](crate::Conversation) does it right.
+    /// Adds a message. The manager chooses the position: never between a tool call and its result, and an ephemeral one in the
+    /// next call only. [`Conversation`](crate::Conversation) follows these rules.
     ///
     /// # Errors
-    /// If it cannot be added; this is logged, recorded and shown, and the agent goes on.
+    /// If the message cannot be added; the failure is logged, recorded and shown, and the agent continues.
     fn add_message(&self, message: InjectedMessage) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
@@ -26,27 +26,27 @@ impl<T: ContextManager> ContextManager for Arc<T> {
     }
 }
 
-/// A message that hooks add to the conversation, with where it came from.
+/// A message that hooks add to the conversation, with its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InjectedMessage {
-    /// As whom it speaks.
+    /// The role of the message.
     pub role: Role,
-    /// What it says.
+    /// The text.
     pub content: String,
-    /// Where it lands, and how long it stays.
+    /// The position and lifetime in the conversation.
     pub placement: Placement,
-    /// The hooks that said it.
+    /// The hooks that added it.
     pub hooks: Vec<Arc<str>>,
-    /// The event at which they said it.
+    /// The event.
     pub event: EventName,
-    /// The tool call that the event is about, if it is about one.
+    /// The tool call of the event, if it has one.
     pub tool_call_id: Option<String>,
-    /// When.
+    /// The time.
     pub at: SystemTime,
 }
 
 impl InjectedMessage {
-    /// Where the message came from, as it is stored with the message.
+    /// Returns the source of the message, as stored with the message.
     pub fn metadata(&self) -> Map {
         let fields = [
             ("source", json!("hook")),

@@ -1,4 +1,4 @@
-//! A conversation in memory, in which injections land where they should.
+//! A conversation in memory, with the rules for injections.
 
 use std::sync::Arc;
 
@@ -11,35 +11,34 @@ use crate::event::Map;
 use crate::result::{Placement, Role};
 use crate::sync::{Mutex, lock};
 
-/// The key in the metadata of a tool's result under which stands what hooks appended to it for one call: a list of
-/// `hook_name` and `text`.
+/// The metadata key of a tool's result for the texts that hooks appended to it for one call: a list of `hook_name` and `text`.
 pub const APPENDED: &str = "appended";
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker.
     pub role: Speaker,
-    /// What is said; for a tool, its result.
+    /// The text; for a tool, its result.
     pub content: String,
-    /// The tools that the assistant calls.
+    /// The tool calls of the assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The call whose result this is.
+    /// The call that this result belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// Where the message came from, and whatever else is known about it.
+    /// The source of the message, and further facts.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
 }
 
-/// Who speaks in a conversation.
+/// The speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
     /// The environment.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The agent.
     Assistant,
@@ -63,27 +62,27 @@ impl Message {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None, metadata: Map::new() }
     }
 
-    /// What the environment says.
+    /// Creates a message of the environment.
     pub fn system(content: impl Into<String>) -> Self {
         Self::new(Speaker::System, content)
     }
 
-    /// What the person says.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<String>) -> Self {
         Self::new(Speaker::User, content)
     }
 
-    /// What the agent says.
+    /// Creates a message of the agent.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(Speaker::Assistant, content)
     }
 
-    /// What a tool gave back.
+    /// Creates the result of a tool.
     pub fn tool_result(tool_call_id: impl Into<String>, content: impl Into<String>) -> Self {
         Self { tool_call_id: Some(tool_call_id.into()), ..Self::new(Speaker::Tool, content) }
     }
 
-    /// Lets the assistant call a tool.
+    /// Adds a tool call.
     #[must_use]
     pub fn calling(mut self, id: impl Into<String>, name: impl Into<String>, input: impl Into<Value>) -> Self {
         self.tool_calls.push(ToolCall { id: id.into(), name: name.into(), input: input.into() });
@@ -105,7 +104,7 @@ impl From<InjectedMessage> for Message {
 
 /// A conversation in memory. A handle: clones share the same messages.
 ///
-/// Injections never land between a tool call and its result: while results are missing, they wait. Ephemeral ones are
+/// Injections are never placed between a tool call and its result: they wait for missing results. Ephemeral ones are
 /// part of the next call to the model only, and never of the history.
 ///
 /// ```
@@ -121,8 +120,8 @@ impl From<InjectedMessage> for Message {
 /// session.emit(TOOL_PRE, ToolPre::new("Write", Map::new())).await;
 /// conversation.push(Message::tool_result("call-1", "written"));
 ///
-/// let said: Vec<_> = conversation.next_call().into_iter().map(|message| message.content).collect();
-/// assert_eq!(said, ["write it", "", "written", "mind the style guide"]);
+/// let texts: Vec<_> = conversation.next_call().into_iter().map(|message| message.content).collect();
+/// assert_eq!(texts, ["write it", "", "written", "mind the style guide"]);
 /// # }
 /// ```
 #[derive(Clone, Default)]
@@ -134,11 +133,9 @@ pub struct Conversation {
 #[derive(Default)]
 struct State {
     history: Vec<Message>,
-    /// Calls whose results are still missing.
     open_calls: Vec<String>,
     /// Injections that wait for those results.
     waiting: Vec<Message>,
-    /// Injections for the next call only.
     ephemeral: Vec<InjectedMessage>,
 }
 
@@ -151,16 +148,16 @@ impl State {
 }
 
 impl Conversation {
-    /// A conversation without messages.
+    /// Creates a conversation without messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what the person, the agent or a tool said.
+    /// Adds a message of the user, the agent or a tool.
     pub fn push(&self, message: Message) {
         let mut state = lock(&self.state);
         if message.tool_call_id.is_none() {
-            // The talk goes on, so results that are still missing will not come any more.
+            // The conversation continues, so missing results will not arrive any more.
             state.open_calls.clear();
             state.settle();
         }
@@ -172,8 +169,7 @@ impl Conversation {
         state.settle();
     }
 
-    /// Puts other messages in the place of the history: when a stored conversation goes on, and when one is shortened. Injections
-    /// that wait stay.
+    /// Replaces the history, to resume a stored conversation or to shorten one. Waiting injections stay.
     pub fn restore(&self, history: Vec<Message>) {
         let mut state = lock(&self.state);
         state.history = history;
@@ -181,24 +177,24 @@ impl Conversation {
         state.settle();
     }
 
-    /// The stored history.
+    /// Returns the stored history.
     pub fn history(&self) -> Vec<Message> {
         lock(&self.state).history.clone()
     }
 
-    /// The stored history from that message on.
+    /// Returns the stored history from that message on.
     pub fn history_since(&self, message: usize) -> Vec<Message> {
         lock(&self.state).history.get(message..).unwrap_or_default().to_vec()
     }
 
-    /// What the next call to the model sees: the history and, this once, the ephemeral injections.
+    /// Returns the messages for the next call to the model: the history and, once, the ephemeral injections.
     pub fn next_call(&self) -> Vec<Message> {
         let mut state = lock(&self.state);
         let ephemeral = std::mem::take(&mut state.ephemeral);
         state.messages_with(ephemeral)
     }
 
-    /// What the next call would see if it were made now. The ephemeral injections are still there for it.
+    /// Returns the messages that the next call would have now, and leaves the ephemeral injections in place.
     pub fn upcoming(&self) -> Vec<Message> {
         let state = lock(&self.state);
         state.messages_with(state.ephemeral.clone())
@@ -227,7 +223,7 @@ impl State {
     }
 }
 
-/// The result of the tool that the injection is about, as long as nothing but results follows; else the last one.
+/// Returns the tool result that the injection belongs to, if only results follow it; otherwise the last result.
 fn result_to_append_to<'a>(messages: &'a mut [Message], injected: &InjectedMessage) -> Option<&'a mut Message> {
     if injected.placement != Placement::LastToolResult {
         return None;

@@ -1,4 +1,4 @@
-//! Showing something to a person.
+//! The port for displays.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::{BoxFuture, PortError};
 use crate::result::Level;
 
-/// Where messages of hooks are shown.
+/// Shows the messages of hooks.
 pub trait Display: Send + Sync + 'static {
-    /// Shows a message. A display that works at once simply does not await.
+    /// Shows a message.
     ///
     /// # Errors
-    /// If it cannot be shown; this is logged and recorded, and the agent goes on.
+    /// If the message cannot be shown; the failure is logged and recorded, and the agent continues.
     fn show_message(&self, message: &DisplayMessage) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Shows what a hook printed, in the transcript.
+    /// Shows the output of a hook in the transcript.
     ///
     /// # Errors
     /// As for messages.
@@ -24,14 +24,14 @@ pub trait Display: Send + Sync + 'static {
     }
 }
 
-/// A message for the person.
+/// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisplayMessage {
-    /// What to show.
+    /// The text.
     pub text: String,
-    /// How urgent it is.
+    /// The urgency.
     pub level: Level,
-    /// Who says it: `hook:<name>`, or `kernel`.
+    /// The source: `hook:<name>`, or `kernel`.
     pub source: String,
 }
 
@@ -51,7 +51,6 @@ impl<T: Display> Display for Arc<T> {
     }
 }
 
-/// A function as a display.
 pub(crate) struct DisplayFn<F>(pub(crate) F);
 
 impl<F: Fn(&DisplayMessage) + Send + Sync + 'static> Display for DisplayFn<F> {

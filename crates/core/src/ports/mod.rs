@@ -1,7 +1,7 @@
-//! The ports: what the kernel needs from the world around it.
+//! The ports: the kernel's interfaces to its environment.
 //!
-//! A port is a trait with plain async methods and a private twin without types, so that a session can hold any of them.
-//! Ports know events and results, never each other.
+//! A port is a trait with plain async methods and a private, object-safe twin, so that a session can hold any implementation.
+//! Ports depend on events and results, never on each other.
 
 pub(crate) mod approval;
 pub(crate) mod audit;
@@ -15,7 +15,7 @@ pub(crate) mod rules;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What went wrong in a port.
+/// The error of a port.
 pub type PortError = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

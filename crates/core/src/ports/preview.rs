@@ -11,16 +11,16 @@ use crate::event::events::{AGENT_SPAWN, PROMPT_SUBMIT, TOOL_PRE};
 use crate::event::{EventData, EventName};
 use crate::text::{counted, truncate_bytes};
 
-/// The field of an operation's data that says what its preview was compared with. The kernel sets it before a person is asked, so that the digest
-/// of the request covers it; whoever runs the operation reads it as a [`ComparedWith`].
+/// The field of an operation's data with the file that its preview was compared with. The kernel sets it before the request, so that the digest
+/// covers it; the code that runs the operation reads it as a [`ComparedWith`].
 pub const COMPARED_WITH: &str = "compared_with";
 
-/// Makes previews of operations that a person is asked about. It belongs to whoever runs them.
+/// Makes previews of operations for approval requests. The code that runs the operations provides it.
 pub trait PreviewSource: Send + Sync + 'static {
-    /// Describes an operation with this data, which no hook changes any more; `None` if the data says all.
+    /// Describes an operation with this data, which no hook changes any more; `None` if the data describes it completely.
     ///
     /// # Errors
-    /// If it cannot be made. The operation is denied then.
+    /// If the preview cannot be made; the operation is then denied.
     fn preview(
         &self,
         event: &EventName,
@@ -28,22 +28,22 @@ pub trait PreviewSource: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<ActionPreview>, PortError>> + Send;
 }
 
-/// The effect of an operation, described for the person who is asked before it runs.
+/// The effect of an operation, described for the approver before it runs.
 ///
-/// The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The
-/// texts may hold any characters: whoever draws them makes them safe to show.
+/// The code that will run the operation makes it; other operations are shown as data. Terminals, pages and programs only draw it. The
+/// texts may contain any characters: the drawing code must escape them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActionPreview {
     /// The kind of operation: the name of a tool, `prompt`, `agent`, or an event.
     pub title: String,
-    /// The file, pattern or agent that it is about.
+    /// The file, pattern or agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The effect in a few words: a new file, the number of lines that are added and removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Facts that the person has to know before an answer.
+    /// Warnings that the approver must read before the answer.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The operation line by line: a command, a diff, a task.
@@ -52,7 +52,7 @@ pub struct ActionPreview {
     /// Further settings of the operation: a time limit, a range.
     #[serde(default)]
     pub fields: Vec<PreviewField>,
-    /// `true` if something is left out because it is too large. The first warning says so.
+    /// `true` if a part is left out because it is too large. The first warning says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// The file that the preview was compared with, if the operation changes one.
@@ -89,7 +89,7 @@ pub enum PreviewRowKind {
     Added,
     /// A line that is removed.
     Removed,
-    /// Left-out lines; the text says where the next ones are.
+    /// Omitted lines; the text gives the position of the next ones.
     Gap,
     /// A remark about the line before it.
     Note,
@@ -129,11 +129,11 @@ impl ActionPreview {
     pub const LARGEST_TEXT: usize = 16 << 10;
     /// The largest number of fields.
     pub const MOST_FIELDS: usize = 100;
-    /// The first warning of a preview that leaves something out.
+    /// The first warning of an incomplete preview.
     pub const TOO_LARGE: &str =
         "this is too large to be shown in full: look at all of it elsewhere before you allow it";
 
-    /// Creates a preview that says nothing but its title.
+    /// Creates a preview with only a title.
     ///
     /// ```
     /// # use amplifier_core::ActionPreview;
@@ -165,7 +165,7 @@ impl ActionPreview {
         })
     }
 
-    /// Sets the file, pattern or agent that the operation is about.
+    /// Sets the file, pattern or agent of the operation.
     #[must_use]
     pub fn target(mut self, target: impl Into<String>) -> Self {
         let target = self.shortened(target.into());
@@ -207,7 +207,7 @@ impl ActionPreview {
     /// Sets the body to a value as JSON.
     #[must_use]
     pub fn json(self, value: &Value) -> Self {
-        // A value has no keys that are not text, so this does not fail.
+        // All keys of a value are text, so this does not fail.
         let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
         self.lines(&text)
     }
@@ -239,7 +239,7 @@ impl ActionPreview {
         if is_whole { preview } else { preview.too_large() }
     }
 
-    /// Says that something is left out because it is too large.
+    /// Marks the preview as incomplete because it is too large.
     #[must_use]
     pub fn too_large(mut self) -> Self {
         self.truncate();

@@ -1,4 +1,4 @@
-//! What a person has answered in advance.
+//! The port for approval rules.
 
 use std::future::Future;
 
@@ -6,57 +6,56 @@ use super::{BoxFuture, PortError};
 use crate::approval::ApprovalRules;
 use crate::event::EventData;
 
-/// Where a session finds the person's standing answers. It is looked there whenever a hook asks, so that an answer counts from when it is
-/// given until it is taken back, whoever does that and wherever.
+/// A session's source of approval rules. It is read at each request, so that a rule counts from the moment it is added until it is removed, by any
+/// process.
 ///
-/// [`ApprovalRules`] are a source that never changes.
+/// [`ApprovalRules`] are a fixed source.
 pub trait ApprovalRuleSource: Send + Sync + 'static {
-    /// The rules as they are now.
+    /// Returns the active rules.
     ///
     /// # Errors
-    /// If they cannot be read. What they denied before stays denied then. Everything else is asked, whatever was allowed in advance, because
-    /// a no that nobody has read may stand there; and where nobody answers, that is a no.
+    /// If the rules cannot be read. Known denials then stay active, and everything else needs an approval, even if a rule allowed it, because an
+    /// unread rule may deny it.
     fn active_rules(&self) -> impl Future<Output = Result<ApprovalRules, PortError>> + Send;
 
-    /// What was read before the session began, if anything was: what it denies stays denied, also if they can never be read again.
+    /// Returns the rules that were read before the session began, if any: their denials stay active even if the rules can never be read again.
     fn last_known_rules(&self) -> ApprovalRules {
         ApprovalRules::default()
     }
 
-    /// `true` if rules that allow something count for a tool that is defined like this. They do not if the definition is not the one that the
-    /// person knew; the person is asked then.
+    /// Returns `true` if rules that allow the tool count for this definition of it. They do not if the definition has changed since the user
+    /// accepted it; an approval is then requested.
     ///
     /// # Errors
-    /// If that cannot be said. The person is asked then, too.
+    /// If the definition cannot be compared; an approval is then requested, too.
     fn covers_definition(&self, tool: &ToolDefinition) -> impl Future<Output = Result<bool, PortError>> + Send {
         let _ = tool;
         async { Ok(true) }
     }
 
-    /// Takes note that the person always allows a tool that is defined like this.
+    /// Remembers that the user always allows a tool with this definition.
     ///
     /// # Errors
-    /// If that cannot be kept. The answer counts for the session all the same.
+    /// If the definition cannot be stored. The answer still counts for the session.
     fn accept_definition(&self, tool: &ToolDefinition) -> impl Future<Output = Result<(), PortError>> + Send {
         let _ = tool;
         async { Ok(()) }
     }
 }
 
-/// The field of `tool:pre` with the digest of the tool's definition, for tools that are defined elsewhere, as those of MCP servers are.
+/// The field of `tool:pre` with the digest of the tool's definition, for external tools such as those of MCP servers.
 pub const TOOL_DEFINITION: &str = "tool_definition";
 
-/// A tool, and the digest of what its maker says about it: allows given in advance count only for the definition that they were given for.
+/// A tool, and the digest of its definition: allows given in advance count only for the definition that they were given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDefinition {
     /// The name of the tool.
     pub tool: String,
-    /// The digest of its description and of the schema of its input.
+    /// The digest of its description and input schema.
     pub digest: String,
 }
 
 impl ToolDefinition {
-    /// The definition that the data of an event names.
     pub(crate) fn from_data(data: &EventData) -> Option<Self> {
         Some(Self { digest: data.text(TOOL_DEFINITION)?.to_owned(), tool: data.text("tool_name")?.to_owned() })
     }
@@ -76,7 +75,7 @@ pub(crate) trait AnyApprovalRuleSource: Send + Sync {
 
 impl<T: ApprovalRuleSource> AnyApprovalRuleSource for T {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>> {
-        // Within a future, also if it panics before it has one.
+        // Inside a future, so that an early panic is caught, too.
         Box::pin(async move { self.active_rules().await })
     }
 

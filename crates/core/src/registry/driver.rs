@@ -1,4 +1,4 @@
-//! Runs an emission: calls hooks, waits for those that do not answer at once, keeps panics and time-outs inside.
+//! The kernel's driver of emissions: calls hooks, waits for them, and catches panics and time-outs.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,21 +22,20 @@ use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 use crate::result::{HookError, HookResult};
 
-/// Reading the clock costs more than calling a hook that answers at once: beyond this many hooks, four share a reading.
+/// Reading the clock takes longer than calling a synchronous hook: beyond this many hooks, four share a reading.
 const TIMED_ALONE: usize = 16;
 
 pub(super) struct Driver<'a> {
     pub(super) clock: &'a dyn Clock,
-    /// The time limit of each hook, if not the hook's own.
     pub(super) limit: Option<Duration>,
     pub(super) parallel_observers: bool,
-    /// Whether nobody waits for hooks any more.
+    /// `true` once the registry waits for no hook any more.
     pub(super) given_up: &'a watch::Sender<bool>,
 }
 
 impl Driver<'_> {
     /// # Cancel safety
-    /// Dropping the future drops the hook that is running; hooks that answered have answered, the others are not called.
+    /// Dropping the future drops the running hook; results of earlier hooks stay, later hooks are not called.
     pub(super) async fn run(&self, emission: &mut Emission) {
         let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
         loop {
@@ -68,9 +67,9 @@ impl Driver<'_> {
         }
     }
 
-    /// Runs hooks one after another as long as they answer at once and have nothing to say.
+    /// Runs hooks one after another as long as they return `continue` at once.
     ///
-    /// That is nearly always all of them, so this loop is where the time of an emission goes.
+    /// Nearly all hooks do, so an emission spends its time in this loop.
     #[inline]
     fn sprint<'a>(
         &self,
@@ -98,7 +97,6 @@ impl Driver<'_> {
         Sprint::Over
     }
 
-    /// Runs hooks one after another, each in a span of its own.
     pub(super) async fn run_traced(&self, emission: &mut Emission) {
         let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
         while let Some(index) = emission.next_hook() {
@@ -111,7 +109,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Runs all observers side by side, from the one at `first` on.
     async fn observe(&self, emission: &mut Emission, first: usize) {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| emission.next_hook())).collect();
         let all = rest.iter().map(async |&index| {
@@ -125,7 +122,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Calls one hook. Whatever it does, an answer comes back.
     async fn call_traced(&self, hook: &ListedHook, data: &EventData) -> Answer {
         let span = trace::hook(hook);
         let call = async {
@@ -141,7 +137,7 @@ impl Driver<'_> {
         answer
     }
 
-    // Timers are armed here and not before, because arming one costs more than most hooks do.
+    // Timers are armed only here, because arming one takes longer than most hooks.
     #[cold]
     async fn wait(&self, hook: &ListedHook, mut running: Pin<&mut RunningHook<'_>>) -> Reply {
         let limit = self.limit.unwrap_or(hook.info().timeout);
@@ -160,7 +156,7 @@ impl Driver<'_> {
             ready => ready,
         })
         .await;
-        // A panic while a hook's future is dropped stays inside too.
+        // A panic while the hook's future is dropped is caught, too.
         match guarded(|| {
             running.set(None);
             Poll::Pending
@@ -172,11 +168,11 @@ impl Driver<'_> {
 }
 
 impl Driver<'_> {
-    /// Returns when nobody waits for hooks any more. Boxed, so that it does not make every emission's future larger.
+    /// Waits until the registry gives up its hooks. Boxed, so that it does not make every emission's future larger.
     fn given_up(&self) -> BoxFuture<'static, ()> {
         let mut given_up = self.given_up.subscribe();
         Box::pin(async move {
-            // A registry that is gone has no hooks that could be given up.
+            // A dropped registry never gives up.
             if given_up.wait_for(|given_up| *given_up).await.is_err() {
                 std::future::pending().await
             }
@@ -185,7 +181,7 @@ impl Driver<'_> {
 }
 
 impl ListedHook {
-    /// Calls the hook. A panic becomes its answer; the time limit is the caller's duty.
+    /// Calls the hook. A panic becomes its result; the caller is responsible for the time limit.
     pub async fn call(&self, data: &EventData) -> Result<HookResult, HookError> {
         let mut slot = Slot(pin!(None));
         let first = poll_fn(|context| Poll::Ready(guarded(|| self.start(data, slot.0.as_mut(), context))));
@@ -196,7 +192,7 @@ impl ListedHook {
     }
 }
 
-/// Where a running hook is kept. If the emission is cancelled, a panic in the hook's `drop` stays inside.
+/// The future of a running hook. A panic in its `drop` is caught.
 struct Slot<'p, 'a>(Pin<&'p mut RunningHook<'a>>);
 
 impl Drop for Slot<'_, '_> {
@@ -208,16 +204,14 @@ impl Drop for Slot<'_, '_> {
     }
 }
 
-/// What ends a sprint.
 enum Sprint {
     Over,
     Answered(usize, Box<Answer>),
     Waiting(usize),
-    /// The rest runs side by side.
+    /// The observers from this one on run concurrently.
     Observers(usize),
 }
 
-/// Measures the time from one reading to the next.
 struct LapTimer<'a> {
     clock: &'a dyn Clock,
     last: u64,
@@ -231,7 +225,7 @@ impl LapTimer<'_> {
     }
 }
 
-/// Runs a piece of a hook; if it fails, that is its reply.
+/// Runs a part of a hook; a failure becomes its reply.
 #[inline]
 fn guarded(piece: impl FnOnce() -> Poll<Reply>) -> Poll<Reply> {
     guard::contain_or(piece, |error| Poll::Ready(failed(error)))

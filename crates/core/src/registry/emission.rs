@@ -9,11 +9,11 @@ use super::table::{ListedHook, Listeners};
 use crate::event::{Data, EventData, EventName, Map};
 use crate::result::{Action, ActionKind, HookError, HookResult};
 
-/// One emission, as a state machine: it hands out the next hook to call and the data to call it with, takes the
-/// answer, and at the end gives the [`Outcome`].
+/// One emission, as a state machine: it returns the next hook to call and its data, takes the result, and finally
+/// returns the [`Outcome`].
 ///
-/// All rules about order, precedence and failing hooks live here and nowhere else. The machine never waits, so that
-/// Rust, Python and a test can drive the same one.
+/// All rules about order, precedence and failing hooks are here. The machine never waits, so that Rust, Python and tests
+/// can drive it.
 ///
 /// ```
 /// use amplifier_core::{data, HookRegistry, HookResult, TOOL_PRE};
@@ -36,55 +36,54 @@ pub struct Emission<D: Data = EventData> {
 }
 
 impl<D: Data> Emission<D> {
-    /// Begins an emission over data of any kind, which must already carry what the registry adds to it.
-    /// [`HookRegistry::begin`](crate::HookRegistry::begin) does it for JSON.
+    /// Begins an emission over any type of data, which must already have the registry's fields.
+    /// [`HookRegistry::begin`](crate::HookRegistry::begin) does this for JSON.
     #[inline]
     pub fn new(listeners: Listeners, data: D) -> Self {
         let progress = Progress::new(&listeners);
         Self { outcome: Outcome { decision: Decision::Continue, data, details: None, progress, listeners } }
     }
 
-    /// Only collects answers: every hook is asked, nobody denies and nothing is modified.
+    /// Only collects responses: every hook is called, none can deny or modify.
     #[must_use]
     pub fn collecting(mut self) -> Self {
         self.outcome.progress.collecting = true;
         self
     }
 
-    /// The next hook to call, by its place in the running order; `None` when all have had their turn.
+    /// Returns the index of the next hook to call; `None` after the last one.
     pub fn next_hook(&mut self) -> Option<usize> {
         self.outcome.progress.next_hook()
     }
 
-    /// The hook at that place.
+    /// Returns the hook with that index.
     #[inline]
     pub fn hook(&self, index: usize) -> &ListedHook {
         &self.outcome.listeners.hooks()[index]
     }
 
-    /// The event as emitted.
+    /// Returns the event as emitted.
     pub fn event(&self) -> &EventName {
         self.outcome.event()
     }
 
-    /// How many of the hooks are gates. The others are observers: they cannot change the data, so they may run side by side.
+    /// Returns the number of gates. The other hooks are observers: they cannot change the data, so they can run concurrently.
     pub fn gates(&self) -> usize {
         self.outcome.progress.gates()
     }
 
-    /// What the hooks so far have come to.
+    /// Returns the decision so far.
     pub fn decision(&self) -> &Decision {
         &self.outcome.decision
     }
 
-    /// The data, as the hooks so far have left it.
+    /// Returns the data with the changes so far.
     #[inline]
     pub fn data(&self) -> &D {
         &self.outcome.data
     }
 
-    /// Takes the answer of a hook, or how it failed. An answer out of turn (no such hook, not its turn yet, or answered
-    /// before) is not taken.
+    /// Takes the result of a hook. A result for an unknown hook, before the hook's turn, or after an earlier result is ignored.
     pub fn answer(&mut self, index: usize, answer: Result<HookResult<D::Object>, HookError>) {
         if !self.outcome.progress.awaits(index) {
             return;
@@ -102,7 +101,7 @@ impl<D: Data> Emission<D> {
         self.outcome.progress.report(index, answered, suppressed_output);
     }
 
-    /// Takes the answer of a hook that goes on and says nothing else: [`answer`](Self::answer) for the most frequent case.
+    /// Takes a plain `continue`: [`answer`](Self::answer) for the most frequent case.
     #[inline]
     pub fn go_on(&mut self, index: usize) {
         if self.outcome.progress.awaits(index) {
@@ -110,22 +109,22 @@ impl<D: Data> Emission<D> {
         }
     }
 
-    /// What a driver needs to run hooks that have nothing to say, without going through the emission for each.
+    /// Returns the parts that a driver needs for running silent hooks in a tight loop.
     pub(super) fn parts(&mut self) -> (&[ListedHook], &D, &mut Progress) {
         (self.outcome.listeners.hooks(), &self.outcome.data, &mut self.outcome.progress)
     }
 
-    /// Says how long the hooks took that answered since this was last said; several share the time.
+    /// Records the duration of the hooks that answered since the last call; several share the time.
     pub fn record_duration(&mut self, nanos: u64) {
         self.outcome.progress.record_duration(nanos);
     }
 
-    /// Whether all hooks have had their turn.
+    /// Returns `true` if all hooks have had their turn.
     pub fn is_over(&self) -> bool {
         self.outcome.progress.is_over()
     }
 
-    /// What came of it. A hook that was not asked, or did not answer, counts as failed.
+    /// Returns the outcome. A hook without a result counts as failed.
     #[inline]
     pub fn finish(mut self) -> Outcome<D> {
         if !self.outcome.progress.is_complete() {
@@ -134,7 +133,6 @@ impl<D: Data> Emission<D> {
         self.outcome
     }
 
-    /// What was said so far.
     pub(crate) fn partial_outcome(&self) -> &Outcome<D> {
         &self.outcome
     }
@@ -219,15 +217,14 @@ impl<D: Data> Emission<D> {
 
     fn fail(&mut self, index: usize, error: &HookError) {
         let info = self.hook(index).info();
-        // Whoever answered with an action tried to intervene: its failure must not let the operation through.
+        // A hook with an invalid action tried to intervene: its failure must not allow the operation.
         let denies = matches!(error, HookError::InvalidAnswer(_)) || info.on_error.at(self.event()) == OnError::Deny;
         if denies && info.role == HookRole::Gate {
-            // Wherever a denial is shown, the name of the hook stands before the reason.
+            // A denial is always shown with the hook's name before the reason.
             self.deny(index, Some(format!("the hook failed: {error}")));
         }
     }
 
-    /// The strongest answer so far decides.
     fn decide(&mut self, decision: Decision) {
         if decision.strength() > self.outcome.decision.strength() {
             self.outcome.decision = decision;
@@ -240,7 +237,7 @@ impl<D: Data> Emission<D> {
         }
         let denial = Denial { by: self.hook(index).info().name.clone(), reason };
         self.decide(Decision::Deny(Box::new(denial)));
-        // The remaining gates have no say any more; observers see every emission.
+        // The remaining gates are skipped; observers see every emission.
         self.outcome.progress.skip_gates();
     }
 }

@@ -1,4 +1,4 @@
-//! What a hook is: a value with an async method, or a closure.
+//! Hooks: values with an async method, and closures.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,10 +12,9 @@ use stackfuture::StackFuture;
 use crate::event::{Event, EventData, EventName, Payload};
 use crate::result::{Action, HookError, HookResult, IntoHookResult};
 
-/// A hook with a state of its own. For functions without one, a closure will do: see
-/// [`HookRegistry::on`](crate::HookRegistry::on).
+/// A hook with its own state. Without state, use a closure: see [`HookRegistry::on`](crate::HookRegistry::on).
 ///
-/// The event's data is lent, so that looking at it costs nothing; clone it to keep it.
+/// The event's data is borrowed; clone it to store it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,12 +34,12 @@ use crate::result::{Action, HookError, HookResult, IntoHookResult};
 /// hooks.hook(TOOL_PRE).named("meter").observer().handler(Meter::default());
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// Answers an event.
+    /// Handles an event.
     ///
     /// A failure is reported, and the hook's [`OnError`](crate::OnError) decides.
     ///
     /// # Cancel safety
-    /// The future is dropped when the hook's time is up or when the emission is cancelled.
+    /// The future is dropped when the hook's time limit passes or the emission is cancelled.
     fn handle(&self, event: &str, data: &EventData) -> impl Future<Output = Result<HookResult, HookError>> + Send;
 }
 
@@ -52,9 +51,9 @@ impl<T: Hook> Hook for std::sync::Arc<T> {
 
 pub(crate) type Answer = Result<HookResult, HookError>;
 
-/// An answer on its way out of a hook; `None` is "go on", with nothing else said.
+/// The result of a hook; `None` is a plain `continue`.
 ///
-/// That answer is nearly every answer, and this way it travels in a register.
+/// Nearly all results are, and this form fits in a register.
 pub(crate) type Reply = Option<Box<Answer>>;
 
 #[inline(always)]
@@ -67,22 +66,21 @@ fn reply(answer: Answer) -> Reply {
         suppress_output: false,
     }) = &answer
     {
-        // It owns nothing, but the compiler does not see that and would call its destructor.
+        // Nothing is owned here, but the compiler does not see that and would call the destructor.
         std::mem::forget(answer);
         return None;
     }
     Some(Box::new(answer))
 }
 
-/// Futures up to this size are kept in place, so that a hook that answers at once is never boxed.
+/// Futures up to this size are stored inline, without a box.
 const IN_PLACE: usize = 256;
 
-/// A hook that was called and has not answered yet.
 pub(crate) type RunningHook<'a> = Option<StackFuture<'a, Reply, IN_PLACE>>;
 
-/// [`Hook`] without its type.
+/// The object-safe twin of [`Hook`].
 pub(crate) trait AnyHook: Any + Send + Sync {
-    /// Calls the hook and polls it once. The hook's future is made in `running`, where it stays if it has to wait.
+    /// Calls the hook and polls it once. The future is created in `running`, where it stays while it is pending.
     fn call<'a>(
         &'a self,
         event: &'a EventName,
@@ -97,12 +95,12 @@ fn start<'a>(
     mut running: Pin<&mut RunningHook<'a>>,
     context: &mut Context<'_>,
 ) -> Poll<Reply> {
-    // `map`, because an async block would copy the future once more before polling it.
+    // `map`, because an async block would copy the future again before polling it.
     running.set(Some(StackFuture::from_or_box(future.map(reply))));
     poll(running, context)
 }
 
-/// Polls a hook that was called, and drops its future as soon as it has answered.
+/// Polls a called hook, and drops its future as soon as it is ready.
 #[inline]
 pub(super) fn poll(mut running: Pin<&mut RunningHook<'_>>, context: &mut Context<'_>) -> Poll<Reply> {
     let polled = running.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(context));
@@ -112,7 +110,7 @@ pub(super) fn poll(mut running: Pin<&mut RunningHook<'_>>, context: &mut Context
     polled
 }
 
-/// Stands in the place of a hook that is being dropped.
+/// Replaces a hook that is being dropped.
 pub(super) struct DroppedHook;
 
 impl Hook for DroppedHook {
@@ -133,9 +131,9 @@ impl<T: Hook> AnyHook for T {
     }
 }
 
-/// What a closure hook may return: an answer, or a future of one.
+/// The return type of a closure hook: a result, or a future of one.
 ///
-/// `When` tells the two apart; it is always inferred.
+/// `When` distinguishes the two; it is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a hook",
     note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these",
@@ -143,11 +141,11 @@ impl<T: Hook> AnyHook for T {
 )]
 pub trait HandlerOutput<When>: sealed::Sealed<When> {}
 
-/// A closure that answers at once.
+/// Marks a synchronous closure.
 #[derive(Debug)]
 pub struct SyncHandler;
 
-/// A closure that gives a future.
+/// Marks a closure that returns a future.
 #[derive(Debug)]
 pub struct AsyncHandler;
 
@@ -176,7 +174,7 @@ impl<F: Future<Output: IntoHookResult> + Send + 'static> sealed::Sealed<AsyncHan
     }
 }
 
-/// A closure as a hook: it gets the event for itself.
+/// A closure hook, which receives the event by value.
 pub(crate) struct Closure<P, F, When> {
     function: F,
     kind: PhantomData<fn() -> (P, When)>,

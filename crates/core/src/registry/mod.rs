@@ -1,4 +1,4 @@
-//! Who listens, in which order, and what they said.
+//! The registry of hooks, and the emission of events.
 
 mod driver;
 mod emission;
@@ -33,7 +33,7 @@ use self::table::HookTable;
 use crate::event::{Event, EventData, EventEffects, EventKey, Map, SESSION_ID};
 use crate::ports::clock::{Clock, SystemClock};
 
-/// Who listens to which event.
+/// The registered hooks.
 ///
 /// A registry is a handle: clones share the same hooks. Hooks run one after another, lowest priority number first,
 /// equal priorities in order of registration.
@@ -62,11 +62,10 @@ struct RegistryState {
     sessions: Mutex<RegistrySessions>,
     clock: Arc<dyn Clock>,
     parallel_observers: bool,
-    /// Whether hooks that do not answer at once are given up.
     given_up: watch::Sender<bool>,
 }
 
-/// Makes a [`HookRegistry`] that differs from the usual one.
+/// Builds a [`HookRegistry`] with other than default settings.
 #[must_use = "call `build` to make the registry"]
 pub struct HookRegistryBuilder {
     clock: Option<Arc<dyn Clock>>,
@@ -74,22 +73,22 @@ pub struct HookRegistryBuilder {
 }
 
 impl HookRegistryBuilder {
-    /// Takes the time from another clock. A coordinator of these hooks takes it from there, too.
+    /// Uses another clock, also for coordinators of these hooks.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Runs observers side by side instead of one after another. They cannot change data, so nothing else changes.
+    /// Runs observers concurrently. They cannot change data, so the outcome is the same.
     pub fn parallel_observers(mut self) -> Self {
         self.parallel_observers = true;
         self
     }
 
-    /// The registry.
+    /// Builds the registry.
     pub fn build(self) -> HookRegistry {
         let Self { clock, parallel_observers } = self;
-        // Made only if it is used: the machine's counter has to be measured once, which takes a while.
+        // Created only on demand, because calibrating the machine's counter takes a while.
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let (table, sessions, given_up) = (HookTable::new(), Mutex::default(), watch::Sender::new(false));
         HookRegistry { shared: Arc::new(RegistryState { table, sessions, clock, parallel_observers, given_up }) }
@@ -103,20 +102,20 @@ impl Default for HookRegistry {
 }
 
 impl HookRegistry {
-    /// A registry without hooks.
+    /// Creates a registry without hooks.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// A registry with settings of its own.
+    /// Returns a builder for a registry with other settings.
     pub fn builder() -> HookRegistryBuilder {
         HookRegistryBuilder { clock: None, parallel_observers: false }
     }
 
-    /// Registers a closure for an event, with all settings at their defaults.
+    /// Registers a closure for an event, with default settings.
     ///
-    /// The closure may answer at once or give a future; see [`IntoHookResult`](crate::IntoHookResult) for what it can
-    /// answer. With text instead of a constant, the event can be a pattern and the registration can fail:
+    /// The closure can be synchronous or return a future; see [`IntoHookResult`](crate::IntoHookResult) for the possible
+    /// results. With text instead of a constant, the event can be a pattern and the registration can fail:
     ///
     /// ```
     /// # use amplifier_core::{HookRegistry, InvalidEventName};
@@ -158,7 +157,7 @@ impl HookRegistry {
         self.hook(event).priority(priority).named(name).run(function)
     }
 
-    /// Begins the registration of a hook with settings of its own.
+    /// Returns a builder for a hook with other settings.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -176,20 +175,19 @@ impl HookRegistry {
         HookBuilder::new(self, event)
     }
 
-    /// Sets the fields that are merged under every event's data; the event's own data wins. Replaces earlier defaults.
+    /// Sets default fields for every event; the event's own data wins. Replaces earlier defaults.
     pub fn set_default_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
         let fields: Map = fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         self.shared.table.change_base(|base| base.defaults = fields);
     }
 
-    /// Sets fields that lie above every event's data: neither a caller nor a hook can forge them. Fields that were reserved
-    /// before stay reserved.
+    /// Sets reserved fields of every event, which neither callers nor hooks can change. Fields that were reserved before stay
+    /// reserved.
     pub fn set_reserved_fields<K: Into<String>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (K, V)>) {
         let fields = fields.into_iter().map(|(key, value)| (key.into(), value.into()));
         self.shared.table.change_base(|base| base.reserved.extend(fields));
     }
 
-    /// Notes that a session begins or ends to use these hooks.
     pub(crate) fn change_sessions(&self, change: impl FnOnce(&mut RegistrySessions)) {
         let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = sessions.sole().map(Value::from);
@@ -197,7 +195,7 @@ impl HookRegistry {
         let now = sessions.sole().map(Value::from);
         if before != now {
             self.shared.table.change_base(|base| {
-                // What was reserved by other means stays.
+                // A field that was reserved in another way stays.
                 if base.reserved.get(SESSION_ID) == before.as_ref() {
                     base.reserved.remove(SESSION_ID);
                 }
@@ -208,15 +206,15 @@ impl HookRegistry {
         }
     }
 
-    /// Emits an event: every hook that listens is called, in order, and nothing that they say is lost.
+    /// Emits an event: calls every registered hook, in order, and returns all results.
     ///
-    /// The emission works on the hooks as they are registered now; what registers meanwhile waits for the next event.
-    /// Exceptions, panics and time-outs of hooks become reports. With no hook listening, the data comes back with the
-    /// default fields and nothing else.
+    /// The emission uses the hooks that are registered now; later registrations count from the next event on.
+    /// Exceptions, panics and time-outs of hooks become reports. Without hooks, the data is returned with the default
+    /// fields and nothing else.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the hook that is running. Hooks that answered have answered, the others are not
-    /// called, and the registry is as before.
+    /// Dropping the future drops the running hook. Results of earlier hooks stay, later hooks are not called, and the
+    /// registry is unchanged.
     pub fn emit<K: EventKey>(
         &self,
         event: K,
@@ -237,7 +235,7 @@ impl HookRegistry {
         }
     }
 
-    /// Asks every hook and gives the data of those that answered, in running order.
+    /// Calls every hook and returns the responses, in running order.
     ///
     /// Each hook has the given time; one that fails or takes longer is skipped. Nothing is changed or denied.
     ///
@@ -274,9 +272,9 @@ impl HookRegistry {
         }
     }
 
-    /// Emits for a coordinator: beside the outcome, the data as emitted at events where modifications do not count.
+    /// Emits for a coordinator: also returns the data as emitted, at events where modifications do not count.
     ///
-    /// If the future is dropped before there is an outcome, `cancelled` is told what the hooks had said by then.
+    /// If the future is dropped before there is an outcome, `cancelled` receives the outcome so far.
     pub(crate) async fn emit_routed<K: EventKey>(
         &self,
         event: &K,
@@ -295,7 +293,7 @@ impl HookRegistry {
         Ok((emission.finish(), emitted))
     }
 
-    /// Begins an emission without running it, for drivers that call hooks in a way of their own: see [`Emission`].
+    /// Begins an emission without running it, for other drivers: see [`Emission`].
     pub fn begin<K: EventKey>(&self, event: K, data: impl Into<EventData>) -> K::Checked<Emission> {
         K::checked(self.prepare(&event, data.into()))
     }
@@ -306,12 +304,11 @@ impl HookRegistry {
         Ok(Emission::new(listeners, data))
     }
 
-    /// Lays the reserved fields above data that does not go through an emission.
+    /// Adds the reserved fields to data that does not go through an emission.
     pub(crate) fn lay_reserved_around(&self, data: &mut EventData) {
         data.set_base(self.shared.table.base().as_ref());
     }
 
-    /// Lays the fields that the registry adds around the data.
     #[inline]
     fn lay_around(&self, data: &mut EventData, listeners: &Listeners) {
         data.set_base(listeners.base());
@@ -323,28 +320,28 @@ impl HookRegistry {
     async fn run(&self, emission: &mut Emission, limit: Option<Duration>) {
         let RegistryState { clock, parallel_observers, given_up, .. } = &*self.shared;
         let driver = Driver { clock: &**clock, limit, parallel_observers: *parallel_observers, given_up };
-        // Boxed, because what nobody watches should not make every emission's future larger.
+        // Boxed, because tracing should not make every emission's future larger.
         if trace::is_on() { Box::pin(trace::emission(driver, emission)).await } else { driver.run(emission).await }
     }
 
-    /// Waits for no hook any more, for good: for a program that has to end and still owes its record an end. The hook that runs is
-    /// dropped and has failed, as if its time were up, and so has every hook from now on that does not answer at once; its
-    /// [`OnError`] decides. What is emitted then comes to its end without delay.
+    /// Stops waiting for hooks, permanently: for a program that must end but still has to complete its records. Pending hooks fail, as if
+    /// their time limit had passed, and so does every later hook that is not ready at once; its [`OnError`] decides. Emissions then end
+    /// without delay.
     pub fn give_up(&self) {
         self.shared.given_up.send_replace(true);
     }
 
-    /// The hooks that would run if the event happened now. For drivers that call hooks in a way of their own.
+    /// Returns the hooks that would run for the event now. For other drivers.
     pub fn listeners<K: EventKey>(&self, event: K) -> K::Checked<Listeners> {
         K::checked(self.shared.table.listeners(&event))
     }
 
-    /// Every hook, in running order: gates before observers, then by priority, then by registration.
+    /// Returns every hook, in running order: gates before observers, then by priority, then by registration.
     pub fn list_handlers(&self) -> Vec<HookInfo> {
         self.shared.table.infos()
     }
 
-    /// The hooks that listen to an event, in running order, each with its `on_error` at that event.
+    /// Returns the hooks of an event, in running order, each with its `on_error` at that event.
     ///
     /// ```
     /// # use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -372,7 +369,7 @@ impl HookRegistry {
     }
 }
 
-/// Tells someone what an emission had come to if it is dropped before it has finished.
+/// A guard that passes on the outcome so far if the emission is dropped before its end.
 struct OnCancel<'a, F: FnOnce(&Outcome, &EventData)> {
     emission: &'a mut Emission,
     emitted: Option<&'a EventData>,

@@ -1,4 +1,4 @@
-//! Everything that the hooks of one emission said.
+//! The outcome of an emission.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,26 +10,26 @@ use super::table::Listeners;
 use crate::event::{Data, Digest, EventData, EventName};
 use crate::result::{ActionKind, Approval, DecisionKind, FlatAction, FlatResult, HookError, Injection, UserMessage};
 
-/// The outcome of an emission. Nothing that a hook said is lost.
+/// All results of the hooks of one emission.
 pub struct Outcome<D: Data = EventData> {
-    /// What is to happen: the strongest of all answers.
+    /// The decision: the strongest of all results.
     pub decision: Decision,
     /// The data after every modification.
     pub data: D,
-    // Boxed: most hooks say nothing beyond their answer, and outcomes are moved around.
+    // Boxed: most hooks have no details, and outcomes are moved around.
     pub(super) details: Option<Box<OutcomeDetails<D>>>,
     pub(super) progress: Progress,
     pub(super) listeners: Listeners,
 }
 
-/// What hooks said beyond their answers, each list in running order.
+/// The details of hook results beyond the action, each list in running order.
 pub(super) struct OutcomeDetails<D: Data> {
     pub(super) approvals: Vec<HookApproval>,
     pub(super) injections: Vec<Attributed<Injection>>,
     pub(super) messages: Vec<Attributed<UserMessage>>,
     pub(super) outputs: Vec<Attributed<Box<str>>>,
     pub(super) responses: Vec<Attributed<D::Object>>,
-    /// Why hooks answered as they did, by their place in the running order.
+    /// Reasons and failures, by the index of the hook.
     pub(super) reasons: Vec<(usize, ReportDetail)>,
 }
 
@@ -51,41 +51,41 @@ impl<D: Data> Default for OutcomeDetails<D> {
     }
 }
 
-/// What is to happen with the operation: `deny > ask_user > inject_context > modify > continue`.
+/// The decision on the operation: `deny > ask_user > inject_context > modify > continue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It goes on.
+    /// The operation proceeds.
     Continue,
-    /// It goes on with changed data.
+    /// The operation proceeds with changed data.
     Modify,
-    /// It goes on, and the agent is told something.
+    /// The operation proceeds, and text is added to the conversation.
     InjectContext,
-    /// It goes on if a person agrees.
+    /// The operation proceeds if an approver agrees.
     AskUser,
-    /// It does not go on.
+    /// The operation is denied.
     Deny(Box<Denial>),
 }
 
-/// Who blocked an operation, and why.
+/// A denial, with its source and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The hook.
     pub by: Arc<str>,
-    /// What it said.
+    /// The reason.
     pub reason: Option<String>,
 }
 
 impl Denial {
-    /// The words for a missing reason.
+    /// The text for a missing reason.
     pub const NO_REASON: &str = "no reason given";
 
-    /// The reason, in words.
+    /// Returns the reason, or the text for a missing one.
     pub fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or(Self::NO_REASON)
     }
 }
 
-/// What the agent reads as the result of a blocked operation.
+/// The text that the agent reads as the result of a denied operation.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Denied by hook {}: {}", self.by, self.reason())
@@ -93,7 +93,6 @@ impl fmt::Display for Denial {
 }
 
 impl Decision {
-    /// `deny > ask_user > inject_context > modify > continue`
     pub(super) fn strength(&self) -> u8 {
         match self {
             Self::Continue => 0,
@@ -104,7 +103,7 @@ impl Decision {
         }
     }
 
-    /// Who blocked the operation, and why.
+    /// Returns the denial, if there is one.
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             Self::Deny(denial) => Some(denial),
@@ -129,7 +128,7 @@ impl Decision {
     }
 }
 
-/// Something a hook said, and which hook.
+/// A value with the hook that returned it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attributed<T> {
     /// The hook's name.
@@ -146,16 +145,15 @@ impl<T> Deref for Attributed<T> {
     }
 }
 
-/// An approval that a hook asks for.
+/// An approval that a hook requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookApproval {
     /// The hook's name.
     pub hook: Arc<str>,
-    /// What it asks.
+    /// The requested approval.
     pub approval: Approval,
-    /// Why it asks.
+    /// The reason of the request.
     pub reason: Option<String>,
-    /// The digest of the data that the hook saw; `None` if that data has none.
     pub(crate) asked_about: Option<Digest>,
 }
 
@@ -167,20 +165,20 @@ impl Deref for HookApproval {
     }
 }
 
-/// What one hook answered, how long it took, and how it failed.
+/// The report on one hook: action, duration and failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HookReportRef<'a> {
     /// The hook's name.
     pub hook: &'a str,
-    /// What it answered.
+    /// The action.
     pub answer: ActionKind,
-    /// How long it took. Beyond the sixteenth, hooks that answer at once are timed four together and share the time.
+    /// The duration. Beyond the sixteenth, synchronous hooks are timed in groups of four, which share the time.
     pub took: Duration,
-    /// Why it answered so.
+    /// The reason.
     pub reason: Option<&'a str>,
-    /// How it failed.
+    /// The failure.
     pub error: Option<&'a HookError>,
-    /// Whether it kept its output out of the transcript.
+    /// `true` if its output is left out of the transcript.
     pub suppressed_output: bool,
 }
 
@@ -192,42 +190,42 @@ impl HookReportRef<'_> {
 }
 
 impl<D: Data> Outcome<D> {
-    /// The event as it was emitted.
+    /// Returns the event as emitted.
     pub fn event(&self) -> &EventName {
         self.listeners.event()
     }
 
-    /// Whether no hook failed or said anything but "go on".
+    /// Returns `true` if every hook returned a plain `continue`.
     pub fn is_silent(&self) -> bool {
         self.decision == Decision::Continue && self.details.is_none()
     }
 
-    /// Who blocked the operation, and why.
+    /// Returns the denial, if there is one.
     pub fn denial(&self) -> Option<&Denial> {
         self.decision.denial()
     }
 
-    /// Every approval that was asked for, in running order.
+    /// Returns every requested approval, in running order.
     pub fn approvals(&self) -> &[HookApproval] {
         self.details.as_ref().map_or(&[], |details| &details.approvals)
     }
 
-    /// Every injection, in running order.
+    /// Returns every injection, in running order.
     pub fn injections(&self) -> &[Attributed<Injection>] {
         self.details.as_ref().map_or(&[], |details| &details.injections)
     }
 
-    /// Every message for the person, in running order.
+    /// Returns every message for the user, in running order.
     pub fn messages(&self) -> &[Attributed<UserMessage>] {
         self.details.as_ref().map_or(&[], |details| &details.messages)
     }
 
-    /// What hooks printed and did not suppress, in running order.
+    /// Returns the output of hooks that is not suppressed, in running order.
     pub fn outputs(&self) -> &[Attributed<Box<str>>] {
         self.details.as_ref().map_or(&[], |details| &details.outputs)
     }
 
-    /// Every answer for `emit_and_collect`, in running order.
+    /// Returns every response for `emit_and_collect`, in running order.
     pub fn responses(&self) -> &[Attributed<D::Object>] {
         self.details.as_ref().map_or(&[], |details| &details.responses)
     }
@@ -236,7 +234,7 @@ impl<D: Data> Outcome<D> {
         self.details.map_or_else(Vec::new, |details| details.responses)
     }
 
-    /// What each hook that ran answered, in running order.
+    /// Returns the report on each hook that ran, in running order.
     pub fn reports(&self) -> impl ExactSizeIterator<Item = HookReportRef<'_>> {
         let hooks = self.listeners.hooks();
         let reasons: &[_] = self.details.as_ref().map_or(&[], |details| &details.reasons);
@@ -259,7 +257,7 @@ impl<D: Data> Outcome<D> {
         })
     }
 
-    /// The outcome as one flat result: the winning action, the final data (none when denied), injections joined by a
+    /// Returns the outcome as one flat result: the winning action, the final data (none when denied), injections joined by a
     /// blank line, the first approval, messages joined with the highest level. Modifications alone are `continue`.
     pub fn flat(&self) -> FlatResult<D::Object> {
         let mut flat = FlatResult {
@@ -292,7 +290,7 @@ impl<D: Data> Outcome<D> {
         if let Some(denial) = self.denial() {
             return denial.reason.as_deref();
         }
-        // Those of the gates; an observer's reason has no say.
+        // Only gates; an observer's reason does not count.
         let gates = self.progress.gates();
         let reports = || self.progress.reports().iter().zip(self.reports());
         let reason_of = |answer| {

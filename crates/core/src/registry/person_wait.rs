@@ -1,7 +1,7 @@
-//! A hook's time limit does not count the time that the hook waits for a person.
+//! Pauses a hook's time limit while the hook waits for a user.
 //!
-//! A hook may emit an event at which a person is asked, and await the verdict. The question then tells the hook in which
-//! it came up that it is open. What a hook asks in a task of its own, it hears of only where the clock knows about tasks.
+//! A hook may emit an event that leads to an approval request, and await the verdict. The wait then registers with the hooks
+//! on its thread's stack. Waits in other tasks of a hook count only if the clock knows about tasks.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,17 +15,17 @@ use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 
 thread_local! {
-    /// Questions that came up on this thread inside a hook, which the hook has not heard of yet.
+    /// Waits on this thread that began inside a hook and have not been passed to it yet.
     static OPEN_WAITS: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A question to a person, open until it is dropped.
+/// A wait for a user, which ends on drop.
 #[derive(Debug)]
-#[must_use = "it is closed when it is dropped"]
+#[must_use = "the wait ends when it is dropped"]
 pub struct PersonWait(Arc<AtomicBool>);
 
 impl PersonWait {
-    /// Opens a question. The hooks hear of it inside of which this is called.
+    /// Begins a wait, and registers it with the hooks on the stack.
     pub fn open() -> Self {
         let open = Arc::new(AtomicBool::new(true));
         if guard::is_inside() {
@@ -44,23 +44,23 @@ impl Drop for PersonWait {
     }
 }
 
-/// Marks the time of a future as waiting for a person.
+/// Marks the time of a future as a wait for a user.
 pub(crate) async fn waiting_for_person<F: Future>(clock: &dyn Clock, future: F) -> F::Output {
     let _open = (PersonWait::open(), clock.begin_person_wait());
     future.await
 }
 
-/// The questions to people that came up inside one hook, while it was run with [`contain`](crate::driving::contain).
+/// The waits for users inside one hook, while it runs in [`contain`](crate::driving::contain).
 #[derive(Debug, Default)]
 pub struct PersonWaits {
     asked: Vec<Arc<AtomicBool>>,
 }
 
 impl PersonWaits {
-    /// Whether a person is being waited for: the hook's time stands still then. To be called right after the hook was run.
+    /// Returns `true` if the hook waits for a user, so that its time limit is paused. Call it right after running the hook.
     pub fn is_any_open(&mut self) -> bool {
         OPEN_WAITS.with_borrow_mut(|asked| {
-            // The hooks around this one wait for the person, too.
+            // The hooks around this one wait, too.
             let heard = if guard::is_inside() { asked.clone() } else { std::mem::take(asked) };
             self.asked.extend(heard);
         });
@@ -69,7 +69,7 @@ impl PersonWaits {
     }
 }
 
-/// The time limit of a hook, which can stand still.
+/// The time limit of a hook, which can be paused.
 pub(super) struct Timer<'a> {
     clock: &'a dyn Clock,
     left: Duration,
@@ -77,7 +77,7 @@ pub(super) struct Timer<'a> {
 }
 
 struct RunningTimer {
-    /// When, and how much had been held up by then.
+    /// The start, and the blocked time until then.
     since: (u64, u64),
     sleep: BoxFuture<'static, ()>,
 }
@@ -87,7 +87,6 @@ impl RunningTimer {
         Self { since: (clock.sleep_nanos(), clock.blocked_nanos()), sleep: clock.sleep(left) }
     }
 
-    /// How long a person has held up everything since.
     fn held_up(&self, clock: &dyn Clock) -> u64 {
         clock.blocked_nanos().saturating_sub(self.since.1)
     }

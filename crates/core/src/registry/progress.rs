@@ -1,4 +1,4 @@
-//! Whose turn it is in an emission, and what those before answered.
+//! The progress of an emission.
 
 use std::ops::Range;
 
@@ -7,24 +7,22 @@ use smallvec::SmallVec;
 use super::table::Listeners;
 use crate::result::ActionKind;
 
-/// Whose turn it is, and what those before answered. Hooks are counted in 32 bits, because an outcome is moved around.
+/// The next hook, and the reports so far. Hooks are counted in 32 bits, because outcomes are moved around.
 pub(super) struct Progress {
     next: u32,
     gates: u32,
     all: u32,
-    // Small, and without an allocation for the usual number of hooks.
+    // No allocation for the usual number of hooks.
     reports: SmallVec<[StoredReport; 4]>,
-    /// From this place on, no hook has answered.
+    /// No hook from this index on has answered.
     unanswered_from: u32,
-    /// Where the reports begin that have no time yet.
+    /// Index of the first report without a duration.
     untimed: u32,
-    /// The hooks that had no turn because of a denial.
     skipped: Range<u32>,
-    /// Whether answers are only collected: then nobody denies and nothing is modified.
     pub(super) collecting: bool,
 }
 
-/// A report as it is kept; the hook's name and its reason are looked up when someone reads it.
+/// A compact report; the hook's name and its reason are looked up on reading.
 pub(super) struct StoredReport {
     pub(super) hook: u32,
     pub(super) answer: ActionKind,
@@ -57,17 +55,16 @@ impl Progress {
         self.next >= self.all
     }
 
-    /// Whether that hook had its turn and has not answered.
     pub(super) fn awaits(&self, index: usize) -> bool {
         u32::try_from(index).is_ok_and(|index| {
             index < self.next
                 && !self.skipped.contains(&index)
-                // Most answer one after another; looking through all reports for each would take long where many hooks listen.
+                // Most hooks answer in order, and a search in all reports would be slow with many hooks.
                 && (index >= self.unanswered_from || !self.reports.iter().any(|report| report.hook == index))
         })
     }
 
-    /// Whether all hooks that had to answer have done so.
+    /// Returns `true` if all hooks that must answer have done so.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.is_over() && self.reports.len() + self.skipped.len() == self.all as usize
@@ -90,13 +87,11 @@ impl Progress {
         })
     }
 
-    /// The remaining gates have no say any more.
     pub(super) fn skip_gates(&mut self) {
         self.skipped = self.next..self.next.max(self.gates);
         self.next = self.skipped.end;
     }
 
-    /// The hook had nothing to say.
     #[inline]
     pub(super) fn continued(&mut self, index: usize) {
         self.report(index, ActionKind::Continue, false);
@@ -109,7 +104,7 @@ impl Progress {
         self.reports.push(StoredReport { hook, answer, suppressed_output, nanos: 0 });
     }
 
-    /// The hooks that answered since this was last called share the time.
+    /// Divides the time among the hooks that answered since the last call.
     #[inline]
     pub(super) fn record_duration(&mut self, nanos: u64) {
         match &mut self.reports[self.untimed as usize..] {

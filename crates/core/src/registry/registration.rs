@@ -1,4 +1,4 @@
-//! Registering a hook, and taking it away again.
+//! Registration of hooks.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::table::RunOrder;
 use super::{HookRegistry, RegistryState};
 use crate::event::{Event, EventKey};
 
-/// A hook about to be registered; see [`HookRegistry::hook`].
+/// Settings of a hook before its registration; see [`HookRegistry::hook`].
 #[must_use = "end with `run` (a closure) or `handler` (a `Hook`) to register it"]
 pub struct HookBuilder<'a, K> {
     registry: &'a HookRegistry,
@@ -34,42 +34,42 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
         }
     }
 
-    /// Lower runs earlier; 0 unless said otherwise.
+    /// Sets the priority: lower runs earlier; 0 by default.
     pub fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The name for people. Unless given, that of the function or type, numbered if there are several.
+    /// Sets the display name. The default is the name of the function or type, numbered if there are several.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// What its answer can do.
+    /// Sets the role.
     pub fn role(mut self, role: HookRole) -> Self {
         self.role = role;
         self
     }
 
-    /// Lets it only watch: it sees every emission, after the gates, and changes nothing.
+    /// Makes the hook an observer: it sees every emission, after the gates, and changes nothing.
     pub fn observer(self) -> Self {
         self.role(HookRole::Observer)
     }
 
-    /// What happens when it fails.
+    /// Sets the effect of a failure.
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
         self
     }
 
-    /// How long one call may take; 30 seconds unless said otherwise. A hook that blocks its thread cannot be stopped.
+    /// Sets the time limit of one call; 30 seconds by default. A hook that blocks its thread cannot be stopped.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Registers a closure, which may answer at once or give a future.
+    /// Registers a closure, synchronous or with a future.
     pub fn run<F, R, When>(self, function: F) -> K::Checked<Registration>
     where
         F: Fn(Event<K::Payload>) -> R + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl<'a, K: EventKey> HookBuilder<'a, K> {
         self.add(name_of::<F>, Box::new(Closure::<K::Payload, F, When>::new(function)))
     }
 
-    /// Registers a hook with a state of its own.
+    /// Registers a hook with its own state.
     pub fn handler<H: Hook>(self, hook: H) -> K::Checked<Registration> {
         self.add(name_of::<H>, Box::new(hook))
     }
@@ -118,14 +118,14 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Takes the hook away. Emissions that have begun still run it. Doing it twice is harmless.
+    /// Unregisters the hook. Emissions that have begun still run it. A second call has no effect.
     pub fn unregister(&self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.table.remove(self.order);
         }
     }
 
-    /// Ties the hook to a scope: it is taken away when the guard is dropped.
+    /// Ties the hook to a scope: it is unregistered when the guard is dropped.
     ///
     /// ```
     /// # use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -147,7 +147,7 @@ impl std::fmt::Debug for Registration {
     }
 }
 
-/// A registered hook that is taken away when this is dropped.
+/// A registered hook that is unregistered on drop.
 #[derive(Debug)]
 #[must_use = "dropping the guard unregisters the hook"]
 pub struct ScopedRegistration(Registration);

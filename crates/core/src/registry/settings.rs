@@ -1,4 +1,4 @@
-//! How a hook is registered.
+//! Settings of hooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use crate::text::{as_seconds, as_text};
 use crate::words::words;
 
 words! {
-    /// What a hook's answer can do.
+    /// The role of a hook.
     #[derive(Default, PartialOrd, Ord, JsonSchema)]
     pub enum HookRole("role") {
-        /// Its answer counts, whatever it is.
+        /// Every action of the hook counts.
         #[default]
         Gate = "gate",
-        /// It sees every emission, also a denied one, after the gates. Its messages are shown, but its answer changes nothing.
+        /// The hook sees every emission after the gates, also a denied one. Its messages are shown, but its action has no effect.
         Observer = "observer",
     }
 }
 
 words! {
-    /// What happens to the operation when a hook fails.
+    /// The effect of a hook's failure on the operation.
     #[derive(Default, JsonSchema)]
     pub enum OnError("on_error") {
-        /// It goes on; the failure is logged, recorded and shown to the user.
+        /// The operation proceeds; the failure is logged, recorded and shown to the user.
         #[default]
         Continue = "continue",
-        /// It is denied, with the hook and the error named. For guards.
+        /// The operation is denied, with the hook and the error named. For guards.
         Deny = "deny",
-        /// It is denied at the events that gate an operation, such as `tool:pre`, and goes on at all others. The default for hooks of a bundle.
+        /// The operation is denied at events that gate one, such as `tool:pre`, and proceeds at all others. The default for hooks of a bundle.
         DenyGating = "deny_gating",
     }
 }
 
 impl OnError {
-    /// The setting at one event: `Continue` or `Deny`.
+    /// Returns the setting at one event: `Continue` or `Deny`.
     #[must_use]
     pub fn at(self, event: &EventName) -> Self {
         match self {
@@ -48,32 +48,32 @@ impl OnError {
     }
 }
 
-/// What is known about a registered hook.
+/// The settings of a registered hook.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HookInfo {
-    /// Its name, for people.
+    /// The display name.
     #[serde(serialize_with = "as_text")]
     pub name: Arc<str>,
-    /// The event or pattern it was registered for.
+    /// The event or pattern.
     #[serde(serialize_with = "as_text")]
     pub event: Arc<str>,
-    /// Lower runs earlier.
+    /// The priority; lower runs earlier.
     pub priority: i64,
-    /// What its answer can do.
+    /// The role.
     pub role: HookRole,
-    /// What happens when it fails.
+    /// The effect of a failure.
     pub on_error: OnError,
-    /// How long one call may take. Waiting for a person is not counted.
+    /// The time limit of one call. Waiting for a user does not count.
     #[serde(rename = "timeout_s", serialize_with = "as_seconds")]
     pub timeout: Duration,
 }
 
 impl HookInfo {
-    /// How long one call of a hook may take unless it says otherwise.
+    /// The default time limit of one call.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 }
 
-/// The name of a hook that was given none: that of its function or type.
+/// Returns the default name of a hook: that of its function or type.
 pub(super) fn name_of<T>() -> String {
     short_name(std::any::type_name::<T>())
 }
@@ -84,7 +84,7 @@ fn short_name(path: &str) -> String {
         return format!("{}::closure", short_name(function));
     }
     let (path, arguments) = match path.strip_suffix('>').and_then(|path| path.split_once('<')) {
-        // `<Type as Trait>` stands before a method; anything else is a generic type.
+        // `<Type as Trait>` precedes a method; anything else is a generic type.
         Some((generic, arguments)) if !generic.is_empty() => (generic, Some(arguments)),
         _ => (path, None),
     };

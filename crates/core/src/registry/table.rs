@@ -1,4 +1,4 @@
-//! Who listens: an ordered book of registrations, and the lists that emissions read.
+//! The table of registered hooks, and the lists that emissions read.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use crate::event::{BaseFields, CATALOG, EventData, EventKey, EventName, EventPat
 use crate::guard;
 use crate::sync::{LoadedValue, Mutex, PublishedValue, lock};
 
-/// How many events can have a list at once. Emitting ever new names must not fill the memory.
+/// The most events with a list. Emitting ever new names must not fill the memory.
 const MOST_LISTS: usize = 256;
 
 /// The running order: gates before observers, then priority, then order of registration.
@@ -23,8 +23,8 @@ pub(super) struct RunOrder {
     registered: u64,
 }
 
-// Aligned to a cache line, like everything that emissions read: what stands beside it in memory is often written by the
-// thread that made it, and would slow down every other thread that emits.
+// Aligned to a cache line, like all data that emissions read: its neighbours in memory are often written by the thread that
+// allocated it, which would slow down every other emitting thread.
 #[repr(align(64))]
 struct RegisteredHook {
     info: HookInfo,
@@ -44,15 +44,14 @@ struct Entries {
     // INVARIANT: iterating gives the running order.
     hooks: BTreeMap<RunOrder, Arc<RegisteredHook>>,
     registrations: u64,
-    /// How often each name was given by default.
     default_names: HashMap<Arc<str>, u64>,
     base: Arc<BaseFields>,
 }
 
-/// The registrations, and what emissions read of them.
+/// The registered hooks, and their snapshot for emissions.
 ///
-/// INVARIANT: `snapshot` is replaced only while `entries` is locked, and shows nothing that `entries` no longer holds
-/// once the change that removed it has returned.
+/// INVARIANT: `snapshot` is replaced only while `entries` is locked, and has no hook that was removed from `entries`
+/// once the removal has returned.
 pub(super) struct HookTable {
     // A std lock: nothing awaits while it is held, and emissions take it only after a change.
     entries: Mutex<Entries>,
@@ -64,12 +63,12 @@ pub(super) struct HookTable {
 struct Snapshot {
     lists: Vec<List>,
     by_event: HashMap<EventName, usize, foldhash::fast::FixedState>,
-    /// The same for known events, by their place in the catalog: where in `lists`, or [`NO_LIST`].
+    /// For known events, by catalog index: the index in `lists`, or [`NO_LIST`].
     by_catalog_index: [u16; CATALOG.len()],
     base: Option<Arc<BaseFields>>,
 }
 
-/// No event's list has this place, because there are at most [`MOST_LISTS`].
+/// Larger than every index, because there are at most [`MOST_LISTS`].
 const NO_LIST: u16 = u16::MAX;
 
 impl Snapshot {
@@ -77,7 +76,6 @@ impl Snapshot {
         Self { lists: Vec::new(), by_event: HashMap::default(), by_catalog_index: [NO_LIST; CATALOG.len()], base }
     }
 
-    /// Where the event's list is, if it was made.
     #[inline]
     fn list_of<K: EventKey>(&self, key: &K) -> Option<usize> {
         match key.catalog_index() {
@@ -96,7 +94,7 @@ struct List {
     gates: usize,
 }
 
-/// A hook that listens to an event.
+/// A hook that is registered for an event.
 #[derive(Clone)]
 #[repr(align(64))]
 pub struct ListedHook {
@@ -105,17 +103,17 @@ pub struct ListedHook {
 }
 
 impl ListedHook {
-    /// What is known about it.
+    /// Returns the hook's settings.
     pub fn info(&self) -> &HookInfo {
         &self.registered.info
     }
 
-    /// The name of the event that it is told.
+    /// Returns the name under which the hook receives the event.
     pub fn event(&self) -> &EventName {
         &self.event
     }
 
-    /// The hook itself, for a driver that has its own way of calling hooks of type `T`.
+    /// Returns the hook itself, for a driver that calls hooks of type `T` in its own way.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
         let hook: &dyn Any = &*self.registered.hook;
         hook.downcast_ref()
@@ -132,7 +130,7 @@ impl ListedHook {
     }
 }
 
-/// The hooks that one emission runs, as they were registered when it began.
+/// The hooks of one emission, as registered when it began.
 pub struct Listeners {
     snapshot: LoadedValue<Snapshot>,
     list: usize,
@@ -143,17 +141,17 @@ impl Listeners {
         &self.snapshot.lists[self.list]
     }
 
-    /// The event as emitted.
+    /// Returns the event as emitted.
     pub fn event(&self) -> &EventName {
         &self.list().event
     }
 
-    /// The hooks in running order.
+    /// Returns the hooks in running order.
     pub fn hooks(&self) -> &[ListedHook] {
         &self.list().hooks
     }
 
-    /// How many of them are gates; those come first.
+    /// Returns the number of gates, which come first.
     pub fn gates(&self) -> usize {
         self.list().gates
     }
@@ -168,8 +166,8 @@ impl HookTable {
         Self { entries: Mutex::default(), snapshot: PublishedValue::new(Snapshot::without_lists(None)) }
     }
 
-    /// A name given by default is numbered when it is taken: answers of people last by the name of the hook, so two hooks
-    /// that nobody named must not share one.
+    /// Adds a hook. A default name that is already in use gets a number: remembered answers belong to the hook's name, so two
+    /// unnamed hooks must not share one.
     pub(super) fn add(
         &self,
         mut info: HookInfo,
@@ -203,7 +201,6 @@ impl HookTable {
         drop(removed);
     }
 
-    /// Changes the fields that every event gets.
     pub(super) fn change_base(&self, change: impl FnOnce(&mut BaseFields)) {
         let mut entries = lock(&self.entries);
         change(Arc::make_mut(&mut entries.base));
@@ -212,17 +209,14 @@ impl HookTable {
         self.snapshot.store(Snapshot::without_lists(base));
     }
 
-    /// The fields that every event gets.
     pub(super) fn base(&self) -> Option<Arc<BaseFields>> {
         self.snapshot.load().base.clone()
     }
 
-    /// Every hook in running order.
     pub(super) fn infos(&self) -> Vec<HookInfo> {
         lock(&self.entries).hooks.values().map(|hook| hook.info.clone()).collect()
     }
 
-    /// The hooks that listen to an event now.
     pub(super) fn listeners<K: EventKey>(&self, key: &K) -> Result<Listeners, K::Error> {
         let snapshot = self.snapshot.load();
         if let Some(list) = snapshot.list_of(key) {
@@ -232,12 +226,12 @@ impl HookTable {
         Ok(self.make_list(key.event_name()?))
     }
 
-    // Registering is cheap because the lists are made here, when an event is first emitted after a change.
+    // Registering is cheap, because lists are made on the first emission after a change.
     #[cold]
     fn make_list(&self, event: EventName) -> Listeners {
         let entries = lock(&self.entries);
         let current = self.snapshot.load();
-        // Another emission may have made it while this one waited for the lock.
+        // Another emission may have made it meanwhile.
         if let Some(list) = current.list_of(&event) {
             return Listeners { snapshot: current, list };
         }

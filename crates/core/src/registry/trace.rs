@@ -1,7 +1,7 @@
-//! Spans for whoever watches with `tracing`: one an emission, and in it one a hook.
+//! Spans for `tracing`: one for each emission, and in it one for each hook.
 //!
-//! Fields that begin with `otel.` are read by the OpenTelemetry layer: spans show up under the event's or the hook's
-//! name, and failures as errors. Names and sizes are recorded, never the contents of events.
+//! The OpenTelemetry layer reads the fields that begin with `otel.`: spans have the event's or the hook's name, and
+//! failures appear as errors. Names and sizes are recorded, never the contents of events.
 
 use tracing::{Instrument, Level, Span, field, span_enabled};
 
@@ -11,7 +11,7 @@ use super::hook::Answer;
 use super::table::ListedHook;
 use crate::result::HookError;
 
-/// Asked before each emission, so that nobody pays for spans that nobody sees.
+/// Returns `true` if spans are enabled; disabled ones cost nothing.
 #[inline]
 pub(super) fn is_on() -> bool {
     span_enabled!(Level::INFO)
@@ -45,7 +45,6 @@ pub(super) fn hook(hook: &ListedHook) -> Span {
     )
 }
 
-/// Failures are logged whether or not anybody watches spans.
 pub(super) fn failed(hook: &ListedHook, error: &HookError) {
     let (name, event) = (&*hook.info().name, hook.event());
     tracing::warn!({ hook.name = name, hook.event = %event, hook.failure = error.kind().as_str(), error = %error }, "hook failed");

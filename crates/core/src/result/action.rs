@@ -1,4 +1,4 @@
-//! The answer of a hook, in a form in which nonsense cannot be written.
+//! Hook results, in a form without invalid combinations.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,9 @@ use super::{Approval, Injection};
 use crate::event::{DataChange, Map};
 use crate::words::words;
 
-/// What a hook answers: one action, and what it tells the person beside it.
+/// The result of a hook: one action, with a reason and a message.
 ///
-/// The type parameter is the object of the [`Data`](crate::Data) that the hook answers to: JSON, unless another language
-/// brings its own.
+/// The type parameter is the object type of the event's [`Data`](crate::Data): JSON, unless another language uses its own.
 ///
 /// ```
 /// use amplifier_core::{Approval, HookResult, Injection};
@@ -26,55 +25,55 @@ use crate::words::words;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookResult<O = Map> {
-    /// What is to happen.
+    /// The action.
     pub action: Action<O>,
-    /// Why; the agent reads it when it is blocked.
+    /// The reason; the agent reads it when the operation is denied.
     pub reason: Option<String>,
-    /// What to show to the person, apart from what the agent reads.
+    /// A message for the user.
     pub message: Option<Box<UserMessage>>,
-    /// What the hook printed while it ran, if it runs in a place where that is caught.
+    /// The output of the hook, if it is captured.
     pub output: Option<Box<str>>,
-    /// Whether `output` is kept out of the transcript.
+    /// `true` if `output` is left out of the transcript.
     pub suppress_output: bool,
 }
 
-/// What is to happen with the operation.
+/// The action of a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action<O = Map> {
-    /// Go on.
+    /// Proceed.
     Continue,
-    /// Go on, and give this to whoever collects answers with `emit_and_collect`.
+    /// Proceed, and return an object to callers of `emit_and_collect`.
     Respond(O),
-    /// Block the operation.
+    /// Deny the operation.
     Deny,
-    /// Go on with changed data.
+    /// Proceed with changed data.
     Modify(DataChange<O>),
-    /// Go on, and tell the agent something.
+    /// Proceed, and add text to the conversation.
     InjectContext(Box<Injection>),
-    /// Go on only if a person agrees.
+    /// Proceed if an approver agrees.
     AskUser(Box<Approval>),
 }
 
-/// A message for the person in front of the agent.
+/// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserMessage {
-    /// What to show.
+    /// The text.
     pub text: String,
-    /// How urgent it is.
+    /// The urgency.
     pub level: Level,
 }
 
 words! {
-    /// How urgent a message is.
+    /// The urgency of a message.
     #[derive(Default, PartialOrd, Ord, JsonSchema)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageLevel))]
     pub enum Level("level") {
-        /// For information.
+        /// Information.
         #[default]
         Info = "info",
-        /// Something should be looked at.
+        /// Warning.
         Warning = "warning",
-        /// Something failed.
+        /// Failure.
         Error = "error",
     }
 }
@@ -96,25 +95,25 @@ words! {
     /// The action of a hook without its payload, or the kind of its failure.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum ActionKind("action") {
-        /// Goes on.
+        /// Proceed.
         Continue = "continue",
-        /// Goes on, and returns an object to those who collect them.
+        /// Proceed, and return an object to callers of `emit_and_collect`.
         Respond = "respond",
-        /// Blocks the operation.
+        /// Deny the operation.
         Deny = "deny",
-        /// Changes the data.
+        /// Change the data.
         Modify = "modify",
-        /// Tells the agent something.
+        /// Add text to the conversation.
         InjectContext = "inject_context",
-        /// Requests an approval.
+        /// Request an approval.
         AskUser = "ask_user",
         /// Returned an error.
         Failed = "failed",
         /// Panicked.
         Panicked = "panicked",
-        /// Did not answer within its time limit.
+        /// Exceeded its time limit.
         TimedOut = "timed_out",
-        /// Answered something that is no result, or could not read the event.
+        /// Returned an invalid result, or could not read the event.
         Unreadable = "unreadable",
     }
 }
@@ -127,26 +126,25 @@ impl ActionKind {
 }
 
 words! {
-    /// The decision of an emission, in a word.
+    /// The decision of an emission without its denial.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum DecisionKind("decision") {
-        /// The operation goes on.
+        /// The operation proceeds.
         Continue = "continue",
-        /// The operation goes on with changed data.
+        /// The operation proceeds with changed data.
         Modify = "modify",
-        /// The operation goes on, and the agent is told something.
+        /// The operation proceeds, and text is added to the conversation.
         InjectContext = "inject_context",
-        /// The operation goes on if an approver agrees.
+        /// The operation proceeds if an approver agrees.
         AskUser = "ask_user",
-        /// The operation does not go on.
+        /// The operation is denied.
         Deny = "deny",
-        /// The emission was given up.
+        /// The emission was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 impl DecisionKind {
-    /// Returns the decision of an emission in which one hook returned this action.
     pub(crate) fn from_action<O>(action: &Action<O>) -> Self {
         match action {
             Action::Continue | Action::Respond(_) => Self::Continue,
@@ -170,26 +168,26 @@ impl<O> Default for HookResult<O> {
     }
 }
 
-// For JSON only: with the type parameter open, `HookResult::deny("no")` alone would not tell which it is.
+// For JSON only: the type parameter of `HookResult::deny("no")` could not be inferred.
 impl HookResult {
-    /// Goes on: the hook has nothing to say.
+    /// Proceeds without any effect.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// Goes on, with an answer for `emit_and_collect`. It does not change the event.
+    /// Proceeds, with a response for `emit_and_collect`. The event does not change.
     pub fn respond(answer: impl Into<Map>) -> Self {
         Action::Respond(answer.into()).into()
     }
 
-    /// Blocks the operation. The agent reads the reason.
+    /// Denies the operation. The agent reads the reason.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..Action::Deny.into() }
     }
 
-    /// Replaces the data of the event, for the hooks that follow and for the operation.
+    /// Replaces the data of the event, for later hooks and for the operation.
     ///
-    /// What is given is all that is left, apart from reserved fields and the timestamp: begin with a clone of the data, or
+    /// All other data is lost, apart from reserved fields and the timestamp: begin with a clone of the data, or
     /// use [`set`](Self::set) to change one field.
     pub fn modify(change: impl Into<DataChange>) -> Self {
         Action::Modify(change.into()).into()
@@ -200,24 +198,24 @@ impl HookResult {
         Action::Modify(DataChange::Set(field.into(), value.into())).into()
     }
 
-    /// Adds to what the agent knows.
+    /// Adds text to the agent's conversation.
     pub fn inject(injection: impl Into<Injection>) -> Self {
         Action::InjectContext(Box::new(injection.into())).into()
     }
 
-    /// Lets a person decide.
+    /// Requests an approval.
     pub fn ask(approval: impl Into<Approval>) -> Self {
         Action::AskUser(Box::new(approval.into())).into()
     }
 
-    /// Says why.
+    /// Sets the reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Shows a message to the person.
+    /// Shows a message to the user.
     #[must_use]
     pub fn message(mut self, level: Level, text: impl Into<String>) -> Self {
         self.message = Some(Box::new(UserMessage { text: text.into(), level }));
@@ -242,14 +240,14 @@ impl HookResult {
         self.message(Level::Error, text)
     }
 
-    /// Hands over what the hook printed, for the transcript.
+    /// Sets the output of the hook, for the transcript.
     #[must_use]
     pub fn with_output(mut self, output: impl Into<Box<str>>) -> Self {
         self.output = Some(output.into());
         self
     }
 
-    /// Keeps what the hook printed out of the transcript. Tools and messages cannot be hidden.
+    /// Leaves the output of the hook out of the transcript. Tools and messages cannot be hidden.
     #[must_use]
     pub fn suppress_output(mut self) -> Self {
         self.suppress_output = true;

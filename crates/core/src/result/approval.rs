@@ -1,4 +1,4 @@
-//! What a hook asks a person.
+//! Approvals that hooks request.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
-/// A question to a person, on whose answer the operation depends.
+/// A request to a user to allow the operation.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,26 +19,26 @@ use crate::words::words;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
-    /// The question.
+    /// The prompt.
     pub prompt: String,
-    /// What the person can answer; none means "Allow" and "Deny".
+    /// The options; empty for "Allow" and "Deny".
     pub options: Vec<ApprovalOption>,
-    /// How long to wait for an answer.
+    /// The time limit.
     pub timeout: Duration,
-    /// What counts when nobody answered in time.
+    /// The decision after the time limit.
     pub default: DefaultDecision,
-    /// `true` if the question is asked only when no other hook of the emission asks.
+    /// `true` if the approval is requested only when no other hook of the emission requests one.
     pub fallback: bool,
 }
 
-/// An answer that is offered, and what it does.
+/// A possible answer, with its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalOption {
-    /// What the person reads and answers.
+    /// The text of the option.
     pub label: String,
-    /// What it does. The kernel decides by this, never by the label.
+    /// The effect. The kernel decides by the effect, never by the label.
     pub effect: Effect,
 }
 
@@ -47,19 +47,19 @@ words! {
     #[derive(JsonSchema)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum Effect("effect") {
-        /// The operation may run, this time.
+        /// The operation may run this time.
         AllowOnce = "allow_once",
-        /// The operation may run, and the same question is not asked again in this session.
+        /// The operation may run, and the same request is granted for the rest of the session.
         AllowAlways = "allow_always",
         /// The operation does not run.
         Deny = "deny",
-        /// The operation does not run, nor does it in this session when the same question comes up.
+        /// The operation does not run, and the same request is denied for the rest of the session.
         DenyAlways = "deny_always",
     }
 }
 
 words! {
-    /// An answer that counts without an approver: after the time limit, or by a rule.
+    /// A decision without an approver: after the time limit, or by a rule.
     #[derive(Default, JsonSchema)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum DefaultDecision("decision") {
@@ -72,17 +72,16 @@ words! {
 }
 
 impl Effect {
-    /// Whether the operation may run.
+    /// Returns `true` if the operation may run.
     pub fn allows(self) -> bool {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
     }
 
-    /// Whether the answer holds for the rest of the session.
+    /// Returns `true` if the answer counts for the rest of the session.
     pub fn is_lasting(self) -> bool {
         matches!(self, Self::AllowAlways | Self::DenyAlways)
     }
 
-    /// The same effect, but for this time only if it allows something.
     pub(crate) fn once_if_allowing(self) -> Self {
         if self == Self::AllowAlways { Self::AllowOnce } else { self }
     }
@@ -96,7 +95,7 @@ impl Effect {
         }
     }
 
-    /// What a plain label means, if it means something.
+    /// Returns the effect of a well-known label.
     pub fn from_label(label: &str) -> Option<Self> {
         Some(match label.trim().to_lowercase().as_str() {
             "allow" | "allow once" | "yes" | "y" | "ok" | "approve" | "accept" => Self::AllowOnce,
@@ -109,18 +108,18 @@ impl Effect {
 }
 
 impl ApprovalOption {
-    /// An option with a stated effect.
+    /// Creates an option with this effect.
     pub fn new(label: impl Into<String>, effect: Effect) -> Self {
         Self { label: label.into(), effect }
     }
 
-    /// The one of the options that a person means by what was typed: its number, counted from 1, or its label in any case.
+    /// Returns the option for typed text: its number, counted from 1, or its label in any case.
     pub fn resolve<'a>(options: &'a [Self], typed: &str) -> Option<&'a Self> {
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
         by_number.or_else(|| {
             let mut meant = options.iter().filter(|option| option.label.to_lowercase() == typed.to_lowercase());
-            // Two labels that differ in case only have to be typed exactly.
+            // Labels that differ only in case must be typed exactly.
             let (first, second) = (meant.next(), meant.next());
             first.filter(|_| second.is_none()).or_else(|| options.iter().find(|option| option.label == typed))
         })
@@ -130,19 +129,19 @@ impl ApprovalOption {
 impl<T: Into<String>> From<T> for ApprovalOption {
     fn from(label: T) -> Self {
         let label = label.into();
-        // Who offers a label without a meaning gets a refusal, never a surprise.
+        // An unknown label denies.
         let effect = Effect::from_label(&label).unwrap_or(Effect::Deny);
         Self { label, effect }
     }
 }
 
 impl Approval {
-    /// How long is waited for a person unless a hook says otherwise.
+    /// The default time limit.
     pub const TIMEOUT: Duration = Duration::from_secs(300);
-    /// The question of a hook that asks without saying what.
+    /// The default prompt.
     pub const PROMPT: &str = "Allow this operation?";
 
-    /// A question with the options "Allow" and "Deny", open for five minutes, then denied.
+    /// Creates a request with the options "Allow" and "Deny", which is denied after five minutes.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -153,36 +152,36 @@ impl Approval {
         }
     }
 
-    /// What the person can answer.
+    /// Sets the options.
     #[must_use]
     pub fn options(mut self, options: impl IntoIterator<Item = impl Into<ApprovalOption>>) -> Self {
         self.options = options.into_iter().map(Into::into).collect();
         self
     }
 
-    /// How long to wait for an answer.
+    /// Sets the time limit.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Lets the operation run when nobody answered in time. For low risks only; a session can forbid it.
+    /// Allows the operation after the time limit. For low risks only; a session can forbid it.
     #[must_use]
     pub fn allow_by_default(mut self) -> Self {
         self.default = DefaultDecision::Allow;
         self
     }
 
-    /// Asks only if no other hook of the emission asks.
+    /// Requests the approval only if no other hook of the emission requests one.
     #[must_use]
     pub fn fallback(mut self) -> Self {
         self.fallback = true;
         self
     }
 
-    /// The options that the person sees, with the effects that the kernel gives them: no hook can make a "Deny" allow, and
-    /// of two options that read the same the stricter counts.
+    /// Returns the options for the approver, with their effective effects: no hook can make a "Deny" allow, and of two options
+    /// with the same label the stricter one counts.
     pub fn effective_options(&self) -> Vec<ApprovalOption> {
         if self.options.is_empty() {
             return vec!["Allow".into(), "Deny".into()];

@@ -1,8 +1,8 @@
-//! What a hook function may return.
+//! Return types of hook functions.
 
 use super::{Action, HookError, HookResult};
 
-/// What a hook function may return: a [`HookResult`], an [`Action`], nothing, an `Option` or a `Result` of these.
+/// The return type of a hook function: a [`HookResult`], an [`Action`], nothing, an `Option` or a `Result` of these.
 ///
 /// ```
 /// use amplifier_core::{HookError, HookRegistry, HookResult, TOOL_PRE};
@@ -20,7 +20,7 @@ use super::{Action, HookError, HookResult};
     note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a future of these"
 )]
 pub trait IntoHookResult {
-    /// The answer, or how the hook failed.
+    /// Converts the value to a hook result.
     ///
     /// # Errors
     /// If the hook failed.

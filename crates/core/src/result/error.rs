@@ -1,30 +1,30 @@
-//! How a hook fails.
+//! Failures of hooks.
 
 use std::time::Duration;
 
 use super::{ActionKind, FlatAction};
 
-/// How a hook failed. A failure is data: it becomes part of the report, and the hook's `on_error` decides.
+/// The failure of a hook. It becomes part of the report, and the hook's `on_error` decides.
 ///
-/// Every type that implements [`std::error::Error`] turns into one with `?`.
+/// Every type that implements [`std::error::Error`] can be converted with `?`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HookError {
-    /// The hook said that it failed.
+    /// The hook returned an error.
     Failed(String),
     /// The hook panicked.
     Panicked(String),
-    /// The hook gave no answer in time.
+    /// The hook exceeded its time limit.
     TimedOut(Duration),
-    /// The hook answered something that is no result, or could not read the event.
+    /// The hook returned an invalid result, or could not read the event.
     Unreadable(String),
-    /// The hook answered an object that states an action other than `continue`, but is invalid. It tried to intervene, so
-    /// a gate that answers so denies the operation, whatever its `on_error` says.
+    /// The hook returned an invalid object with an action other than `continue`. It tried to intervene, so a gate denies the
+    /// operation, independent of its `on_error`.
     InvalidAnswer(String),
 }
 
 impl HookError {
-    /// A failure, in words.
+    /// Creates an error with this message.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::Failed(what.into())
     }
@@ -39,7 +39,7 @@ impl HookError {
         }
     }
 
-    /// The failure of a hook that answered a JSON value which cannot be read: `answer` tells whether it tried to intervene.
+    /// Creates the error for an invalid JSON result. The action in `answer` decides between the two variants.
     pub fn unreadable(answer: &serde_json::Value, what: impl Into<String>) -> Self {
         match answer.get("action") {
             Some(action) if action != FlatAction::Continue.as_str() => Self::InvalidAnswer(what.into()),
@@ -66,7 +66,7 @@ impl std::fmt::Display for HookError {
     }
 }
 
-// Not an `Error` itself, so that every error can become one.
+// Not an `Error` itself, so that every error can be converted.
 impl<E: std::error::Error> From<E> for HookError {
     fn from(error: E) -> Self {
         let mut what = error.to_string();

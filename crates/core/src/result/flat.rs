@@ -1,4 +1,4 @@
-//! The one flat form of a result: what JSON, Python, commands and servers speak.
+//! The flat form of hook results, used in JSON, Python, commands and servers.
 
 use std::time::Duration;
 
@@ -19,36 +19,36 @@ use crate::words::words;
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "HookResult")]
 pub struct FlatResult<T = Map> {
-    /// What is to happen after the hook.
+    /// The action.
     pub action: FlatAction,
-    /// The changed event data (`modify`), or an answer for `emit_and_collect` (`continue`).
+    /// The changed event data (`modify`), or a response for `emit_and_collect` (`continue`).
     pub data: Option<T>,
-    /// Why the operation is denied, changed or asked about; the agent reads it when it is blocked.
+    /// The reason of the action; the agent reads it when the operation is denied.
     pub reason: Option<String>,
     /// Text for the agent's conversation (`inject_context`).
     pub context_injection: Option<String>,
-    /// As whom the injected text speaks.
+    /// The role of the injected text.
     pub context_injection_role: Role,
-    /// Whether the injected text is part of the next call to the model only.
+    /// `true` if the injected text is part of the next call to the model only.
     pub ephemeral: bool,
-    /// Whether an ephemeral injection is appended to the last tool's result.
+    /// `true` if an ephemeral injection is appended to the last tool's result.
     pub append_to_last_tool_result: bool,
-    /// The question to the person (`ask_user`).
+    /// The prompt of the approval request (`ask_user`).
     pub approval_prompt: Option<String>,
-    /// What the person can answer; "Allow" and "Deny" if not given.
+    /// The options of the approver; "Allow" and "Deny" if not given.
     pub approval_options: Option<Vec<FlatOption>>,
-    /// Seconds to wait for the person.
+    /// The time limit of the request in seconds.
     #[schemars(range(min = 0.0))]
     pub approval_timeout: f64,
-    /// What counts when nobody answered in time.
+    /// The decision after the time limit.
     pub approval_default: DefaultDecision,
-    /// Whether the person is asked only if no other hook of the emission asks.
+    /// `true` if the approval is requested only when no other hook of the emission requests one.
     pub approval_fallback: bool,
-    /// Whether the hook's own output is kept out of the transcript.
+    /// `true` if the hook's own output is left out of the transcript.
     pub suppress_output: bool,
-    /// A message for the person.
+    /// A message for the user.
     pub user_message: Option<String>,
-    /// How urgent the message is.
+    /// The urgency of the message.
     pub user_message_level: Level,
 }
 
@@ -56,21 +56,21 @@ words! {
     /// The action of the flat form.
     #[derive(Default, JsonSchema)]
     pub enum FlatAction("action") {
-        /// Go on.
+        /// Proceed.
         #[default]
         Continue = "continue",
-        /// Block the operation.
+        /// Deny the operation.
         Deny = "deny",
-        /// Go on with changed data.
+        /// Proceed with changed data.
         Modify = "modify",
-        /// Tell the agent something.
+        /// Add text to the conversation.
         InjectContext = "inject_context",
-        /// Let a person decide.
+        /// Request an approval.
         AskUser = "ask_user",
     }
 }
 
-/// An option of the flat form: a label, whose meaning is known, or a label with its effect.
+/// An option of the flat form: a well-known label, or a label with its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
@@ -79,7 +79,7 @@ words! {
 pub enum FlatOption {
     /// A label alone.
     Label(String),
-    /// A label and what it does.
+    /// A label with its effect.
     Stated(ApprovalOption),
 }
 
@@ -122,7 +122,7 @@ impl From<FlatOption> for ApprovalOption {
 }
 
 impl<T> FlatResult<T> {
-    /// The same with data of another kind.
+    /// Converts the data to another type.
     ///
     /// # Errors
     /// If the data cannot be converted.
@@ -146,7 +146,7 @@ impl<T> FlatResult<T> {
         })
     }
 
-    /// The text for the conversation. The flat view of an emission may have one beside another action.
+    /// Returns the injection. The flat view of an emission may have one beside another action.
     pub fn injection(&self) -> Option<Injection> {
         let text = self.context_injection.clone()?;
         let placement = match (self.ephemeral, self.append_to_last_tool_result) {
@@ -184,7 +184,7 @@ impl<O> HookResult<O> {
     /// Reads the flat form.
     ///
     /// # Errors
-    /// [`HookError::InvalidAnswer`] if the action lacks what it needs or the time limit is no time; with the action `continue`
+    /// [`HookError::InvalidAnswer`] if a required field is missing or the time limit is invalid; with the action `continue`
     /// [`HookError::Unreadable`].
     pub fn from_flat(flat: FlatResult<O>) -> Result<Self, HookError> {
         let is_continue = flat.action == FlatAction::Continue;
@@ -192,12 +192,12 @@ impl<O> HookResult<O> {
             let what = format!("{CANNOT_READ}: {what}");
             if is_continue { HookError::Unreadable(what) } else { HookError::InvalidAnswer(what) }
         };
-        // Checked for every action: whoever writes a negative time is mistaken about something.
+        // Checked for every action: a negative time is always a mistake.
         let seconds = flat.approval_timeout;
         if !(seconds.is_finite() && seconds >= 0.0) {
             return Err(unreadable(&format!("`approval_timeout` is {seconds}")));
         }
-        // Ages are a time limit too, only one that no clock can hold.
+        // A time limit that is too long for any clock is a valid one.
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let action = match flat.action {
             FlatAction::Continue => flat.data.map_or(Action::Continue, Action::Respond),
@@ -229,7 +229,7 @@ impl<O> HookResult<O> {
         })
     }
 
-    /// The flat form of this answer to an event with that data. Captured output is not part of it.
+    /// Returns the flat form for an event with that data, without captured output.
     pub fn into_flat(self, data: &impl Data<Object = O>) -> FlatResult<O> {
         let mut flat =
             FlatResult { reason: self.reason, suppress_output: self.suppress_output, ..FlatResult::default() };
@@ -259,10 +259,10 @@ impl<O> HookResult<O> {
 
 pub(super) const CANNOT_READ: &str = "the answer cannot be read";
 
-/// Says where the answer is wrong without repeating what it says: errors are logged, and answers may hold secrets.
+/// Describes the position of the error without the value: errors are logged, and results may contain secrets.
 fn unreadable_json(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
-    // The last one: an earlier one may be part of the value.
+    // The last match: an earlier one may be part of the value.
     let text = match text.rsplit_once(", expected ") {
         // `invalid type: string "…", expected a boolean`
         Some((found, expected)) if found.starts_with("invalid") => {
@@ -280,7 +280,7 @@ fn plain(text: &str, longest: usize) -> String {
 }
 
 impl HookResult {
-    /// Reads an answer from JSON: `null` is "go on", an object is the flat form.
+    /// Reads a result from JSON: `null` is `continue`, an object is the flat form.
     ///
     /// ```
     /// use amplifier_core::HookResult;
@@ -315,7 +315,7 @@ impl HookResult {
     }
 }
 
-/// Written as the flat form. Setting one field has no flat form of its own: [`HookResult::into_flat`] knows the data.
+/// Serializes the flat form. A single changed field has none: [`HookResult::into_flat`] converts it with the event's data.
 impl Serialize for HookResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Action::Modify(DataChange::Set(..)) = self.action {

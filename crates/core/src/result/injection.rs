@@ -1,4 +1,4 @@
-//! What a hook tells the agent.
+//! Injections.
 
 use schemars::JsonSchema;
 
@@ -15,23 +15,23 @@ use crate::words::words;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
-    /// What to tell.
+    /// The text.
     pub text: String,
-    /// As whom.
+    /// The role.
     pub role: Role,
-    /// Where it lands.
+    /// The position and lifetime.
     pub placement: Placement,
 }
 
 words! {
-    /// As whom a message speaks.
+    /// The role of a message.
     #[derive(Default, JsonSchema)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageRole))]
     pub enum Role("role") {
-        /// The environment; right for nearly every injection.
+        /// The environment; fits nearly every injection.
         #[default]
         System = "system",
-        /// The person.
+        /// The user.
         User = "user",
         /// The agent itself.
         Assistant = "assistant",
@@ -39,7 +39,7 @@ words! {
 }
 
 words! {
-    /// Where an injection lands, and how long it stays.
+    /// The position and lifetime of an injection.
     #[derive(Default)]
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum Placement("placement") {
@@ -54,33 +54,33 @@ words! {
 }
 
 impl Placement {
-    /// Whether it is part of the next call only.
+    /// Returns `true` if the injection is part of the next call only.
     pub fn is_ephemeral(self) -> bool {
         self != Self::History
     }
 }
 
 impl Injection {
-    /// An injection that stays in the history and speaks as the system.
+    /// Creates an injection with the role `system` that stays in the history.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), role: Role::default(), placement: Placement::default() }
     }
 
-    /// Speaks as someone else.
+    /// Sets the role.
     #[must_use]
     pub fn role(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    /// Shows it to the next call of the model only.
+    /// Adds it to the next call to the model only.
     #[must_use]
     pub fn ephemeral(mut self) -> Self {
         self.placement = Placement::NextCall;
         self
     }
 
-    /// Shows it to the next call of the model only, at the end of the last tool's result.
+    /// Adds it to the next call to the model only, at the end of the last tool's result.
     #[must_use]
     pub fn append_to_last_tool_result(mut self) -> Self {
         self.placement = Placement::LastToolResult;

@@ -1,4 +1,4 @@
-//! What a hook answers.
+//! Hook results.
 
 mod action;
 mod approval;

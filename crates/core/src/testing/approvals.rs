@@ -1,4 +1,4 @@
-//! A person who answers as the test says.
+//! An approver with scripted answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use crate::ports::approval::ApprovalSystem;
 use crate::ports::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, lock};
 
-/// What a scripted person does with one question.
+/// The scripted reaction to one approval request.
 #[derive(Clone, Debug)]
 pub enum ScriptedAnswer {
     /// Answers at once.
     Answer(String),
-    /// Answers after a while.
+    /// Answers after a delay.
     After(Duration, String),
     /// Never answers.
     Silence,
-    /// Cannot be reached.
+    /// Fails.
     Error(ApprovalError),
 }
 
@@ -27,20 +27,20 @@ impl From<&str> for ScriptedAnswer {
     }
 }
 
-/// An approval system that follows a script, one entry a question; the last one repeats. It remembers what it was asked.
+/// An approval system that follows a script, one entry for each request; the last one repeats. It stores the requests.
 ///
 /// ```
 /// use amplifier_core::{testing::ScriptedApprovals, Coordinator, HookRegistry, HookResult, Map, ToolPre, TOOL_PRE};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let person = ScriptedApprovals::new(["Allow", "Deny"]);
+/// let approver = ScriptedApprovals::new(["Allow", "Deny"]);
 /// let hooks = HookRegistry::new();
 /// hooks.on(TOOL_PRE, |_| HookResult::ask("Really?"));
-/// let session = Coordinator::builder(hooks).approvals(person.clone()).build();
+/// let session = Coordinator::builder(hooks).approvals(approver.clone()).build();
 ///
 /// assert!(session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await.is_proceed());
 /// assert!(!session.emit(TOOL_PRE, ToolPre::new("Bash", Map::new())).await.is_proceed());
-/// assert_eq!(person.requests().len(), 2);
+/// assert_eq!(approver.requests().len(), 2);
 /// # }
 /// ```
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub struct ScriptedApprovals {
 }
 
 impl ScriptedApprovals {
-    /// Follows this script. An empty one never answers.
+    /// Creates a system with this script. An empty one never answers.
     pub fn new(script: impl IntoIterator<Item = impl Into<ScriptedAnswer>>) -> Self {
         Self {
             script: script.into_iter().map(Into::into).collect(),
@@ -60,14 +60,14 @@ impl ScriptedApprovals {
         }
     }
 
-    /// Takes the time for late answers from another clock.
+    /// Uses another clock for delays.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Every question so far.
+    /// Returns every request so far.
     pub fn requests(&self) -> Vec<Arc<OpenRequest>> {
         lock(&self.requests).clone()
     }

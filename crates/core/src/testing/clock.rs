@@ -1,4 +1,4 @@
-//! Time that stands still until a test moves it.
+//! A clock that tests advance.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,7 +11,7 @@ use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 use crate::sync::{Mutex, lock};
 
-/// A clock that a test moves by hand. A handle: clones show the same time.
+/// A clock that a test advances. A handle: clones show the same time.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -44,12 +44,12 @@ struct State {
 }
 
 impl ManualClock {
-    /// A clock that shows the beginning of 1970.
+    /// Creates a clock at the beginning of 1970.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves the time forward and wakes whoever waited for it.
+    /// Advances the time and wakes the waiting tasks.
     pub fn advance(&self, by: Duration) {
         let woken = {
             let mut state = lock(&self.state);
@@ -62,7 +62,7 @@ impl ManualClock {
         }
     }
 
-    /// Lets other tasks run until one waits for this clock, then moves the time forward.
+    /// Lets other tasks run until one waits for this clock, then advances the time.
     pub async fn advance_when_waiting(&self, by: Duration) {
         while lock(&self.state).sleepers.is_empty() {
             tokio::task::yield_now().await;

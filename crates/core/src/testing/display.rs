@@ -1,4 +1,4 @@
-//! A screen that a test can read.
+//! A display that tests can read.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::ports::PortError;
 use crate::ports::display::{Display, DisplayMessage};
 use crate::sync::{Mutex, lock};
 
-/// A display that keeps what it was shown. A handle: clones share the same messages.
+/// A display that collects its messages. A handle: clones share the same messages.
 #[derive(Clone, Debug, Default)]
 pub struct CollectingDisplay {
     messages: Arc<Mutex<Vec<DisplayMessage>>>,
@@ -14,17 +14,17 @@ pub struct CollectingDisplay {
 }
 
 impl CollectingDisplay {
-    /// A display that was shown nothing yet.
+    /// Creates a display without messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The messages so far.
+    /// Returns the messages so far.
     pub fn messages(&self) -> Vec<DisplayMessage> {
         lock(&self.messages).clone()
     }
 
-    /// What hooks printed so far, each with its source.
+    /// Returns the output of hooks so far, each with its source.
     pub fn outputs(&self) -> Vec<(String, String)> {
         lock(&self.outputs).clone()
     }

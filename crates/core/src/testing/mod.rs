@@ -1,4 +1,4 @@
-//! Helpers for testing hooks and sessions: no network, no waiting, nothing left to chance.
+//! Helpers for testing hooks and sessions without network, waits and randomness.
 
 mod approvals;
 mod clock;

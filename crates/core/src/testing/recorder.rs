@@ -1,4 +1,4 @@
-//! A hook that remembers what it saw.
+//! A hook that records events.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::registry::{Hook, HookRegistry, Registration};
 use crate::result::{HookError, HookResult};
 use crate::sync::{Mutex, lock};
 
-/// An observer that keeps every event it sees. A handle: clones share the same events.
+/// An observer that stores every event. A handle: clones share the same events.
 ///
 /// ```
 /// use amplifier_core::{testing::EventRecorder, HookRegistry, Map, ToolPre, TOOL_PRE};
@@ -25,15 +25,15 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// A recorder that saw nothing yet.
+    /// Creates a recorder without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A recorder of every event of a registry, after the gates.
+    /// Creates a recorder of every event of a registry, after the gates.
     pub fn watch(hooks: &HookRegistry) -> Self {
         let recorder = Self::new();
-        // `*` is a pattern like any other, and never malformed.
+        // `*` is always a valid pattern.
         let _ = recorder.register(hooks, "*");
         recorder
     }
@@ -41,17 +41,17 @@ impl EventRecorder {
     /// Also records the events of this name or pattern.
     ///
     /// # Errors
-    /// If the name is malformed.
+    /// If the name is invalid.
     pub fn register(&self, hooks: &HookRegistry, event: &str) -> Result<Registration, InvalidEventName> {
         hooks.hook(event).named("event-recorder").observer().handler(self.clone())
     }
 
-    /// Every event so far, with its data.
+    /// Returns every event so far, with its data.
     pub fn events(&self) -> Vec<(String, EventData)> {
         lock(&self.events).clone()
     }
 
-    /// The names of the events so far.
+    /// Returns the names of the events so far.
     pub fn names(&self) -> Vec<String> {
         lock(&self.events).iter().map(|(name, _)| name.clone()).collect()
     }

@@ -1,32 +1,32 @@
-//! Makes visible what a terminal would hide or obey. `conformance/text/characters.json` has the characters; the console and Python
-//! agree.
+//! Escapes characters that a terminal would hide or obey. `conformance/text/characters.json` lists them; the console and Python follow
+//! the same list.
 
 use std::borrow::Cow;
 
-/// How exactly a text has to be shown.
+/// The strictness of escaping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscapeMode {
-    /// What a person decides about: nothing invisible stays invisible. One line; a tab becomes four spaces.
+    /// For text that a user decides about: every invisible character is escaped. One line; a tab becomes four spaces.
     Exact,
-    /// The same over several lines: line breaks and tabs are kept.
+    /// As `Exact`, but line breaks and tabs stay.
     Lines,
-    /// What a person only reads: the joiners that emoji and some scripts need are kept, and so are unusual spaces.
+    /// For text that a user only reads: the joiners of emoji and some scripts and unusual spaces stay.
     Prose,
-    /// Prose that flows: line breaks and tabs are kept, too.
+    /// As `Prose`, but line breaks and tabs stay.
     Stream,
 }
 
-/// A part of a text: as it was, or standing in for a character that could not be shown.
+/// A part of a text: unchanged characters, or the replacement of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A run of characters as they are.
+    /// Unchanged characters.
     Shown(&'a str),
-    /// The picture or the code of one character.
+    /// The symbol or the code of one character.
     StandIn(Cow<'static, str>),
 }
 
-/// The text with everything visible: control characters become pictures (`␛`), characters that hide or reorder text
-/// become their code (`\u{202e}`).
+/// Escapes a text: control characters become symbols (`␛`), characters that hide or reorder text become their code
+/// (`\u{202e}`).
 ///
 /// ```
 /// use amplifier_core::text::{EscapeMode, visible};
@@ -44,13 +44,13 @@ pub fn visible(text: &str, mode: EscapeMode) -> String {
     out
 }
 
-/// Returns the text in one line, with everything visible: line breaks become spaces. For what other programs report.
+/// Escapes a text in one line: line breaks become spaces. For the output of other programs.
 pub fn visible_line(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     visible(&lines.join(" "), EscapeMode::Exact)
 }
 
-/// The parts of a text, in order.
+/// Returns the parts of a text, in order.
 pub fn pieces(text: &str, mode: EscapeMode) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut shown_from, mut before) = (0, None);
@@ -79,7 +79,7 @@ fn stand_in(character: char, before: Option<char>, mode: EscapeMode) -> Option<P
         '\0'..='\u{1f}' => picture(u32::from(character)),
         '\u{7f}' => picture(0x21),
         _ if is_prose && (is_joiner(character) || is_unusual_space(character)) => None,
-        // `⚠` is drawn as an emoji by a selector that follows it; after a letter it has no business.
+        // The selector makes an emoji of a symbol such as `⚠`; after a letter it has no use.
         '\u{fe0f}' if before.is_some_and(|symbol| !symbol.is_ascii() && !symbol.is_alphanumeric()) => None,
         _ if is_invisible(character) || !is_printable(character) || is_unusual_space(character) => {
             Some(Piece::StandIn(character.escape_unicode().to_string().into()))
@@ -88,14 +88,14 @@ fn stand_in(character: char, before: Option<char>, mode: EscapeMode) -> Option<P
     }
 }
 
-/// Unicode has a picture for each control character of ASCII, in the same order.
+/// Unicode has a symbol for each ASCII control character, in the same order.
 fn picture(code: u32) -> Option<Piece<'static>> {
     let picture = char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER);
     Some(Piece::StandIn(picture.to_string().into()))
 }
 
-/// `true` for characters that take no room, draw nothing, or change the order in which others are read. Control characters are not
-/// among them.
+/// Returns `true` for characters of zero width, without a glyph, or that change the order of others. Control characters are not
+/// included.
 pub fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -123,15 +123,15 @@ fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// `true` for what looks like a space, but separates no words for a shell.
+/// Returns `true` for characters that look like a space, but do not separate words in a shell.
 pub fn is_unusual_space(character: char) -> bool {
     let is_space = matches!(character, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}');
     is_space || matches!(character, '\u{2800}' | '\u{3000}')
 }
 
-/// `false` for control and format characters, private use, what Unicode has not assigned, and separators other than the space.
+/// Returns `false` for control, format, private-use and unassigned characters, and separators other than the space.
 fn is_printable(character: char) -> bool {
-    // The standard library has this table for `Debug`. It also escapes marks that combine with another character, but only in front.
+    // The standard library has this table for `Debug`. It also escapes combining marks, but only at the beginning.
     let mut text = [b'a'; 5];
     let length = 1 + character.encode_utf8(&mut text[1..]).len();
     str::from_utf8(&text[..length]).is_ok_and(|text| text.escape_debug().count() == 2)
