@@ -19,12 +19,12 @@ use crate::storage::RecordSource;
 /// The most emissions of a session that are open at once. Tools run side by side, so their records can be interleaved.
 const MOST_OPEN: usize = 8;
 
-/// The same for emissions that wait for an approval: much can happen meanwhile.
+/// The same for emissions that wait for an approval, which takes longer.
 const MOST_WAITING: usize = 64;
 
 /// Reassembles the emissions of a log from its records. Holds a few emissions of each session, however long the log is.
 ///
-/// Emissions come in the order of a session's events. It can be given less than all records: those of one session, or of some events.
+/// Emissions come in the order of a session's events. The input can be a part of the records, such as those of one session or of some events.
 #[derive(Debug, Default)]
 pub struct EmissionAssembler {
     open: HashMap<Box<str>, VecDeque<RecordedEmission>>,
@@ -34,7 +34,7 @@ pub struct EmissionAssembler {
 /// An emission with all its records, or a record on its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssembledEntry {
-    /// An emission, with all that is recorded of it.
+    /// An emission, with all its records.
     Emission(Box<RecordedEmission>),
     /// A record of no emission.
     Unassigned(UnassignedRecord),
@@ -60,7 +60,7 @@ pub struct UnassignedRecord {
 }
 
 impl EmissionAssembler {
-    /// An assembler without records.
+    /// Creates an assembler.
     pub fn new() -> Self {
         Self::default()
     }
@@ -73,7 +73,7 @@ impl EmissionAssembler {
         let session = record.session.as_deref().unwrap_or_default();
         let body = self.bodies.read(record, storage)?;
         if record.kind == Kind::Event {
-            // Looked up before it is made, because it is nearly always there.
+            // A lookup first, because the entry nearly always exists.
             if !self.open.contains_key(session) {
                 self.open.insert(session.into(), VecDeque::new());
             }
@@ -88,13 +88,13 @@ impl EmissionAssembler {
         {
             return Ok(Vec::new());
         }
-        // The seal of a session comes after all that happened in it.
+        // The seal is the last record of a session.
         let ended = if record.kind == Kind::Seal { self.open.remove(session) } else { None };
         let before = ended.into_iter().flatten().map(AssembledEntry::from);
         Ok(before.chain([AssembledEntry::Unassigned(unassigned(record, &body))]).collect())
     }
 
-    /// Returns the emissions that are left when there are no more records.
+    /// Returns the remaining emissions after the last record.
     pub fn finish(self) -> Vec<RecordedEmission> {
         let mut left: Vec<_> = self.open.into_values().flatten().collect();
         left.sort_unstable_by_key(|emission| emission.seq);
@@ -108,7 +108,7 @@ impl From<RecordedEmission> for AssembledEntry {
     }
 }
 
-/// Removes the oldest emissions if there are too many. One that waits for an approval holds back those after it, so that the order stays.
+/// Removes the oldest emissions if there are too many. One that waits for an approval delays those after it, so that the order stays.
 fn overflowing(open: &mut VecDeque<RecordedEmission>) -> Vec<RecordedEmission> {
     let is_waiting = |emission: &RecordedEmission| emission.report.approvals.iter().any(|one| one.decision.is_none());
     let mut over = Vec::new();
@@ -161,7 +161,7 @@ fn emission(record: &Record<'_>, body: &Body<'_>) -> RecordedEmission {
     }
 }
 
-/// Adds a record to the emission that it belongs to; `false` if that is not open.
+/// Adds a record to its emission; returns `false` if that is not open.
 fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<'_>) -> bool {
     let event = record.event.as_deref().unwrap_or_default();
     let mut of_event = open.iter_mut().filter(|emission| emission.report.event == event);
@@ -210,7 +210,7 @@ fn add(emission: Option<&mut RecordedEmission>, add: impl FnOnce(&mut EmissionRe
     emission.map(|emission| add(&mut emission.report)).is_some()
 }
 
-/// Returns `true` if the hook asked for more approvals there than the records so far are about.
+/// Returns `true` if the hook requested more approvals than the records so far contain.
 fn requests(report: &EmissionReport, hook: &str) -> bool {
     let wanted = report.answered(ActionKind::AskUser).filter(|asking| *asking == hook).count();
     wanted > report.approvals.iter().filter(|approval| approval.hook == hook).count()
@@ -233,7 +233,6 @@ fn requested(request: ApprovalRequestEntry, record: &Record<'_>) -> ApprovalRepo
     }
 }
 
-/// The number of a request in its session: the end of its id.
 fn number(approval: &ApprovalReport) -> Option<u64> {
     approval.id.as_deref()?.rsplit('.').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Reads whole bodies, wherever their parts are kept.
+//! Reads whole bodies from their parts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use crate::request::{BaseRecord, CONTINUES, ContinuationBody, Messages, join_mes
 use crate::storage::RecordSource;
 use crate::tail::segment_file;
 
-/// How much text of conversations is remembered, in bytes, and of how many conversations.
+/// The limits of the cache: bytes of text, and conversations.
 const MOST_TEXT: usize = 64 << 20;
 const MOST_KNOWN: usize = 1024;
 
-/// Reads the whole bodies of the records of a log. Requests to a model are kept as what they add to an earlier record; whoever reads many
-/// records in order finds that one remembered here.
+/// Reads the whole bodies of the records of a log. Model requests are stored as the difference to an earlier record, which is cached here for
+/// reading many records in order.
 #[derive(Debug, Default)]
 pub struct Bodies {
     known: HashMap<Hash, RequestMessages>,
@@ -26,7 +26,6 @@ pub struct Bodies {
     clock: u64,
 }
 
-/// All messages of the request in one record.
 #[derive(Debug)]
 struct RequestMessages {
     messages: Vec<Arc<str>>,
@@ -35,15 +34,15 @@ struct RequestMessages {
 }
 
 impl Bodies {
-    /// None so far.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All of the body of a record.
+    /// Returns the whole body of a record.
     ///
     /// # Errors
-    /// If a part of it cannot be read, or is not what was recorded.
+    /// If a part of the body cannot be read or was altered.
     pub fn read<'a>(&mut self, record: &Record<'a>, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
         let body = stored_body(record, storage)?;
         let Body::Whole(text) = &body else { return Ok(body) };
@@ -59,8 +58,8 @@ impl Bodies {
         Ok(Body::Whole(Cow::Owned(whole)))
     }
 
-    /// The line of a record as JSON. A body that does not stand in it as a whole follows as `content`; if it was erased, that is `null`, and `erased`
-    /// is true.
+    /// Returns the line of a record as JSON. A body that is not complete in the line is added as `content`; for an erased one, `content` is `null` and
+    /// `erased` is true.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -70,12 +69,12 @@ impl Bodies {
         Ok(match self.read(record, storage)? {
             Body::Whole(content) if content != record.body.get() => format!("{open},\"content\":{content}}}"),
             Body::Erased { .. } => format!("{open},\"content\":null,\"erased\":true}}"),
-            // What was withheld says so itself.
+            // A withheld body is marked in the line.
             Body::Whole(_) | Body::Withheld { .. } => line.to_owned(),
         })
     }
 
-    /// The messages of a record that another one begins with; none if they were erased, or removed with their segment.
+    /// Returns the messages that a record shares with its base; `None` if they were erased, or removed with their segment.
     fn messages(
         &mut self,
         base: &BaseRecord,
@@ -84,7 +83,7 @@ impl Bodies {
         storage: &dyn RecordSource,
     ) -> Result<Option<Vec<Arc<str>>>, AuditError> {
         let file = segment_file(segment);
-        // From the last one back to the first.
+        // In reverse order.
         let mut parts: Vec<Vec<Arc<str>>> = Vec::new();
         let (mut at, mut later, mut wanted) = (base.clone(), seq, base.messages);
         loop {
@@ -94,7 +93,7 @@ impl Bodies {
                 parts.push(known.messages.get(..wanted).ok_or_else(|| unfit(later, at.seq))?.to_vec());
                 break;
             }
-            // Never itself, and never in a circle.
+            // No cycles.
             if at.seq >= later {
                 return Err(unfit(later, at.seq));
             }
@@ -127,7 +126,7 @@ impl Bodies {
         Ok(Some(parts.into_iter().rev().flatten().collect()))
     }
 
-    /// Remembers a request in the place of the one that it continues.
+    /// Caches a request instead of the one that it continues.
     fn remember(&mut self, h: Hash, base: Hash, mut messages: Vec<Arc<str>>, body: &str) {
         let Some(own) = own_messages(body) else { return };
         messages.extend(own);

@@ -1,4 +1,4 @@
-//! The body of a record, wherever it is kept.
+//! Bodies of records.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -12,34 +12,33 @@ use crate::record::{Blob, Record, blob_file};
 use crate::request::{CONTINUES, ContinuationBody};
 use crate::storage::RecordSource;
 
-/// The body of a record, wherever it is kept.
+/// The body of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// All of it: a JSON object.
+    /// The complete body: a JSON object.
     Whole(Cow<'a, str>),
-    /// It was too large for the line, and has been erased since; or a record that it continues was.
+    /// The body was stored outside the line and has been erased, or a record that it continues was.
     Erased {
-        /// How large it was.
+        /// The size of the body.
         bytes: u64,
     },
-    /// It was never kept, because it could not be searched for secrets.
+    /// The body was never stored, because it could not be searched for secrets.
     Withheld {
-        /// How large it was.
+        /// The size of the body.
         bytes: u64,
     },
 }
 
 impl<'a> Record<'a> {
-    /// All of the body, also if it is too large for the line and stands in a file of its own, or continues an earlier record. To read many
-    /// records, use [`Bodies`].
+    /// Returns the whole body, also if it is in a separate file or continues an earlier record. To read many records, use [`Bodies`].
     ///
     /// # Errors
-    /// If a part of it cannot be read, or is not what was recorded.
+    /// If a part of the body cannot be read or was altered.
     pub fn whole_body(&self, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
         Bodies::new().read(self, storage)
     }
 
-    /// The length of the whole body, as far as the line says it: that of a body in a file of its own is the one of the file.
+    /// Returns the length of the whole body according to the line.
     pub fn body_bytes(&self) -> u64 {
         let text = self.body.get();
         let known = match text {
@@ -53,7 +52,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The body as it was kept for this record, in the line or in a file of its own.
+/// Returns the stored body of this record, from the line or from a separate file.
 pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -63,7 +62,7 @@ pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn RecordSource) -
         bytes: u64,
     }
     let text = record.body.get();
-    // Nearly all bodies stand in the line, and are not read twice to see that.
+    // Nearly all bodies are in the line, and are not parsed twice to detect that.
     if text.starts_with("{\"withheld\"")
         && let Ok(Withheld { bytes, .. }) = record.body()
     {

@@ -1,30 +1,30 @@
-//! What can go wrong with a log.
+//! Errors of logs.
 
 use std::io;
 
 use crate::keys::KeyError;
 use crate::record::RecordError;
 
-/// Why a log cannot be opened, or not be written to.
+/// An error of a log.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// The place where it is kept failed.
+    /// The storage failed.
     #[error("the audit log cannot be {doing}: {error}")]
     Storage {
-        /// What was tried.
+        /// The attempted operation, as a participle.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is no log in the place, and nothing says that there was one.
+    /// The location has no log and no traces of one.
     #[error("there is no audit log here: no file `seg-….jsonl`")]
     Missing,
-    /// The log is damaged where only an attack or a broken disk can damage it.
+    /// The log is damaged in a way that only an attack or a broken disk can cause.
     #[error(
         "the audit log is damaged: {what}; keep the folder as it is, find out what happened, and begin a new log elsewhere"
     )]
     Damaged {
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
     /// A line is not a record.
@@ -43,10 +43,10 @@ pub enum AuditError {
         /// The file of the segment.
         file: String,
     },
-    /// The log was cut, replaced or written again from an earlier place while it was read.
+    /// The log was cut, replaced or rewritten while it was read.
     #[error("the audit log was cut or replaced while it was read; read it again")]
     Restarted,
-    /// The key belongs to a log that is not the one in this place.
+    /// The key belongs to another log than the one in this location.
     #[error(
         "the key belongs to the audit log `{log}`, which is not here: find out what became of it, or use a new key for a new log"
     )]
@@ -60,7 +60,7 @@ pub enum AuditError {
          if that was rotated, the log was put back to what it was before"
     )]
     WrongKey {
-        /// The public key in force.
+        /// The active public key.
         expected: String,
         /// The public key of the key that was given.
         given: String,
@@ -68,33 +68,33 @@ pub enum AuditError {
     /// The key could not be read or made.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Keys were rotated, but the old one is still in its file.
+    /// Keys were rotated, but the old one is still in the key file.
     #[error(
         "the new key of the audit log is in force, but the old one could not be removed and goes when the log is next opened: {0}"
     )]
     OldKeyStays(KeyError),
-    /// Records could not be kept, and operations that need a record must not begin.
+    /// Records were lost, and operations that need a record must not begin.
     #[error("the audit log could not keep its records: {why}")]
     Lost {
         /// The reason.
         why: String,
     },
-    /// There is no such record, or no checkpoint covers it yet.
+    /// The record is unknown, or not covered by a checkpoint yet.
     #[error("record {seq} is not there, or no checkpoint covers it yet")]
     NoRecord {
-        /// Its number.
+        /// The number of the record.
         seq: u64,
     },
-    /// What was to be recorded is no JSON.
+    /// The value cannot be recorded as JSON.
     #[error("it cannot be written as JSON: {0}")]
     NoJson(serde_json::Error),
-    /// More is waiting than the log can hold.
+    /// The queue of the log is full.
     #[error("the audit log does not keep up: {waiting} bytes are waiting to be written")]
     Overloaded {
-        /// How much is waiting.
+        /// The number of waiting bytes.
         waiting: usize,
     },
-    /// Another process opened the log, and this one was forked from it.
+    /// The log was opened before this process was forked.
     #[error("the audit log was opened by another process: after a fork, open it anew")]
     Forked,
     /// The log was closed.
@@ -103,17 +103,16 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// A log without segments, of which checkpoints may be known.
     pub(crate) fn no_segments(has_checkpoints: bool) -> Self {
         if has_checkpoints {
-            // Whoever removed the records must not leave a place that looks as if nothing had ever been there.
+            // An attacker who removes all records must not be able to fake an empty location.
             return Self::Damaged { what: "its checkpoints are there, but no segment is".to_owned() };
         }
         Self::Missing
     }
 }
 
-/// Says what was tried when the storage failed.
+/// Adds the attempted operation to storage errors.
 pub(crate) trait StorageContext<T> {
     fn doing(self, doing: &'static str) -> Result<T, AuditError>;
 }

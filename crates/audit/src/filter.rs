@@ -21,15 +21,15 @@ pub struct RecordFilter {
     pub kinds: Vec<Kind>,
     /// The hook that answered, requested an approval, sent a message or denied.
     pub hook: Option<String>,
-    /// Text that the line contains, in the form of a JSON string. Bodies in files of their own are not searched.
+    /// Text in the line, in the form of a JSON string. Bodies in separate files are not searched.
     pub text: Option<String>,
 }
 
 impl RecordFilter {
-    /// `true` if the record matches. The hook of a body in a file of its own is read from there; a body that was erased names no hook.
+    /// Returns `true` if the record matches. A body in a separate file is read for its hook; an erased body has none.
     ///
     /// # Errors
-    /// If such a body cannot be read, or is not what was recorded.
+    /// If a body in a separate file cannot be read or was altered.
     pub fn matches(&self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         Ok((self.kinds.is_empty() || self.kinds.contains(&record.kind))
             && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
@@ -59,16 +59,15 @@ impl RecordFilter {
 }
 
 impl LineFilter {
-    /// `false` if the line is not that of a matching record.
+    /// Returns `false` if the line is not that of a matching record.
     pub fn may_match(&self, line: &[u8]) -> bool {
         let has = |needle: &str| memmem::find(line, needle.as_bytes()).is_some();
-        // A body in a file of its own can name the hook there.
+        // The hook may be in a body in a separate file.
         self.needles.iter().all(|needle| has(needle))
             && self.hook.as_deref().is_none_or(|hook| has(hook) || has("\"body\":{\"blob\""))
     }
 }
 
-/// The fields of a body that can name a hook.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct HookFields {
@@ -83,7 +82,7 @@ fn names_hook(record: &Record<'_>, hook: &str, storage: &dyn RecordSource) -> Re
     Ok(of == hook || denied_by == hook || source.as_str().and_then(|source| source.strip_prefix("hook:")) == Some(hook))
 }
 
-/// Escapes a text as lines have it inside a string: JSON, in ASCII.
+/// Escapes a text as in a line's strings: JSON, in ASCII.
 fn escaped(text: &str) -> String {
     let json = serde_json::to_string(text).unwrap_or_default();
     let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();

@@ -1,46 +1,46 @@
-//! SHA-256, as records and Merkle trees use it.
+//! SHA-256 for records and Merkle trees.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// A SHA-256 hash; shown and written as 64 hexadecimal digits.
+/// A SHA-256 hash; its text form is 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; 32]);
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl Hash {
-    /// What stands before the first record.
+    /// The predecessor of the first record.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// The hash of some bytes.
+    /// Returns the SHA-256 hash of bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The hash of a leaf of a Merkle tree (RFC 6962), and of a record: over 0x00 and the bytes.
+    /// Returns the hash of a Merkle tree leaf (RFC 6962) and of a record: over 0x00 and the bytes.
     pub fn leaf(bytes: &[u8]) -> Self {
         Self(Sha256::new_with_prefix([0]).chain_update(bytes).finalize().into())
     }
 
-    /// The hash of a node of a Merkle tree (RFC 6962): over 0x01 and the two hashes below.
+    /// Returns the hash of a Merkle tree node (RFC 6962): over 0x01 and the two child hashes.
     pub fn node(left: &Self, right: &Self) -> Self {
         Self(Sha256::new_with_prefix([1]).chain_update(left.0).chain_update(right.0).finalize().into())
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The hash with these bytes.
+    /// Creates the hash with these bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Reads 64 lower-case hexadecimal digits; one hash has one text.
+    /// Parses 64 lower-case hexadecimal digits, the only text form of a hash.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
         let digits: &[u8; 64] = text.try_into().ok()?;
         let mut bytes = [0; 32];
@@ -50,7 +50,7 @@ impl Hash {
         Some(Self(bytes))
     }
 
-    /// The 64 digits.
+    /// Returns the 64 digits.
     pub fn to_hex(self) -> [u8; 64] {
         let mut text = [0; 64];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {

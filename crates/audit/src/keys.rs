@@ -1,4 +1,4 @@
-//! The keys that sign checkpoints, and the file that keeps one.
+//! The keys that sign checkpoints, and the key file.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -21,23 +21,23 @@ const FILE_BYTES: u64 = FILE_PREFIX.len() as u64 + 44 + 1;
 /// The type of Ed25519 keys in signed notes.
 const ED25519: u8 = 1;
 
-/// An Ed25519 key that tells whether a signature is genuine; shown and written as base64.
+/// An Ed25519 key that verifies signatures; its text form is base64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Whether this key's owner signed the message.
+    /// Returns `true` if this key's owner signed the message.
     pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> bool {
-        // Strict: a signature that some verifiers take and others refuse is no evidence.
+        // Strict: a signature that only some verifiers accept is no evidence.
         self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
-    /// The four bytes that stand for this key under this name in signed notes.
+    /// Returns the four bytes that identify this key under this name in signed notes.
     pub fn hash_for(&self, name: &str) -> [u8; 4] {
         let hash = Sha256::new_with_prefix(name).chain_update([b'\n', ED25519]).chain_update(self.as_bytes());
         let [first, second, third, fourth, ..] = <[u8; 32]>::from(hash.finalize());
@@ -85,22 +85,22 @@ impl<'de> Deserialize<'de> for PublicKey {
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {
-    /// A new key from the system's random numbers.
+    /// Generates a key from the system's random numbers.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// If the system has no random numbers.
     pub fn generate() -> Result<Self, KeyError> {
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut_slice())?;
         Ok(Self::from_seed(*seed))
     }
 
-    /// The key that this seed stands for.
+    /// Creates the key of this seed.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
-    /// The key that verifies what this one signs.
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -110,41 +110,41 @@ impl SigningKey {
         self.0.sign(message).to_bytes()
     }
 
-    /// The key that turns secrets into the marks that stand for them in the log.
+    /// Returns the key for the hashes in redaction markers.
     pub fn redaction_key(&self) -> [u8; 32] {
-        // HMAC fills up a short key with zeros; with the whole block there is no length to get wrong.
+        // HMAC pads a short key with zeros; a whole block cannot have a wrong length.
         let mut block = [0; 64];
         block[..32].copy_from_slice(self.0.as_bytes());
         let mac = Hmac::<Sha256>::new(&block.into()).chain_update(b"amplifier-audit redaction");
         mac.finalize().into_bytes().into()
     }
 
-    /// Reads the key from its file; that from before it, if a rotation of keys was cut off.
+    /// Reads the key from its file; after an interrupted rotation, the old key.
     ///
     /// # Errors
-    /// If there is none, if others can read or write it, or if it is no key.
+    /// If the file is missing, accessible to other users, or invalid.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         Self::load_all(path).map(|(first, _)| first)
     }
 
-    /// The same, with the key that a rotation which was cut off was about to put in force.
+    /// Does the same, and also returns the new key of an interrupted rotation.
     pub(crate) fn load_all(path: &Path) -> Result<(Self, Option<Self>), KeyError> {
         let file = File::open(path).map_err(KeyError::opening(path))?;
-        // Of the open file, not of the path: what is checked is what is read.
+        // Of the open file, not of the path: the checked file is the one that is read.
         let metadata = file.metadata().map_err(KeyError::io(path))?;
         let malformed = || KeyError::Malformed { path: path.to_owned() };
         if !metadata.is_file() {
             return Err(malformed());
         }
         refuse_exposed(&metadata, path)?;
-        // One byte more than two keys have, so that a longer file is seen as such and an endless one ends. All of it at once: a buffer that grows
-        // leaves copies behind.
+        // One byte more than two keys, to detect a longer file and to limit an endless one. Allocated at once: a growing buffer leaves copies
+        // behind.
         let mut text = Zeroizing::new(Vec::with_capacity(4 * FILE_BYTES as usize));
         file.take(2 * FILE_BYTES + 1).read_to_end(&mut text).map_err(KeyError::io(path))?;
         if text.len() as u64 > 2 * FILE_BYTES {
             return Err(malformed());
         }
-        // A crash may have left one of the two half written. Then the other is in force.
+        // A crash may have torn one of the two keys. Then the other one is active.
         let mut keys = text.chunks(FILE_BYTES as usize).filter_map(Self::from_line);
         let first = keys.next().ok_or_else(malformed)?;
         Ok((first, keys.next()))
@@ -155,15 +155,15 @@ impl SigningKey {
         bytes_of(base64).map(Self::from_seed)
     }
 
-    /// Makes a new key and its file, with the folders above it.
+    /// Creates a new key with its file and folders.
     ///
     /// # Errors
-    /// If there is a file already, which is left as it is, or if none can be written.
+    /// If the file exists already (it stays unchanged) or cannot be written.
     pub fn create(path: &Path) -> Result<Self, KeyError> {
         let key = Self::generate()?;
         make_folder(folder_of(path)).map_err(KeyError::io(path))?;
         let written = key.write_beside(path)?;
-        // A link, since a rename would replace a key that another process made in the meantime.
+        // A link, because a rename would replace the key of a concurrent process.
         fs::hard_link(&written.0, path).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
             _ => KeyError::io(path)(source),
@@ -172,14 +172,14 @@ impl SigningKey {
         Ok(key)
     }
 
-    /// Reads the key from its file, or makes both if there is none; processes that race get the same key.
+    /// Reads the key from its file, or creates both; concurrent processes get the same key.
     ///
     /// # Errors
     /// If the file cannot be used or written.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
         match Self::load(path) {
             Err(KeyError::Missing { .. }) => match Self::create(path) {
-                // Another process was faster. The file appears whole, so that its key can be read at once.
+                // Another process was faster. The file appears atomically, so its key can be read at once.
                 Err(KeyError::Exists { .. }) => Self::load(path),
                 created => created,
             },
@@ -187,21 +187,21 @@ impl SigningKey {
         }
     }
 
-    /// Leaves this key alone in its file. It is found there at every moment, if it was found there before.
+    /// Removes all other keys from the file. The key can be read at every moment, if it could before.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn keep_alone(&self, path: &Path) -> Result<(), KeyError> {
         change(path, |mut file| {
             file.write_all(self.line().as_bytes())?;
-            // On the disk before the other copy of it goes.
+            // Durable before the other copy is removed.
             file.sync_all()?;
             file.set_len(FILE_BYTES)?;
             file.sync_all()
         })
     }
 
-    /// Keeps this key behind the one that is alone in the file, so that either is found there while keys are rotated.
+    /// Adds this key after the only one in the file, so that both can be read during a rotation.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -218,7 +218,6 @@ impl SigningKey {
         Zeroizing::new(format!("{FILE_PREFIX}{}\n", *base64))
     }
 
-    /// Writes the key to a new file in the same folder, down to the disk.
     fn write_beside(&self, path: &Path) -> Result<Temporary, KeyError> {
         let temporary = Temporary::beside(path)?;
         let mut options = OpenOptions::new();
@@ -229,21 +228,20 @@ impl SigningKey {
     }
 }
 
-/// Shows the public key only.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey").field("public", &self.public()).finish_non_exhaustive()
     }
 }
 
-/// Why a key cannot be used.
+/// A key cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is no file.
+    /// The file is missing.
     #[error("there is no signing key at `{}`: put the key of this log there, or create a new one", path.display())]
     Missing {
-        /// Where it should be.
+        /// The expected file.
         path: PathBuf,
     },
     /// Other users can read or write the file.
@@ -255,10 +253,10 @@ pub enum KeyError {
     Exposed {
         /// The file.
         path: PathBuf,
-        /// Its permissions.
+        /// The permissions.
         mode: u32,
     },
-    /// The file is no key.
+    /// The file is not a key.
     #[error(
         "`{}` is not a signing key: it should be one line of `amplifier-audit-key 1` and 44 characters of base64; \
          restore it from a copy, or move it away and create a new key",
@@ -268,7 +266,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
-    /// There is a file where a new key should be.
+    /// The file for a new key exists already.
     #[error("there is a file at `{}` already: load the key, or move the file away first", path.display())]
     Exists {
         /// The file.
@@ -279,13 +277,13 @@ pub enum KeyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The system gives no random numbers.
+    /// The system has no random numbers.
     #[error("the system gives no random numbers for a key: {0}")]
     Random(#[from] getrandom::Error),
-    /// The text is no public key.
+    /// The text is not a public key.
     #[error("not a public key: it should be the 44 characters of base64 that stand for an Ed25519 key")]
     NotPublic,
 }
@@ -295,7 +293,6 @@ impl KeyError {
         |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// Of a file that should be there.
     fn opening(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |source| match source.kind() {
             ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
@@ -304,7 +301,7 @@ impl KeyError {
     }
 }
 
-/// A file in the same folder as another; removed in the end, unless it was renamed.
+/// A temporary file in the same folder as another; removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -315,13 +312,12 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // One that stays is harmless: nobody else can read it, and nothing reads it again.
+        // A leftover is harmless: only its owner can read it, and nothing uses it.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Writes to a file of a key. In place: programs that may not read the file have something laid over it, which a new file in its place would
-/// be rid of.
+/// Writes to a key file in place: a sandbox mounts a cover over the file, and a new file would not have it.
 fn change(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<(), KeyError> {
     OpenOptions::new()
         .write(true)
@@ -330,7 +326,6 @@ fn change(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<(),
         .and_then(|file| write(file).map_err(KeyError::io(path)))
 }
 
-/// The 32 bytes of a canonical base64 text.
 fn bytes_of(text: &str) -> Option<[u8; 32]> {
     let bytes = Zeroizing::new(BASE64_STANDARD.decode(text).ok()?);
     bytes.as_slice().try_into().ok()
@@ -346,7 +341,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes a folder that only its owner can enter, and those above it, down to the disk.
+/// Creates a folder for its owner only, and its parents, durably.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

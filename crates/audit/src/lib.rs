@@ -1,7 +1,7 @@
 //! The audit log: tamper-evident, durable, verifiable by anyone.
 //!
-//! [`Log`] is the kernel's audit port over a folder of text files. [`Verifier`] checks such a folder. The format is described in
-//! `docs/reference/audit-format.md`.
+//! [`Log`] implements the kernel's audit port with a folder of text files. [`Verifier`] checks such a folder. `docs/reference/audit-format.md` describes
+//! the format.
 
 mod anchor;
 mod appender;

@@ -1,11 +1,11 @@
-//! The Merkle tree of RFC 6962 over the records: roots, proofs, and their checks.
+//! The Merkle tree over the records (RFC 6962): roots, proofs, and their checks.
 
 use crate::Hash;
 
-/// More leaves than any log will have: sums of sizes up to here cannot overflow.
+/// More leaves than any log has; sums of sizes up to here cannot overflow.
 const MAX_SIZE: u64 = 1 << 62;
 
-/// What is needed to go on with a tree: the roots of the complete subtrees that its leaves form.
+/// The state for extending a tree: the roots of its complete subtrees.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Frontier {
     size: u64,
@@ -14,12 +14,12 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// The tree without leaves.
+    /// Creates a tree without leaves.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The frontier with these nodes, or none if a tree of that size has another number of them.
+    /// Creates the frontier with these nodes; `None` if a tree of that size has another number of them.
     pub fn from_nodes(size: u64, nodes: Vec<Hash>) -> Option<Self> {
         (size <= MAX_SIZE && nodes.len() == size.count_ones() as usize).then_some(Self { size, nodes })
     }
@@ -27,7 +27,7 @@ impl Frontier {
     /// Adds a leaf.
     pub fn push(&mut self, leaf: Hash) {
         let mut node = leaf;
-        // Adding one to a binary number: each bit that carries is a pair of equal subtrees that become one.
+        // As in adding one to a binary number, each carry merges a pair of equal subtrees.
         let carries = self.size.trailing_ones() as usize;
         for left in self.nodes.drain(self.nodes.len() - carries..).rev() {
             node = Hash::node(&left, &node);
@@ -36,23 +36,22 @@ impl Frontier {
         self.size += 1;
     }
 
-    /// How many leaves there are.
+    /// Returns the number of leaves.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The root over all leaves.
+    /// Returns the root over all leaves.
     pub fn root(&self) -> Hash {
         let fold = self.nodes.iter().rev().copied().reduce(|right, left| Hash::node(&left, &right));
         fold.unwrap_or_else(empty_root)
     }
 
-    /// The roots of the complete subtrees, largest first.
+    /// Returns the roots of the complete subtrees, largest first.
     pub fn nodes(&self) -> &[Hash] {
         &self.nodes
     }
 
-    /// The root of the subtree over these leaves, if it is one of the nodes.
     fn node(&self, from: u64, to: u64) -> Option<Hash> {
         let width = to - from;
         let larger = self.size & !(width | (width - 1));
@@ -61,7 +60,7 @@ impl Frontier {
     }
 }
 
-/// What proofs are made from: the frontier of the records that were removed, and the leaves after them.
+/// The source of proofs: the frontier of the removed records, and the leaves after them.
 #[derive(Clone, Debug)]
 pub struct Tree {
     base: Frontier,
@@ -69,17 +68,17 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a base, which may be empty, and the leaves after it.
+    /// Creates the tree of a base, which may be empty, and the leaves after it.
     pub const fn new(base: Frontier, leaves: Vec<Hash>) -> Self {
         Self { base, leaves }
     }
 
-    /// How many leaves there are, with the removed ones.
+    /// Returns the number of leaves, including the removed ones.
     pub const fn size(&self) -> u64 {
         self.base.size + self.leaves.len() as u64
     }
 
-    /// The root over the first `size` leaves, or none if it cannot be known.
+    /// Returns the root over the first `size` leaves; `None` if it is unknown.
     pub fn root_at(&self, size: u64) -> Option<Hash> {
         match size {
             0 => Some(empty_root()),
@@ -88,12 +87,12 @@ impl Tree {
         }
     }
 
-    /// The proof that a leaf is among the first `size`, or none if it cannot be made.
+    /// Returns the proof that a leaf is among the first `size`; `None` if it cannot be made.
     pub fn inclusion(&self, index: u64, size: u64) -> Option<Vec<Hash>> {
         if index < self.base.size || index >= size || size > self.size() {
             return None;
         }
-        // From the root down to the leaf, with the sibling of each step; a proof has them from the leaf up.
+        // From the root down to the leaf, with the sibling of each step; a proof has the reverse order.
         let (mut from, mut to) = (0, size);
         let mut proof = Vec::new();
         while to - from > 1 {
@@ -110,7 +109,7 @@ impl Tree {
         Some(proof)
     }
 
-    /// The proof that the first `new` leaves begin with the first `old`, or none if it cannot be made.
+    /// Returns the proof that the first `new` leaves begin with the first `old`; `None` if it cannot be made.
     pub fn consistency(&self, old: u64, new: u64) -> Option<Vec<Hash>> {
         if old > new || new > self.size() {
             return None;
@@ -118,7 +117,7 @@ impl Tree {
         if old == 0 {
             return Some(Vec::new());
         }
-        // From the root down to the subtree that the old tree ends with.
+        // From the root down to the last subtree of the old tree.
         let (mut from, mut to) = (0, new);
         let mut proof = Vec::new();
         while to != old {
@@ -131,7 +130,7 @@ impl Tree {
                 from = middle;
             }
         }
-        // A subtree that is the whole old tree is left out: the verifier has its root.
+        // The whole old tree is left out: the verifier has its root.
         if from != 0 {
             proof.push(self.subtree(from, to)?);
         }
@@ -139,7 +138,7 @@ impl Tree {
         Some(proof)
     }
 
-    /// The root over the leaves `from..to`, none if it needs one from within a removed subtree.
+    /// Returns the root over the leaves `from..to`; `None` if it depends on removed leaves.
     fn subtree(&self, from: u64, to: u64) -> Option<Hash> {
         if from >= self.base.size {
             let position = |leaf: u64| usize::try_from(leaf - self.base.size).ok();
@@ -158,7 +157,7 @@ impl Tree {
     }
 }
 
-/// Whether the proof shows that the leaf has this place in the tree with this size and root (RFC 9162, 2.1.3.2).
+/// Returns `true` if the proof shows that the leaf has this index in the tree with this size and root (RFC 9162, 2.1.3.2).
 pub fn is_included(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Hash) -> bool {
     if index >= size {
         return false;
@@ -175,7 +174,7 @@ pub fn is_included(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Ha
     path.last == 0 && hash == *root
 }
 
-/// Whether the proof shows that the new tree begins with all leaves of the old one (RFC 9162, 2.1.4.2).
+/// Returns `true` if the proof shows that the new tree begins with all leaves of the old one (RFC 9162, 2.1.4.2).
 pub fn is_consistent(old_size: u64, new_size: u64, proof: &[Hash], old_root: &Hash, new_root: &Hash) -> bool {
     if old_size == new_size {
         return proof.is_empty() && old_root == new_root;
@@ -186,7 +185,7 @@ pub fn is_consistent(old_size: u64, new_size: u64, proof: &[Hash], old_root: &Ha
     if old_size > new_size {
         return false;
     }
-    // A proof begins with the subtree that the old tree ends with, unless that is the whole old tree.
+    // A proof begins with the last subtree of the old tree, unless that is the whole old tree.
     let (start, siblings) = match proof {
         _ if old_size.is_power_of_two() => (old_root, proof),
         [start, siblings @ ..] => (start, siblings),
@@ -201,7 +200,7 @@ pub fn is_consistent(old_size: u64, new_size: u64, proof: &[Hash], old_root: &Ha
                 old = Hash::node(sibling, &old);
                 new = Hash::node(sibling, &new);
             }
-            // What stands to the right came after the old tree.
+            // A right sibling is newer than the old tree.
             Some(Side::Right) => new = Hash::node(&new, sibling),
             None => return false,
         }
@@ -209,20 +208,19 @@ pub fn is_consistent(old_size: u64, new_size: u64, proof: &[Hash], old_root: &Ha
     path.last == 0 && old == *old_root && new == *new_root
 }
 
-/// The way from a node up to the root: its number in its level, and that of the last node there.
+/// The path from a node to the root: its index in its level, and that of the last node there.
 struct Path {
     node: u64,
     last: u64,
 }
 
-/// Where the sibling stands.
 enum Side {
     Left,
     Right,
 }
 
 impl Path {
-    /// Goes up past the next sibling and says where it stands; none if the root is reached already.
+    /// Goes up one sibling and returns its side; `None` at the root.
     fn climb(&mut self) -> Option<Side> {
         if self.last == 0 {
             return None;
@@ -243,7 +241,7 @@ fn empty_root() -> Hash {
     Hash::sha256(&[])
 }
 
-/// Where a tree over two leaves or more has its left part end: the largest power of two that is smaller than it.
+/// Returns the end of the left part of a tree with two or more leaves: at the largest power of two below its size.
 const fn middle(from: u64, to: u64) -> u64 {
     from + (1 << (to - from - 1).ilog2())
 }

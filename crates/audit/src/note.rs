@@ -1,4 +1,4 @@
-//! Signed notes (<https://c2sp.org/signed-note>), and the two texts that are signed: checkpoints and key rotations.
+//! Signed notes (<https://c2sp.org/signed-note>), and the signed texts: checkpoints, key rotations and removals of segments.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 
 use crate::{Hash, PublicKey, SigningKey};
 
-/// What each line of a signature begins with: an em dash and a space.
+/// The prefix of a signature line: an em dash and a space.
 const SIGNATURE: &str = "— ";
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -25,14 +25,14 @@ pub struct Note {
 struct Signature {
     name: String,
     key_hash: [u8; 4],
-    // Any length: there may be signatures of other kinds, by witnesses for instance.
+    // Any length: there may be other kinds of signatures, such as those of witnesses.
     bytes: Vec<u8>,
 }
 
 impl Note {
-    /// Signs a text under a name; a last line feed is added if there is none.
+    /// Signs a text under a name, and adds a missing last line feed.
     ///
-    /// It can be read again if the name has no space and no `+`, and the text no control character but line feeds.
+    /// The note can be parsed if the name has no space and no `+`, and the text no control character but line feeds.
     pub fn sign(mut text: String, name: &str, key: &SigningKey) -> Self {
         if !text.ends_with('\n') {
             text.push('\n');
@@ -42,10 +42,10 @@ impl Note {
         Self { text, signatures: vec![signature] }
     }
 
-    /// Reads a note; one note has one text.
+    /// Parses a note; a note has only one text form.
     ///
     /// # Errors
-    /// If anything is not as it should be.
+    /// If the note is invalid.
     pub fn parse(note: impl AsRef<[u8]>) -> Result<Self, NoteError> {
         let note = note.as_ref();
         if note.len() > MAX_BYTES {
@@ -55,7 +55,7 @@ impl Note {
         if note.chars().any(|character| character.is_control() && character != '\n') {
             return Err(NoteError::Characters);
         }
-        // The last empty line, since the text may have empty lines of its own.
+        // The last empty line, because the text may contain empty lines.
         let (text, lines) = note.rsplit_once("\n\n").ok_or(NoteError::Unsigned)?;
         let lines = lines.strip_suffix('\n').ok_or(NoteError::Unsigned)?;
         if lines.split('\n').count() > MAX_SIGNATURES {
@@ -66,14 +66,14 @@ impl Note {
         Ok(Self { text: format!("{text}\n"), signatures: signatures.collect::<Result<_, _>>()? })
     }
 
-    /// What is signed, with its last line feed.
+    /// Returns the signed text, with its last line feed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the owner of this key signed the text under this name.
+    /// Returns `true` if the owner of this key signed the text under this name.
     ///
-    /// A signature that claims to be by this key, and is not, makes the note suspect, even if another is good.
+    /// A forged signature of this key invalidates the note, even if another one is valid.
     pub fn is_signed_by(&self, name: &str, key: &PublicKey) -> bool {
         let key_hash = key.hash_for(name);
         let mut claims =
@@ -86,7 +86,7 @@ impl Note {
 }
 
 impl Note {
-    /// `true` if a signature claims to be made under this name, whether or not it verifies. A note can have signatures of witnesses alone.
+    /// Returns `true` if a signature has this name, valid or not. A note can have signatures of witnesses only.
     pub(crate) fn is_claimed_by(&self, name: &str) -> bool {
         self.signatures.iter().any(|claim| claim.name == name)
     }
@@ -126,28 +126,28 @@ impl fmt::Display for Signature {
     }
 }
 
-/// What a log was at a moment: how many records, and the hashes that commit to them.
+/// The state of a log at a moment: the number of records, and the hashes that commit to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log's id: 32 hexadecimal digits.
     pub log: String,
-    /// How many records it covers.
+    /// The number of covered records.
     pub size: u64,
     /// The Merkle root over them.
     pub root: Hash,
-    /// The hash of the last of them.
+    /// The hash of the last covered record.
     pub head: Hash,
-    /// When it was made.
+    /// The time of the checkpoint.
     pub time: String,
 }
 
 impl Checkpoint {
-    /// The first line of a log's notes, and the name of its key.
+    /// Returns the first line of a log's notes, which is also the name of its key.
     pub fn origin(log: &str) -> String {
         format!("amplifier-audit/{log}")
     }
 
-    /// Signs it with the log's key.
+    /// Signs the checkpoint with the log's key.
     pub fn sign(&self, key: &SigningKey) -> Note {
         let Self { log, size, root, head, time } = self;
         let origin = Self::origin(log);
@@ -155,7 +155,7 @@ impl Checkpoint {
         Note::sign(format!("{origin}\n{size}\n{root}\nhead {head}\ntime {time}\n"), &origin, key)
     }
 
-    /// Reads it from the text of a note, whoever signed that.
+    /// Reads a checkpoint from the text of a note, without checking the signatures.
     ///
     /// # Errors
     /// If the text is not exactly the five lines of a checkpoint.
@@ -163,7 +163,7 @@ impl Checkpoint {
         let lines: Vec<_> = note.text.split_terminator('\n').collect();
         let [origin, size, root, head, time] = lines[..] else { return Err(NoteError::NoCheckpoint) };
         let number: u64 = size.parse().map_err(|_| NoteError::Line(2))?;
-        // One number has one text: no leading zeros, no sign.
+        // The only text form of a number: no leading zeros, no sign.
         if number.to_string() != size {
             return Err(NoteError::Line(2));
         }
@@ -184,21 +184,20 @@ impl Checkpoint {
     }
 }
 
-/// The text that the old key signs to hand over to the new one.
-/// What the key in force signs before segments are removed.
+/// Returns the text that the active key signs before segments are removed.
 pub(crate) fn retention_text(log: &str, seq: u64, prev: &Hash, before: u64) -> String {
     format!("{}\nretention\n{seq}\n{prev}\n{before}\n", Checkpoint::origin(log))
 }
 
-/// What the old key signs for the new one.
+/// Returns the text that the old key signs for the new one.
 pub(crate) fn rotation_text(log: &str, seq: u64, prev: &Hash, new: &PublicKey) -> String {
     format!("{}\nrotate\n{seq}\n{prev}\n{new}\n", Checkpoint::origin(log))
 }
 
-/// Splits a file of notes, one after another and each ended by an empty line: the notes, and the rest.
+/// Splits a file of notes, each ended by an empty line: the notes, and the rest.
 ///
-/// The rest is what a crash left of the last note, and empty otherwise. What can be no note, whatever would follow, is
-/// not the rest: it stands among the notes, where [`Note::parse`] refuses it.
+/// The rest is a torn last note, and empty otherwise. Text that can never become a note is not the rest: it is among the
+/// notes, where [`Note::parse`] refuses it.
 pub(crate) fn split_notes(file: &(impl AsRef<[u8]> + ?Sized)) -> (Vec<&[u8]>, &[u8]) {
     let mut rest = file.as_ref();
     let mut notes = Vec::new();
@@ -209,12 +208,11 @@ pub(crate) fn split_notes(file: &(impl AsRef<[u8]> + ?Sized)) -> (Vec<&[u8]>, &[
     (notes, rest)
 }
 
-/// The first note and what follows its empty line.
 fn first_note(file: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = end_of_paragraph(file)?;
     let after = &file[text + 1..];
     let dash = SIGNATURE.as_bytes();
-    // No signatures, and no beginning of them: the paragraph stands alone, and the next may be a good note again.
+    // No signatures and no beginning of them: the next paragraph may be a valid note again.
     if !after.starts_with(dash) && !dash.starts_with(after) {
         return Some((&file[..text], after));
     }
@@ -222,7 +220,7 @@ fn first_note(file: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&file[..end], &file[end + 1..]))
 }
 
-/// Where the lines end that are followed by an empty one.
+/// Returns the end of the lines before the first empty one.
 fn end_of_paragraph(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).position(|pair| pair == b"\n\n").map(|position| position + 1)
 }
@@ -239,32 +237,32 @@ fn read_base64(text: &str) -> Option<Hash> {
     Some(Hash::from_bytes(BASE64_STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
-/// Why a text is no note, or a note no checkpoint.
+/// An invalid note or checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoteError {
-    /// There is no whole note.
+    /// The text has no complete note.
     #[error("there is no checkpoint in it")]
     Nothing,
-    /// It is too long.
+    /// The note is too long.
     #[error("the note is longer than {MAX_BYTES} bytes")]
     TooLong,
-    /// It has characters that a note may not have.
+    /// The note has invalid characters.
     #[error("the note has control characters, or is not UTF-8")]
     Characters,
-    /// It has no signatures.
+    /// The note has no signatures.
     #[error("the note has no signatures: a text, an empty line and lines of signatures are expected")]
     Unsigned,
-    /// It has too many signatures.
+    /// The note has too many signatures.
     #[error("the note has more than {MAX_SIGNATURES} signatures")]
     TooManySignatures,
-    /// The signature with this number, from 1, has another form.
+    /// The signature with this number, from 1, is invalid.
     #[error("signature {0} of the note is not of the form `— <name> <base64>`")]
     Signature(usize),
     /// The text has more or fewer lines than a checkpoint.
     #[error("the note is no checkpoint: its text should have five lines")]
     NoCheckpoint,
-    /// The line with this number, from 1, is not what a checkpoint has there.
+    /// The line with this number, from 1, is invalid.
     #[error("line {0} of the checkpoint is malformed")]
     Line(usize),
 }

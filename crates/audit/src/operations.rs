@@ -1,4 +1,4 @@
-//! Which gated operations have begun and not ended, while records go by.
+//! Gated operations without an outcome.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +7,14 @@ use amplifier_core::{AuditEntry, IntentEntry, OutcomeEntry};
 use crate::record::{Kind, Record};
 use crate::report::UnresolvedOperation;
 
-/// Pairs the intents of operations with their outcomes, while records go by.
+/// Pairs the intents of operations with their outcomes, from a stream of records.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    /// Intents without an outcome so far.
     open: HashMap<Operation, Vec<UnresolvedOperation>>,
     count: usize,
 }
 
-/// What pairs an intent with its outcome.
+/// The key that pairs an intent with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Operation {
     session: Box<str>,
@@ -24,12 +23,12 @@ struct Operation {
 }
 
 impl Operations {
-    /// None so far.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a record into account.
+    /// Adds a record.
     pub fn observe(&mut self, record: &Record<'_>) {
         if !matches!(record.kind, Kind::Intent | Kind::Outcome) {
             return;
@@ -90,7 +89,7 @@ impl Operations {
         self.count = self.open.values().map(Vec::len).sum();
     }
 
-    /// The operations that may have run, and nobody knows how they ended; in order.
+    /// Returns the operations that may have run and have no outcome, in order.
     pub fn into_unresolved(self) -> Vec<UnresolvedOperation> {
         let mut in_doubt: Vec<UnresolvedOperation> = self.open.into_values().flatten().collect();
         in_doubt.sort_unstable_by_key(|one| one.seq);

@@ -1,4 +1,4 @@
-//! How a log is kept.
+//! Settings of logs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::storage::{Folder, Storage, absolute_path};
 use crate::tail::{EVERY, segment_number};
 
 words! {
-    /// When a record counts as kept.
+    /// The moment from which a record counts as stored.
     #[derive(Default, PartialOrd, Ord)]
     pub enum Durability("durability") {
-        /// As soon as it was taken. A killed process loses what was taken in the last milliseconds; a loss of power, what was taken
-        /// in the last second.
+        /// As soon as it is taken. A killed process loses the records of the last milliseconds; a loss of power, those of the last
+        /// second.
         Async = "async",
-        /// When it survives a loss of power. All who wait at the same time share one sync.
+        /// As soon as it survives a loss of power. All concurrent waiters share one sync.
         #[default]
         Group = "group",
-        /// The same, with a sync for each record: when others read along and must not see a record before it is safe.
+        /// The same, with a sync for each record, so that concurrent readers see only safe records.
         Record = "record",
     }
 }
@@ -52,11 +52,11 @@ enum Key {
 }
 
 impl Log {
-    /// A log in a folder, signed with the key in a file. Both are made if they are not there. Relative paths are those of the folder that is
-    /// current now: it is the same log when the process changes its folder.
+    /// Sets up a log in a folder, signed with the key in a file. Missing ones are created. Relative paths are resolved now, so that a later change
+    /// of the current folder has no effect.
     ///
-    /// Keep the key where whoever can write to the log cannot read it, or hand checkpoints to an
-    /// [`anchor`](LogOptions::anchor): who has the key can rewrite what is not anchored.
+    /// Store the key where other writers of the log cannot read it, or hand checkpoints to an [`anchor`](LogOptions::anchor): the
+    /// key is enough to rewrite all records that are not anchored.
     ///
     /// ```
     /// use amplifier_audit::{Log, Verifier};
@@ -74,7 +74,7 @@ impl Log {
         LogOptions::new(Arc::new(Folder::new(folder)), Key::File(absolute_path(key_file.into())))
     }
 
-    /// A log that is kept elsewhere than in a folder.
+    /// Sets up a log in another storage than a folder.
     pub fn on(storage: Arc<dyn Storage>, key: SigningKey) -> LogOptions {
         LogOptions::new(storage, Key::Given(key))
     }
@@ -95,61 +95,61 @@ impl LogOptions {
         }
     }
 
-    /// When a record counts as kept.
+    /// Sets the durability.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Begins a new segment when one has reached this size; 64 MiB if not set.
+    /// Sets the size after which a new segment begins; 64 MiB by default.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Signs a checkpoint after so many records at the latest, from 2 to 4096; 256 if not set. Fixed when the log is made.
+    /// Sets the most records between checkpoints, from 2 to 4096; 256 by default. Fixed when the log is created.
     pub fn checkpoint_every(mut self, records: u64) -> Self {
         self.every = records.clamp(*EVERY.start(), *EVERY.end());
         self
     }
 
-    /// Signs a checkpoint so long after a record that none covers; a second if not set.
+    /// Sets the longest time until a checkpoint covers a record; one second by default.
     pub fn checkpoint_after(mut self, time: Duration) -> Self {
         self.checkpoint_after = time;
         self
     }
 
-    /// Keeps bodies larger than this as blobs, which can be erased; 16 KiB if not set.
+    /// Sets the size above which bodies are stored as blobs, which can be erased; 16 KiB by default.
     pub fn blob_above(mut self, bytes: usize) -> Self {
         self.blob_above = bytes;
         self
     }
 
-    /// Replaces what these rules find; [`Redaction::standard`] if not set.
+    /// Sets the redaction rules; [`Redaction::standard`] by default.
     pub fn redaction(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self
     }
 
-    /// Hands checkpoints to a second place. Can be called several times.
+    /// Adds an anchor for checkpoints.
     pub fn anchor(mut self, anchor: impl Anchor) -> Self {
         self.anchors.push(Box::new(anchor));
         self
     }
 
-    /// Opens the log. After a crash it is put in order first.
+    /// Opens the log, after a recovery from a crash if needed.
     ///
     /// # Errors
-    /// If it cannot be read or written, if it is damaged beyond what a crash can do, or if the key is not its key.
+    /// If the log cannot be read or written, is damaged beyond the effects of a crash, or has another key.
     pub fn open(self) -> Result<Log, AuditError> {
         let (key, key_file) = match self.key {
-            // A new key would not fit a log that is there.
+            // A new key would not fit an existing log.
             Key::File(file) if is_there(&*self.storage)? => (SigningKey::load(&file)?, Some(file)),
             Key::File(file) => (SigningKey::load_or_create(&file)?, Some(file)),
             Key::Given(key) => (key, None),
         };
         let Self { storage, durability, segment_bytes, every, checkpoint_after, .. } = self;
-        // A key belongs to one log: else whoever removes a log gets a new one that looks as if nothing had ever been there.
+        // A key is bound to one log: otherwise an attacker who removes the log could replace it unnoticed by a new one.
         let belongs = key_file.as_deref().map(binding_file);
         let log = match &belongs {
             Some(file) => belongs_to(file).doing("opened")?,
@@ -172,12 +172,12 @@ impl LogOptions {
     }
 }
 
-/// The file beside a key that says which log the key belongs to. Whoever can change it can keep that log from being opened.
+/// Returns the file beside a key with the id of the key's log. Write access to this file is enough to block the log from being opened.
 pub fn binding_file(key_file: &Path) -> PathBuf {
     key_file.with_added_extension("log")
 }
 
-/// The log that a key belongs to, by the file beside the key.
+/// Reads the id of the key's log from the file beside the key.
 fn belongs_to(file: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(log) => Ok(Some(log.trim().to_owned())),

@@ -1,4 +1,4 @@
-//! Proving that a record is in a log, to someone who has nothing but its key.
+//! Proofs that a record is in a log, verifiable with only the log's key.
 
 use std::ops::ControlFlow;
 
@@ -20,21 +20,21 @@ use crate::tail::{CheckpointBody, Segment};
 pub struct Proof {
     /// The number of the record.
     pub seq: u64,
-    /// The record as it stands in the log.
+    /// The line of the record in the log.
     pub record: String,
     /// The signed checkpoint.
     pub checkpoint: String,
-    /// The hashes on the way from the record to the root, from below.
+    /// The hashes on the path from the record up to the root.
     pub path: Vec<Hash>,
 }
 
-/// Why a proof proves nothing.
+/// An invalid proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The record is none, or not the one that it is said to be.
+    /// The record is invalid, or another one than stated.
     #[error("the record is not as it was written")]
     Record,
-    /// The checkpoint is malformed, or of another log.
+    /// The checkpoint is invalid, or of another log.
     #[error("the checkpoint is not one of the record's log")]
     Checkpoint,
     /// The checkpoint is not signed with that key.
@@ -46,10 +46,10 @@ pub enum ProofError {
 }
 
 impl Proof {
-    /// The proof for a record of a log, against the newest checkpoint in it.
+    /// Creates the proof for a record of a log, with the newest checkpoint.
     ///
     /// # Errors
-    /// If the record is not there, or no checkpoint covers it yet, or the log cannot be read.
+    /// If the record is unknown or not covered by a checkpoint yet, or the log cannot be read.
     pub fn for_record(storage: &dyn RecordSource, seq: u64) -> Result<Self, AuditError> {
         let mut line = None;
         let mut newest = None;
@@ -74,10 +74,10 @@ impl Proof {
         Ok(Self { seq, record, checkpoint, path })
     }
 
-    /// Checks the proof with the key that the log is signed with; gives the checkpoint that it leads to.
+    /// Checks the proof with the log's key; returns its checkpoint.
     ///
     /// # Errors
-    /// If it proves nothing.
+    /// If the proof is invalid.
     pub fn check(&self, key: &PublicKey) -> Result<Checkpoint, ProofError> {
         let record = Record::parse(self.record.as_bytes()).map_err(|_| ProofError::Record)?;
         let note = Note::parse(&self.checkpoint).map_err(|_| ProofError::Checkpoint)?;

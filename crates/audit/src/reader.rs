@@ -11,32 +11,29 @@ use crate::record::{Kind, Record, RecordError};
 use crate::storage::{FileState, RecordSource};
 use crate::tail::{Segment, segment_file, segment_number};
 
-/// How long a writer may take for the second half of a line.
+/// The longest time between the parts of a line that is being written.
 const WRITING: Duration = Duration::from_millis(20);
 
-/// The number of bytes that are read at once. A line that is longer is read as a whole.
+/// The number of bytes that are read at once. A longer line is read as a whole.
 const AT_ONCE: u64 = 512 << 10;
 
 /// Reads the records of a log in order, each once, from a position on. Hashes are checked, the chain is not: see
 /// [`Verifier`](crate::Verifier).
 ///
-/// The log may grow meanwhile. A last line without its end is left until it is whole. A segment that retention removes is passed over. A log that
-/// was cut, replaced or written again from an earlier place is read from its beginning, and the reader says so.
+/// The log may grow meanwhile. An incomplete last line is left for the next pass. A segment that retention removes is skipped. If the log was cut,
+/// replaced or rewritten, the reader reports that and begins again.
 #[derive(Clone, Debug, Default)]
 pub struct LogReader {
-    /// The one segment to read, if not all are.
     only: Option<u64>,
     segment: u64,
-    /// Where the last whole line of the segment ends, and the number of lines before it.
+    /// The end of the last whole line of the segment, and the number of lines before it.
     offset: u64,
     line: u64,
-    /// The file of the segment: a file of the same name can be another one.
+    /// The identity of the segment's file, to detect its replacement.
     identity: Option<u64>,
-    /// The hash of the last record.
     head: Option<Hash>,
-    /// The segments of the pass that is under way.
     pass: Option<Vec<u64>>,
-    /// `true` if the next lines are the first ones of a pass that goes on after an earlier one.
+    /// `true` if the next lines are the first ones after an earlier pass.
     resumes: bool,
     torn: Option<String>,
 }
@@ -50,14 +47,14 @@ pub enum LogPart {
     End {
         /// The file that ends in half a line, if one does.
         torn: Option<String>,
-        /// The first segment that is there.
+        /// The first existing segment.
         first_segment: Option<u64>,
     },
-    /// The log was cut, replaced or written again from an earlier place. The next part is its beginning.
+    /// The log was cut, replaced or rewritten. The next part is its beginning.
     Restarted,
 }
 
-/// Whole lines that stand one after another in a segment.
+/// Consecutive whole lines of a segment.
 #[derive(Debug)]
 pub struct LogLines {
     /// The segment.
@@ -72,13 +69,13 @@ pub struct LogLines {
 /// One line of a log.
 #[derive(Debug)]
 pub struct LogLine<'a> {
-    /// Its number in the segment, from 1 on.
+    /// The number in the segment, from 1 on.
     pub number: u64,
-    /// Where it begins in the segment.
+    /// The offset in the segment.
     pub offset: u64,
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub end: u64,
-    /// The record, if the line is one.
+    /// The record, or the error in the line.
     pub record: Result<Record<'a>, RecordError>,
 }
 
@@ -93,19 +90,19 @@ impl LogLines {
         })
     }
 
-    /// The size of the lines in bytes.
+    /// Returns the size of the lines in bytes.
     pub fn bytes(&self) -> u64 {
         self.text.len() as u64
     }
 }
 
 impl LogReader {
-    /// A reader that begins with the first record.
+    /// Creates a reader that begins with the first record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A reader of one segment.
+    /// Creates a reader of one segment.
     pub fn segment(number: u64) -> Self {
         Self { only: Some(number), ..Self::default() }
     }
@@ -116,9 +113,9 @@ impl LogReader {
     /// If the log cannot be read.
     pub fn next_part(&mut self, source: &dyn RecordSource) -> Result<LogPart, AuditError> {
         if self.pass.is_none() {
-            // Listed before anything is read: if there is a later segment by now, nothing is added to the earlier ones.
+            // Listed before reading: if there is a later segment by now, the earlier ones are complete.
             let segments = self.segments(source)?;
-            // The segment that is read never goes by retention, unless there is a later one.
+            // Retention never removes the current segment without a later one.
             if self.segment > 0 && segments.last().is_none_or(|last| *last < self.segment) {
                 return Ok(self.restart());
             }
@@ -132,7 +129,7 @@ impl LogReader {
             if let Some(part) = self.read_segment(source)? {
                 return Ok(part);
             }
-            // Its end was reached. Only the last one can still grow.
+            // At the end of the segment. Only the last one can still grow.
             match self.pass.iter().flatten().any(|later| *later > segment) {
                 true => (self.segment, self.offset, self.line, self.identity) = (segment + 1, 0, 0, None),
                 false => break,
@@ -142,7 +139,6 @@ impl LogReader {
         Ok(LogPart::End { torn: self.torn.take(), first_segment })
     }
 
-    /// Reads whole lines of the segment; `None` at its end.
     fn read_segment(&mut self, source: &dyn RecordSource) -> Result<Option<LogPart>, AuditError> {
         let file = segment_file(self.segment);
         let Some(FileState { size, identity, .. }) = source.state(&file).doing("read")? else { return Ok(None) };
@@ -154,7 +150,7 @@ impl LogReader {
         while size > self.offset {
             let mut text = match source.read_part(&file, self.offset, most.min(size - self.offset)) {
                 Ok(text) => text,
-                // Retention has removed it meanwhile.
+                // Retention has removed the file meanwhile.
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error).doing("read"),
             };
@@ -173,11 +169,11 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Goes past these lines, if they follow what was read before.
+    /// Advances past these lines, if they follow the earlier ones.
     fn take(&mut self, lines: LogLines) -> LogPart {
         let parsed = |line: &[u8]| Record::parse(line.strip_suffix(b"\n").unwrap_or(line)).map(|one| (one.prev, one.h));
         let mut each = lines.text.split_inclusive(|byte| *byte == b'\n');
-        // A writer whose disk failed goes back to what is safe, and what was read may have been written again.
+        // A writer whose disk failed goes back to the safe lines, and may have rewritten later ones.
         if std::mem::take(&mut self.resumes)
             && each.clone().next().map(parsed).and_then(Result::ok).map(|(prev, _)| prev) != self.head
         {
@@ -195,8 +191,8 @@ impl LogReader {
         LogPart::Restarted
     }
 
-    /// Shows every record to `visit` that was added since the last call, or every one if the log was restarted. Returns the file that ends in half a
-    /// line, if one does.
+    /// Passes every new record since the last call to `visit`, or all records of a restarted log. Returns the file that ends in half a line, if
+    /// one does.
     ///
     /// # Errors
     /// If a line is not a record, the log cannot be read, or `visit` fails.
@@ -231,7 +227,7 @@ impl LogReader {
         }
     }
 
-    /// Shows every record to `visit`. Nothing is skipped: half a record at the end is an error, too.
+    /// Passes every record to `visit`. Half a record at the end is an error.
     ///
     /// # Errors
     /// If a line is not a record, the log ends in half a line, is cut or replaced meanwhile or cannot be read, or `visit` fails.
@@ -249,7 +245,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Goes to the end, and returns the last `count` values that `take` makes of records, in order. Reads no more segments than needed.
+    /// Goes to the end, and returns the last `count` values of `take`, in order. Reads no more segments than needed.
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
@@ -279,7 +275,7 @@ impl LogReader {
         Ok(kept)
     }
 
-    /// The number of bytes of all segments.
+    /// Returns the number of bytes of all segments.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -288,7 +284,7 @@ impl LogReader {
         sizes.map(|size| Ok(size.doing("read")?.unwrap_or(0))).sum()
     }
 
-    /// The numbers of the segments that are there, in order.
+    /// Returns the numbers of the existing segments, in order.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -301,12 +297,11 @@ impl LogReader {
     }
 }
 
-/// The segments that are there, in order.
 pub(crate) fn segments(source: &dyn RecordSource) -> Result<Vec<u64>, AuditError> {
     LogReader::new().segments(source)
 }
 
-/// Shows every record to `visit`, in order, until that breaks off. Hashes are checked, the chain is not: see
+/// Passes every record to `visit`, in order, until `visit` breaks. Hashes are checked, the chain is not: see
 /// [`Verifier`](crate::Verifier).
 ///
 /// # Errors
@@ -335,10 +330,11 @@ impl From<AuditError> for ReadStop {
         Self::Failed(error)
     }
 }
-/// The Merkle tree of a log, for proofs.
+
+/// Reads the Merkle tree of a log, for proofs.
 ///
 /// # Errors
-/// If a line is no record, or the log cannot be read.
+/// If a line is not a record, or the log cannot be read.
 pub fn read_tree(source: &dyn RecordSource) -> Result<Tree, AuditError> {
     let mut base = None;
     let mut leaves: Vec<Hash> = Vec::new();

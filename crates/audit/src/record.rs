@@ -1,4 +1,4 @@
-//! One record: a line of ASCII JSON that carries its own hash.
+//! Records: lines of ASCII JSON with their own hash.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::request::ModelRequest;
 const SUFFIX: usize = 72;
 
 words! {
-    /// What a record is about.
+    /// The kind of a record.
     #[derive(PartialOrd, Ord)]
     pub enum Kind("kind") {
         /// The beginning of a log.
@@ -28,35 +28,35 @@ words! {
         Segment = "segment",
         /// A signed checkpoint.
         Checkpoint = "checkpoint",
-        /// Another key is in force.
+        /// Another key is active.
         KeyRotation = "key_rotation",
-        /// An event, and what hooks decided.
+        /// An event, and the decision of the hooks.
         Event = "event",
         /// A gated operation may begin.
         Intent = "intent",
         /// A gated operation has ended.
         Outcome = "outcome",
-        /// What one hook answered.
+        /// The result of one hook.
         HookReport = "hook_report",
-        /// What a hook told the agent.
+        /// An injection of a hook.
         Injection = "injection",
-        /// What the person was told.
+        /// A message for the user.
         Message = "message",
-        /// What a person was asked.
+        /// An approval request.
         ApprovalRequest = "approval_request",
-        /// What came of it.
+        /// The decision on an approval.
         ApprovalDecision = "approval_decision",
-        /// An answer that came too late.
+        /// A late answer to an approval request.
         LateAnswer = "late_answer",
         /// A part of the system failed.
         Failure = "failure",
-        /// The rules changed.
+        /// The policy changed.
         PolicyChange = "policy_change",
         /// Records were lost.
         Gap = "gap",
         /// A torn end was moved aside.
         Recovery = "recovery",
-        /// Someone was at the log.
+        /// Tampering was detected.
         Breach = "breach",
         /// A session ended.
         Seal = "seal",
@@ -64,7 +64,7 @@ words! {
 }
 
 impl Kind {
-    /// The kind with that word.
+    /// Returns the kind with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
@@ -87,7 +87,7 @@ impl From<&AuditEntry> for Kind {
     }
 }
 
-/// A record as it stands in a log.
+/// A record of a log.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The version of the format.
@@ -98,34 +98,34 @@ pub struct Record<'a> {
     pub seg: u64,
     /// The number of the record.
     pub seq: u64,
-    /// The hash of the record before.
+    /// The hash of the previous record.
     pub prev: Hash,
-    /// When it happened.
+    /// The time.
     pub time: Cow<'a, str>,
-    /// Who appended it.
+    /// The writer.
     pub writer: Cow<'a, str>,
-    /// In which session it happened.
+    /// The session.
     pub session: Option<Cow<'a, str>>,
-    /// In which turn.
+    /// The turn of the session.
     pub turn: Option<u64>,
-    /// At which event.
+    /// The event.
     pub event: Option<Cow<'a, str>>,
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
-    /// The digest of the action.
+    /// The digest of the operation.
     pub digest: Option<Cow<'a, str>>,
-    /// What happened.
+    /// The body.
     pub body: &'a RawValue,
     /// The hash of this record.
     pub h: Hash,
     line: &'a str,
 }
 
-/// Text that is not copied unless something in it is escaped.
+/// Text that is copied only if it contains escapes.
 #[derive(Deserialize)]
 struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The keys in their order, and no others: one record has one text.
+/// Reads the keys in their fixed order: a record has only one text form.
 struct RecordVisitor;
 
 impl<'de> Visitor<'de> for RecordVisitor {
@@ -166,25 +166,25 @@ impl<'de> Visitor<'de> for RecordVisitor {
     }
 }
 
-/// Why a line is no record.
+/// A line that is not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// Its bytes are not those that were hashed.
+    /// The bytes do not have the hash in the line.
     #[error("its bytes do not have the hash it carries")]
     Edited,
-    /// It is not a record at all.
+    /// The line does not have the form of a record.
     #[error("it is no record: {0}")]
     Unreadable(String),
 }
 
 impl<'a> Record<'a> {
-    /// Reads a line, without its line feed, and checks its hash.
+    /// Parses a line, without its line feed, and checks its hash.
     ///
     /// # Errors
-    /// If it is no record, or if its bytes are not those that were hashed.
+    /// If the line is not a record, or its bytes do not have its hash.
     pub fn parse(line: &'a [u8]) -> Result<Self, RecordError> {
         let unreadable = |what: &str| RecordError::Unreadable(what.to_owned());
-        // Without an early end, so that many bytes are looked at at once.
+        // No early exit, so that the compiler can vectorize the loop.
         if line.iter().fold(false, |wrong, byte| wrong | !(0x20..0x7f).contains(byte)) {
             return Err(unreadable("it has bytes that are not printable ASCII"));
         }
@@ -216,7 +216,7 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
-    /// The line as it stands in the log.
+    /// Returns the line in the log.
     pub fn line(&self) -> &'a str {
         self.line
     }
@@ -255,26 +255,22 @@ impl<'a> Record<'a> {
         }))
     }
 
-    /// The body, read as that type.
     pub(crate) fn body<T: Deserialize<'a>>(&self) -> Result<T, RecordError> {
         serde_json::from_str(self.body.get()).map_err(|error| RecordError::Unreadable(error.to_string()))
     }
 }
 
-/// A record on its way into a log: all but its place there.
+/// A record without its position in a log.
 pub(crate) struct PendingRecord {
     pub(crate) kind: Kind,
     pub(crate) session: Option<String>,
-    /// From `"time"` to `"body"`, as it will stand in the line; without the body of a request.
+    /// The line from `"time"` to `"body"`, without the body of a request.
     text: Vec<u8>,
-    /// A body that is too large for the line.
     pub(crate) blob: Option<(Hash, Vec<u8>)>,
-    /// A request to a model, which may continue an earlier record.
     pub(crate) request: Option<ModelRequest>,
     blob_above: usize,
 }
 
-/// What a draft is made of.
 pub(crate) struct RecordHeader<'a> {
     pub(crate) at: SystemTime,
     pub(crate) writer: &'a str,
@@ -286,7 +282,7 @@ pub(crate) struct RecordHeader<'a> {
 }
 
 impl PendingRecord {
-    /// A draft with this body, which is a JSON object in ASCII. Beyond the limit the body becomes a blob.
+    /// Creates a record with this body, which is a JSON object in ASCII. A body above the limit becomes a blob.
     pub(crate) fn new(fields: RecordHeader<'_>, body: Vec<u8>, blob_above: usize) -> Self {
         let RecordHeader { at, writer, session, turn, event, kind, digest } = fields;
         let mut text = Vec::with_capacity(body.len().min(blob_above) + 256);
@@ -314,7 +310,6 @@ impl PendingRecord {
         draft
     }
 
-    /// The same with that body.
     pub(crate) fn with_body(&self, body: Vec<u8>) -> Self {
         let (text, session) = (self.text.clone(), self.session.clone());
         let mut draft = Self { kind: self.kind, session, text, blob: None, request: None, blob_above: self.blob_above };
@@ -337,7 +332,7 @@ impl PendingRecord {
         self.text.len() + blob + self.request.as_ref().map_or(0, |request| request.body.len())
     }
 
-    /// Writes the line and gives its hash.
+    /// Writes the line, and returns its hash.
     pub(crate) fn write(&self, line: &mut Vec<u8>, log: &str, seg: u64, seq: u64, prev: &Hash) -> Hash {
         let begin = line.len();
         line.extend_from_slice(b"{\"v\":1,\"log\":\"");
@@ -358,7 +353,6 @@ impl PendingRecord {
     }
 }
 
-/// What stands in the place of a large body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Blob<'a> {
@@ -377,24 +371,22 @@ impl Blob<'_> {
     }
 }
 
-/// Where the blob with that hash is kept.
 pub(crate) fn blob_file(hash: &Hash) -> String {
     let name = hash.to_string();
     format!("blobs/{}/{name}", &name[..2])
 }
 
-/// Writes a value as ASCII JSON.
 pub(crate) fn write_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let begin = text.len();
     let mut serializer = serde_json::Serializer::with_formatter(&mut *text, AsciiFormatter);
     if value.serialize(&mut serializer).is_err() {
-        // Only a map with keys that are no text can fail, and nothing here has one.
+        // Only a map with other keys than text can fail, and there is none here.
         text.truncate(begin);
         text.extend_from_slice(b"null");
     }
 }
 
-/// JSON with nothing in it that a terminal could take for more than text.
+/// Writes JSON without characters that control a terminal.
 struct AsciiFormatter;
 
 impl Formatter for AsciiFormatter {
@@ -415,9 +407,9 @@ impl Formatter for AsciiFormatter {
     }
 }
 
-/// UTC, RFC 3339, microseconds.
+/// Writes a time: UTC, RFC 3339, microseconds.
 pub(crate) fn write_time(text: &mut Vec<u8>, at: SystemTime) {
-    // A clock that is far off is shown as the nearest end, so that a time has one form.
+    // An extreme time is replaced by the nearest limit, so that all times have one form.
     let at = jiff::Timestamp::try_from(at.max(SystemTime::UNIX_EPOCH)).unwrap_or(jiff::Timestamp::MAX);
     // Writing to memory does not fail.
     let _ = write!(text, "{at:.6}");
@@ -429,7 +421,6 @@ fn is_time(text: &[u8]) -> bool {
         && text.iter().zip(form).all(|(byte, form)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form })
 }
 
-/// The same as text.
 pub(crate) fn time_text(at: SystemTime) -> String {
     let mut text = Vec::new();
     write_time(&mut text, at);

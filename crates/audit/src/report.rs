@@ -1,4 +1,4 @@
-//! What a verification found out, for programs and in words.
+//! Reports of verifications, for programs and as text.
 
 use std::fmt;
 
@@ -10,80 +10,80 @@ use crate::appender::Counts;
 use crate::keys::PublicKey;
 use crate::phrases::{counted, first_records};
 
-/// What a verification found out.
+/// The report of a verification.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The log's id.
     pub log: String,
-    /// The number of the first record that is there: not 0 if retention removed some.
+    /// The number of the first existing record: not 0 if retention removed some.
     pub first: u64,
-    /// How many records the log has, with those that were removed.
+    /// The number of records, including removed ones.
     pub size: u64,
-    /// How many were checked.
+    /// The number of checked records.
     pub records: u64,
-    /// How many of each kind.
+    /// The number of checked records of each kind.
     pub kinds: Counts,
-    /// How many segments there are.
+    /// The number of segments.
     pub segments: u64,
     /// The hash of the last record.
     pub head: Option<Hash>,
     /// The Merkle root over all records.
     pub root: Option<Hash>,
-    /// The key in force at the end.
+    /// The active key at the end.
     pub public_key: Option<PublicKey>,
-    /// How the key is known.
+    /// The source of the key.
     pub trust: Trust,
-    /// How many signed checkpoints there are.
+    /// The number of signed checkpoints.
     pub checkpoints: u64,
-    /// How many records the last of them covers.
+    /// The number of records that the last of them covers.
     pub covered: u64,
-    /// When that was signed.
+    /// The time of that checkpoint.
     pub covered_at: Option<String>,
-    /// How many records the last checkpoint covers that was kept elsewhere and is signed with the log's key.
+    /// The number of records that the last anchored checkpoint with a signature of the log's key covers.
     pub anchored: Option<u64>,
-    /// When that was signed.
+    /// The time of that checkpoint.
     pub anchored_at: Option<String>,
-    /// How many records the last checkpoint covers that was kept elsewhere and is not signed by the log's key: it agrees with the log, and
+    /// The number of records that the last anchored checkpoint without a signature of the log's key covers: it agrees with the log, but
     /// proves nothing.
     pub unsigned_elsewhere: Option<u64>,
-    /// When the last record was made.
+    /// The time of the last record.
     pub last_time: String,
-    /// How often keys were rotated.
+    /// The number of key rotations.
     pub rotations: u64,
-    /// How many sessions are sealed.
+    /// The number of sealed sessions.
     pub sealed: u64,
-    /// The sessions that are not.
+    /// The sessions without a seal.
     pub unsealed: Vec<String>,
-    /// Operations that may have run, and nobody knows how they ended.
+    /// The unresolved operations: they may have run, and have no outcome.
     pub in_doubt: Vec<UnresolvedOperation>,
-    /// How often records were lost, as the log itself says.
+    /// The number of recorded gaps, where records were lost.
     pub gaps: u64,
-    /// How often a torn end was moved aside after a crash.
+    /// The number of torn ends that were moved aside after a crash.
     pub recoveries: u64,
-    /// How often the writer noticed that someone was at the log.
+    /// The number of breaches that the writer found.
     pub breaches: u64,
-    /// How many large bodies are there, unaltered.
+    /// The number of unaltered large bodies.
     pub blobs: u64,
-    /// How many were erased.
+    /// The number of erased large bodies.
     pub blobs_erased: u64,
-    /// What is wrong.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// How many more findings there are.
+    /// The number of further findings.
     pub more_findings: u64,
-    /// Whether something is worse than unreadable, among those that are not listed, too.
+    /// `true` if any finding, listed or not, is worse than unreadable.
     #[serde(skip)]
     pub(crate) is_unsound: bool,
 }
 
-/// How the key is known that the log is signed with.
+/// The source of the key that verifies the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Only the log says which it is: whoever replaces the whole log brings a key of their own.
+    /// The log itself: an attacker who replaces the whole log can use another key.
     #[default]
     KeyFromLog,
-    /// The verifier knew it.
+    /// The verifier.
     KeyKnown,
 }
 
@@ -92,75 +92,75 @@ pub enum Trust {
 pub struct UnresolvedOperation {
     /// The number of the record of its intent.
     pub seq: u64,
-    /// When it was about to begin.
+    /// The time of the intent.
     pub time: String,
-    /// In which session.
+    /// The session.
     pub session: Option<String>,
-    /// At which event.
+    /// The event.
     pub event: Option<String>,
-    /// Which call.
+    /// The tool call.
     pub tool_call_id: Option<String>,
 }
 
-/// Something that is wrong with a log.
+/// A problem in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of problem.
     pub problem: Problem,
-    /// In which file.
+    /// The file.
     pub file: Option<String>,
-    /// In which line of it.
+    /// The line of the file.
     pub line: Option<u64>,
-    /// The number of the record that was expected there. Without a line: how many records it is about, the first ones.
+    /// The number of the expected record. Without a line: the number of affected records, from the first one on.
     pub seq: u64,
-    /// What is wrong, in words.
+    /// The description.
     pub text: String,
 }
 
-/// What kind of thing is wrong.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Problem {
-    /// Something is not in the form of a log.
+    /// A part does not have the form of a log.
     Unreadable,
-    /// The bytes of a record are not those that were written.
+    /// The bytes of a record were altered.
     Edited,
     /// Records are missing.
     Deleted,
-    /// A record stands where it does not belong: it was inserted, repeated or moved.
+    /// A record was inserted, repeated or moved.
     Misplaced,
-    /// A record before this one was exchanged.
+    /// An earlier record was replaced.
     Rewritten,
-    /// A checkpoint does not fit, or is not signed.
+    /// A checkpoint does not fit the records, or is not signed.
     Checkpoint,
-    /// A checkpoint should be there and is not.
+    /// A checkpoint is missing.
     MissingCheckpoint,
-    /// The log is shorter than a checkpoint says.
+    /// The log is shorter than a checkpoint requires.
     Truncated,
-    /// The records are others than those a checkpoint covers.
+    /// The records differ from those that a checkpoint covers.
     Replaced,
-    /// The key is another one.
+    /// The key is another one than expected.
     Key,
-    /// A seal does not fit what is there.
+    /// A seal does not fit the records.
     Seal,
-    /// The writer itself found that someone was at the log.
+    /// The writer recorded a breach.
     Breach,
 }
 
-/// What a verification comes to.
+/// The overall result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {
-    /// Nothing is wrong.
+    /// No problems.
     Sound,
-    /// It was changed after it was written.
+    /// The log was changed after it was written.
     Unsound,
-    /// It could not be read to its end, and nothing worse was found.
+    /// The log could not be read to its end, without worse problems.
     Unreadable,
 }
 
 impl Integrity {
-    /// The exit code for it: 0, 1 or 3. (2 is for wrong usage.)
+    /// Returns the exit code: 0, 1 or 3. (2 is for wrong usage.)
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Sound => 0,
@@ -171,7 +171,7 @@ impl Integrity {
 }
 
 impl Report {
-    /// What it comes to.
+    /// Returns the overall result.
     pub fn integrity(&self) -> Integrity {
         match &self.findings[..] {
             [] => Integrity::Sound,
@@ -180,22 +180,22 @@ impl Report {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Returns `true` if there are no problems.
     pub fn is_sound(&self) -> bool {
         self.integrity() == Integrity::Sound
     }
 
-    /// How many records at the end no signature covers: whoever can write to the log could exchange or remove these unnoticed.
+    /// Returns the number of records at the end without a signature: write access is enough to replace or remove them unnoticed.
     pub fn unsigned(&self) -> u64 {
         self.size.saturating_sub(self.covered)
     }
 
-    /// How many records at the end no anchor covers: whoever also has the key could exchange or remove these unnoticed.
+    /// Returns the number of records at the end without an anchor: write access and the key are enough to replace or remove them unnoticed.
     pub fn unanchored(&self) -> u64 {
         self.size.saturating_sub(self.anchored.unwrap_or(0))
     }
 
-    /// The report as JSON: its fields, what it comes to, and what it proves and does not prove in words.
+    /// Returns the report as JSON: its fields, the overall result, and texts about the proved and unproved facts.
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         json["verdict"] = serde_json::to_value(self.integrity()).unwrap_or_default();
@@ -206,7 +206,7 @@ impl Report {
         json
     }
 
-    /// What the verification proved, in words; nothing unless the log is sound.
+    /// Returns texts about the proved facts; none unless the log is sound.
     pub fn proved(&self) -> Vec<String> {
         if !self.is_sound() {
             return Vec::new();
@@ -242,7 +242,7 @@ impl Report {
         proved
     }
 
-    /// What the verification does not prove, and how it could.
+    /// Returns texts about the unproved facts, with possible remedies.
     pub fn not_proved(&self) -> Vec<String> {
         let mut not_proved = Vec::new();
         if self.trust == Trust::KeyFromLog {
@@ -286,7 +286,7 @@ impl Report {
     }
 }
 
-/// A whole report in words, without colours.
+/// The whole report as text, without colours.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.integrity() {

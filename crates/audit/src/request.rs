@@ -1,8 +1,8 @@
-//! Requests to a model, kept as what they add to an earlier one.
+//! Model requests, stored as the difference to an earlier one.
 //!
-//! Every request holds the whole conversation, so that a log of whole requests grows with the square of its length. The body of a request that
-//! begins with the messages of an earlier one therefore names that record and how many messages it shares with it, and has only those
-//! that follow. Both stand in the same segment: segments can be removed without taking anything from those that stay.
+//! Every request has the whole conversation, so a log of whole requests would grow with the square of its length. If a request begins with
+//! the messages of an earlier one, its body therefore names that record and the number of shared messages, and has only the later ones.
+//! Both are in the same segment, so that segments can be removed independently.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,42 +13,37 @@ use serde_json::value::RawValue;
 use crate::Hash;
 use crate::record::write_json;
 
-/// How the body of a record begins that continues an earlier one.
+/// The beginning of a body that continues an earlier record.
 pub(crate) const CONTINUES: &str = "{\"base\":";
 
-/// How many records have to be read at most for one request. The next one stands whole again.
+/// The most records that one request is spread over. The next one is stored whole.
 const MOST_RECORDS: usize = 1024;
-/// How many conversations of a session are known, and how many sessions. Those of others begin with a whole request.
+/// The most known conversations of a session, and the most known sessions. Others begin with a whole request.
 const MOST_CONVERSATIONS: usize = 4;
 const MOST_SESSIONS: usize = 1024;
-/// Naming a record takes about as many bytes as this; to save fewer is not worth it.
+/// The least saving in bytes, about the size of a reference to a record.
 const LEAST_SAVED: usize = 256;
 
-/// The beginning of the body of a record that continues an earlier one.
+/// The reference in the body of a record that continues an earlier one.
 #[derive(Deserialize)]
 pub(crate) struct ContinuationBody {
     pub(crate) base: BaseRecord,
 }
 
-/// The record that a request continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BaseRecord {
-    /// Its number.
     pub(crate) seq: u64,
-    /// Its hash.
     pub(crate) h: Hash,
-    /// Where its line begins in the segment.
+    /// The offset of its line in the segment.
     pub(crate) offset: u64,
     /// The length of the line, without its line feed.
     pub(crate) bytes: u64,
-    /// The number of messages that both begin with.
     pub(crate) messages: usize,
-    /// The length of the whole body of the request.
     pub(crate) whole: u64,
 }
 
-/// Where the messages stand in the body of an event.
+/// The positions of the messages in the body of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages {
     /// The list, with its brackets.
@@ -57,7 +52,6 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Those of an event with a list `messages` in its data.
     pub(crate) fn find(body: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Event<'a> {
@@ -79,7 +73,6 @@ impl Messages {
     }
 }
 
-/// The body of a request on its way into a log, before it is known which record it continues.
 pub(crate) struct ModelRequest {
     pub(crate) body: String,
     messages: Messages,
@@ -87,7 +80,7 @@ pub(crate) struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// The request that a body holds; the body as it was if it holds none.
+    /// Parses a request; returns the body unchanged if it has none.
     pub(crate) fn read(body: Vec<u8>) -> Result<Self, Vec<u8>> {
         let body = String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)?;
         let messages = Messages::find(&body).filter(|messages| !messages.each.is_empty());
@@ -96,7 +89,6 @@ impl ModelRequest {
         Ok(Self { body, messages, hashes })
     }
 
-    /// The body without the messages that the base has.
     fn after(&self, base: &BaseRecord) -> Vec<u8> {
         let Self { body, messages: Messages { list, each }, .. } = self;
         let new = each.get(base.messages).map_or(list.end - 1, |first| first.start);
@@ -109,7 +101,7 @@ impl ModelRequest {
     }
 }
 
-/// Puts the messages that a body shares with its base before its own; the body as it would have been without a base.
+/// Restores a whole body from its shared and its own messages.
 pub(crate) fn join_messages(body: &str, shared: &[impl AsRef<str>]) -> Option<String> {
     #[derive(Deserialize)]
     struct Raw<'a> {
@@ -137,7 +129,6 @@ pub(crate) fn join_messages(body: &str, shared: &[impl AsRef<str>]) -> Option<St
     Some(text)
 }
 
-/// Where a record stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     pub(crate) segment: u64,
@@ -147,19 +138,18 @@ pub(crate) struct Position {
     pub(crate) bytes: u64,
 }
 
-/// The requests that one writer has written last, by session.
 #[derive(Default)]
 pub(crate) struct Conversations(HashMap<String, Vec<ConversationTail>>);
 
 struct ConversationTail {
     last: Position,
     hashes: Vec<Hash>,
-    /// How many records its last request is spread over.
+    /// The number of records that its last request is spread over.
     records: usize,
 }
 
 impl Conversations {
-    /// A request as it is best kept in that segment, and over how many records it is spread then.
+    /// Returns the shortest body for a request in that segment, and the number of records that it is spread over.
     pub(crate) fn shorten(&self, session: &str, segment: u64, request: &ModelRequest) -> (Vec<u8>, usize) {
         let shares = |known: &ConversationTail| {
             known.hashes.iter().zip(&request.hashes).take_while(|(known, new)| known == new).count()
@@ -178,13 +168,12 @@ impl Conversations {
         (request.body.clone().into_bytes(), 1)
     }
 
-    /// Remembers a request that was written.
     pub(crate) fn add(&mut self, session: &str, request: &ModelRequest, last: Position, records: usize) {
         if !self.0.contains_key(session) && self.0.len() >= MOST_SESSIONS {
             self.0.clear();
         }
         let known = self.0.entry(session.to_owned()).or_default();
-        // One that goes on is one conversation; what was said before is in it.
+        // A longer request replaces its own beginning.
         known.retain(|one| one.last.segment == last.segment && !request.hashes.starts_with(&one.hashes));
         if known.len() >= MOST_CONVERSATIONS {
             known.remove(0);
@@ -192,12 +181,11 @@ impl Conversations {
         known.push(ConversationTail { last, hashes: request.hashes.clone(), records });
     }
 
-    /// Forgets what a session said: it is over.
     pub(crate) fn forget(&mut self, session: &str) {
         self.0.remove(session);
     }
 
-    /// Forgets all: what was written may not be there any more.
+    /// Removes all requests, because their records may not exist any more.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

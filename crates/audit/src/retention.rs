@@ -1,4 +1,4 @@
-//! Removing what need not be kept: whole segments, and blobs that only they refer to.
+//! Removal of whole segments, and of the blobs that only they refer to.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -12,29 +12,24 @@ use crate::record::{Blob, Kind, blob_file};
 use crate::storage::Storage;
 use crate::tail::segment_file;
 
-/// A change that the log itself makes, as its record says it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogChange {
     /// Segments were removed.
     Retention {
-        /// All before this one.
+        /// The first remaining segment.
         before: u64,
-        /// Those that were there.
         segments: Vec<String>,
-        /// Signed with the key in force: a record alone could be anybody's.
+        /// A note signed with the active key: an unsigned record could be forged.
         note: String,
         #[serde(skip)]
         blobs: HashSet<String>,
     },
     /// A large body was erased.
-    Erasure {
-        /// Which.
-        blob: String,
-    },
+    Erasure { blob: String },
 }
 
-/// The removal of the oldest segments, so that `keep` are left: only of those in which every session is sealed, and never of the
+/// Plans the removal of the oldest segments, so that `keep` are left: only those in which every session is sealed, and never the
 /// current one.
 pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Option<LogChange>, AuditError> {
     struct SessionSpan {
@@ -51,7 +46,7 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
             entry.is_sealed = record.kind == Kind::Seal;
         }
         if let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) {
-            // The last segment that refers to it counts.
+            // The last reference counts.
             blobs.insert(blob_file(&hash), record.seg);
         }
         ControlFlow::Continue(())
@@ -73,11 +68,10 @@ pub(crate) fn erasure(blob: &Hash) -> LogChange {
     LogChange::Erasure { blob: format!("sha256:{blob}") }
 }
 
-/// Does what the record says.
 pub(crate) fn carry_out(storage: &dyn Storage, change: &LogChange) -> Result<(), AuditError> {
     match change {
         LogChange::Retention { segments, blobs, .. } => {
-            // First what only these segments refer to: if this is cut off, the next time still finds out from them what is left.
+            // Blobs first: after an interruption, the segments still name the remaining ones.
             blobs.iter().try_for_each(|file| remove_blob(storage, file))?;
             for file in segments {
                 storage.remove(file).doing("shortened")?;
@@ -91,7 +85,7 @@ pub(crate) fn carry_out(storage: &dyn Storage, change: &LogChange) -> Result<(),
     }
 }
 
-/// Removes a blob for good, with what a killed writer may have left of it.
+/// Removes a blob permanently, with the leftovers of a killed writer.
 fn remove_blob(storage: &dyn Storage, file: &str) -> Result<(), AuditError> {
     let temporary = format!("{file}.tmp");
     for file in [file, &temporary] {

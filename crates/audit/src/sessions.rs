@@ -1,4 +1,4 @@
-//! What became of sessions and of their operations, while records go by.
+//! Sessions and their operations, from a stream of records.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,6 @@ use crate::phrases::counted;
 use crate::record::{Kind, Record};
 use crate::report::{Problem, UnresolvedOperation};
 
-/// Sessions and operations of the records so far.
 #[derive(Clone, Default)]
 pub(crate) struct SessionTracker {
     sessions: HashMap<Box<str>, TrackedSession>,
@@ -19,11 +18,9 @@ pub(crate) struct SessionTracker {
 #[derive(Clone, Default)]
 struct TrackedSession {
     is_sealed: bool,
-    /// Records since the last seal, by writer.
     unsealed: HashMap<Box<str>, u64>,
 }
 
-/// What became of them.
 pub(crate) struct SessionSummary {
     pub(crate) sealed: u64,
     pub(crate) unsealed: Vec<String>,
@@ -31,11 +28,11 @@ pub(crate) struct SessionSummary {
 }
 
 impl SessionTracker {
-    /// Takes a record into account. `may_lack` says whether a seal may count records that are not there.
+    /// Adds a record. With `may_lack`, a seal may count more records than the log has.
     pub(crate) fn observe(&mut self, record: &Record<'_>, may_lack: bool) -> Result<(), (Problem, String)> {
         self.operations.observe(record);
         let Some(name) = record.session.as_deref() else { return Ok(()) };
-        // Looked up before it is made, because it is nearly always there.
+        // A lookup first, because the entry nearly always exists.
         if !self.sessions.contains_key(name) {
             self.sessions.insert(name.into(), TrackedSession::default());
         }

@@ -74,7 +74,7 @@ pub struct ApprovalDecisionCounts {
 /// The decision that a record of an event or of an approval decision holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedDecision {
-    /// The hooks let the event go on; at events that only observe, whatever they answered.
+    /// The hooks allowed the operation; at events that only observe, any decision.
     Allowed,
     /// A hook denied the event.
     Denied,
@@ -104,10 +104,10 @@ impl RecordedDecision {
         })
     }
 
-    /// Reads the decision of a record, also from a body in a file of its own; `None` if the record holds none, or it was erased.
+    /// Reads the decision of a record, also from a body in a separate file; `None` if the record has none, or it was erased.
     ///
     /// # Errors
-    /// If such a body cannot be read, or is not what was recorded.
+    /// If a body in a separate file cannot be read or was altered.
     pub fn read(record: &Record<'_>, storage: &dyn RecordSource) -> Result<Option<Self>, AuditError> {
         let is_decision = matches!(record.kind, Kind::Event | Kind::ApprovalDecision);
         Ok(match is_decision.then(|| stored_body(record, storage)).transpose()? {
@@ -116,7 +116,7 @@ impl RecordedDecision {
         })
     }
 
-    /// `true` if the operation does not run because of this decision.
+    /// Returns `true` if the operation does not run because of this decision.
     pub fn is_denial(self) -> bool {
         matches!(self, Self::Denied | Self::Refused)
     }
@@ -142,7 +142,7 @@ impl Statistics {
     /// Counts one record. A large body is read from its file.
     ///
     /// # Errors
-    /// If a large body cannot be read, or is not what was recorded.
+    /// If a large body cannot be read or was altered.
     pub fn count(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<(), AuditError> {
         self.records += 1;
         if self.last_segment.replace(record.seg) != Some(record.seg) {

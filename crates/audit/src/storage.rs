@@ -1,4 +1,4 @@
-//! Where a log is kept: a folder, or what a test puts in its place.
+//! Storage of logs: a folder, or a replacement in tests.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -9,38 +9,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_process::files::{OpenOptionsExt, create_private_folder, sync_folder};
 use amplifier_process::locks::FileLock;
 
-/// A place from which the records of a log can be read. Names of files are relative, with `/` between folders.
+/// A source of records. Names of files are relative, with `/` between folders.
 pub trait RecordSource: Send + Sync + 'static {
-    /// The files of a folder; none if there is no such folder.
+    /// Returns the files of a folder; none if the folder is missing.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the folder cannot be read.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// The size of a file; `None` if there is none.
+    /// Returns the size of a file; `None` if the file is missing.
     ///
     /// # Errors
-    /// If that cannot be found out.
+    /// If the size cannot be read.
     fn size(&self, file: &str) -> io::Result<Option<u64>>;
 
-    /// The state of a file; `None` if there is none.
+    /// Returns the state of a file; `None` if the file is missing.
     ///
     /// # Errors
-    /// If that cannot be found out.
+    /// If the state cannot be read.
     fn state(&self, file: &str) -> io::Result<Option<FileState>> {
         Ok(self.size(file)?.map(|size| FileState { size, identity: None, changed: None }))
     }
 
-    /// What is in a file, from that place on.
+    /// Reads a file from an offset on.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     fn read(&self, file: &str, from: u64) -> io::Result<Vec<u8>>;
 
-    /// So many bytes of a file, from that place on; fewer where it ends.
+    /// Reads up to `most` bytes of a file, from an offset on.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     fn read_part(&self, file: &str, from: u64, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = self.read(file, from)?;
         bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
@@ -53,94 +53,93 @@ pub trait RecordSource: Send + Sync + 'static {
 pub struct FileState {
     /// The size in bytes.
     pub size: u64,
-    /// A number that the file keeps for as long as it is the same file, where the source has one.
+    /// A number that identifies the file, if the source has one.
     pub identity: Option<u64>,
-    /// The time of the last change, in seconds and nanoseconds, where the source has one.
+    /// The time of the last change, in seconds and nanoseconds, if the source has one.
     pub changed: Option<(i64, i64)>,
 }
 
-/// A place where a log is kept.
+/// A storage for a log.
 ///
-/// Nothing is safe before it was synced: neither what was appended, nor (in its folder) that a file exists.
+/// Nothing is safe before a sync: neither appended bytes (of the file), nor the existence of a file (of its folder).
 pub trait Storage: RecordSource {
-    /// Waits until no other process appends, and keeps others out until the lock is dropped.
+    /// Waits for the exclusive right to append, until the lock is dropped.
     ///
     /// # Errors
     /// If the lock cannot be taken.
     fn lock(&self) -> io::Result<Lock>;
 
-    /// Appends to a file, which is made if there is none; says how many bytes it took.
+    /// Appends to a file, creating a missing one; returns the number of appended bytes.
     ///
     /// # Errors
-    /// If nothing could be appended.
+    /// If no byte could be appended.
     fn append(&self, file: &str, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Returns when what is in the file survives a loss of power.
+    /// Waits until the content of the file survives a loss of power.
     ///
     /// # Errors
-    /// If that cannot be promised. What was appended since the last success may be lost then.
+    /// If the sync fails. All bytes since the last success may be lost then.
     fn sync(&self, file: &str) -> io::Result<()>;
 
-    /// Cuts a file.
+    /// Truncates a file.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the file cannot be truncated.
     fn truncate(&self, file: &str, size: u64) -> io::Result<()>;
 
-    /// Gives a file another name, unless there is a file of that name.
+    /// Renames a file, without replacing another one.
     ///
     /// # Errors
-    /// If that fails, or if there is one.
+    /// If the file cannot be renamed, or the new name exists.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Removes a file; it is no error if there is none.
+    /// Removes a file; a missing one is not an error.
     ///
     /// # Errors
-    /// If it is still there.
+    /// If the file cannot be removed.
     fn remove(&self, file: &str) -> io::Result<()>;
 
-    /// Makes a folder, and those above it.
+    /// Creates a folder and its parents.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the folder cannot be created.
     fn make_folder(&self, folder: &str) -> io::Result<()>;
 
-    /// Returns when names in the folder survive a loss of power.
+    /// Waits until the names in the folder survive a loss of power.
     ///
     /// # Errors
-    /// If that cannot be promised.
+    /// If the sync fails.
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
 }
 
-/// Keeps other processes from appending until it is dropped.
+/// The exclusive right to append, until drop.
 #[must_use]
 pub struct Lock(#[allow(dead_code, reason = "what matters is that it is dropped")] Box<dyn Send>);
 
 impl Lock {
-    /// A lock that is released when the value is dropped.
+    /// Creates a lock that is released when the value is dropped.
     pub fn new(held: impl Send + 'static) -> Self {
         Self(Box::new(held))
     }
 }
 
-/// A folder of the file system, readable by its owner alone.
+/// A folder of the file system, readable by its owner only.
 pub struct Folder {
     path: PathBuf,
-    /// Files that were appended to, so that not every batch opens them anew.
-    // A std lock: it is held for a look into the map, not while a file is written.
+    /// Open files, so that not every batch opens them again.
+    // A std lock: it is held for a lookup, not while a file is written.
     open: Mutex<HashMap<String, Arc<File>>>,
 }
 
-/// More files than this are not kept open.
 const MOST_OPEN: usize = 4;
 
 impl Folder {
-    /// The folder at that path. It is made when something is written to it. A relative path is one of the folder that is current now.
+    /// Creates a storage for this folder, which is created on the first write. A relative path is resolved now.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: absolute_path(path.into()), open: Mutex::default() }
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -149,7 +148,7 @@ impl Folder {
         if name.is_empty() { self.path.clone() } else { self.path.join(name) }
     }
 
-    /// What a pipe or a device gives has no end.
+    /// Refuses pipes and devices, whose content has no end.
     fn regular(&self, name: &str) -> io::Result<fs::Metadata> {
         let metadata = fs::metadata(self.at(name))?;
         if metadata.is_file() { Ok(metadata) } else { Err(io::Error::other(format!("`{name}` is not a file"))) }
@@ -173,9 +172,9 @@ impl Folder {
     }
 }
 
-/// A path that leads to the same place when the process changes its folder: else its records would go to another log.
+/// Makes a path absolute: a later change of the current folder must not lead to another log.
 pub(crate) fn absolute_path(path: PathBuf) -> PathBuf {
-    // It cannot be said of an empty path, or where the current folder is gone: neither leads anywhere.
+    // This fails for an empty path or a missing current folder, which are invalid anyway.
     std::path::absolute(&path).unwrap_or(path)
 }
 
@@ -247,7 +246,7 @@ impl Storage for Folder {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.close(from);
-        // A rename would take the place of a file that another process has made.
+        // A rename would replace a file of another process.
         fs::hard_link(self.at(from), self.at(to))?;
         fs::remove_file(self.at(from))
     }
@@ -263,7 +262,7 @@ impl Storage for Folder {
             return Ok(());
         }
         create_private_folder(&path)?;
-        // A log in a folder that a loss of power takes away was not kept.
+        // The folder itself must survive a loss of power.
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
     }
 

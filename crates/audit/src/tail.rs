@@ -1,4 +1,4 @@
-//! The end of a log: where the next record goes, and what it has to follow.
+//! The end of a log: the position of the next record, and the state that it must follow.
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,7 @@ pub fn segment_number(file: &str) -> Option<u64> {
     (segment_file(number) == file).then_some(number)
 }
 
-/// Whether a file is named as if it were a segment: one that nobody would look at.
+/// Returns `true` if a file is named like a segment, but is not read as one.
 pub(crate) fn is_odd_segment(file: &str) -> bool {
     file.starts_with("seg-") && !file.ends_with(".tmp") && segment_number(file).is_none()
 }
@@ -45,18 +45,16 @@ pub(crate) struct Segment {
     pub(crate) frontier: Vec<Hash>,
     pub(crate) public_key: PublicKey,
     pub(crate) every: u64,
-    /// The notes of all rotations before it, so that the first key still vouches for this one when their records are gone.
+    /// The notes of all earlier rotations, so that the first key still vouches for this one when their records are removed.
     pub(crate) rotations: Vec<String>,
 }
 
-/// The body of a checkpoint.
 #[derive(Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointBody {
     pub(crate) note: String,
 }
 
-/// The body of a record that another key is in force.
 #[derive(Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRotation {
@@ -64,10 +62,10 @@ pub(crate) struct KeyRotation {
     pub(crate) note: String,
 }
 
-/// After how many records a checkpoint may be due: with fewer there would be no place for a record, with more for too many lies.
+/// The valid numbers of records between checkpoints: fewer leave no room for a record, more leave too many unsigned.
 pub(crate) const EVERY: RangeInclusive<u64> = 2..=4096;
 
-/// Where a signed record stands: what its note has to agree with.
+/// The log, the key and the position that a signed note must agree with.
 pub(crate) struct SigningContext<'a> {
     pub(crate) log: &'a str,
     pub(crate) key: &'a PublicKey,
@@ -76,7 +74,7 @@ pub(crate) struct SigningContext<'a> {
 }
 
 impl SigningContext<'_> {
-    /// The checkpoint of a record that stands here. The root is compared where it is known.
+    /// Checks and returns the checkpoint of a record at this position. The root is compared if it is known.
     pub(crate) fn checkpoint(&self, note: &str, root: Option<Hash>) -> Result<Checkpoint, String> {
         let note = Note::parse(note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
         let checkpoint = Checkpoint::read(&note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
@@ -94,12 +92,10 @@ impl SigningContext<'_> {
         Err(format!("the checkpoint {wrong}"))
     }
 
-    /// Whether the key in force has signed for the removal of segments.
     pub(crate) fn has_removed(&self, before: u64, note: &str) -> bool {
         self.has_signed(note, &retention_text(self.log, self.seq, &self.prev, before))
     }
 
-    /// Whether the key in force has signed for the new one.
     pub(crate) fn has_rotated(&self, rotation: &KeyRotation) -> bool {
         self.has_signed(&rotation.note, &rotation_text(self.log, self.seq, &self.prev, &rotation.public_key))
     }
@@ -110,42 +106,37 @@ impl SigningContext<'_> {
     }
 }
 
-/// The end of a log.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail {
     pub(crate) log: String,
     pub(crate) segment: u64,
-    /// Where the segment's last whole record ends.
     pub(crate) offset: u64,
-    /// How many records there are; also the number of the next.
+    /// The number of records, which is also the number of the next one.
     pub(crate) size: u64,
     pub(crate) head: Hash,
     pub(crate) frontier: Frontier,
-    /// How many records no checkpoint covers.
     pub(crate) uncovered: u64,
     pub(crate) every: u64,
-    /// The key in force.
     pub(crate) key: PublicKey,
-    /// What the segment's first record follows: so many records, the last with this hash.
+    /// The number of records before the segment, and the hash of the last of them.
     pub(crate) follows: (u64, Hash),
     pub(crate) rotations: Vec<String>,
-    /// Whether the key in force has signed a checkpoint in this segment.
+    /// `true` if the active key has signed a checkpoint in this segment.
     pub(crate) is_signed: bool,
 }
 
-/// What follows the last whole record.
+/// The bytes after the last whole record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TailRemainder {
-    /// Nothing.
+    /// None.
     Clean,
-    /// Bytes that are no record: a crash left them.
+    /// A torn record, left by a crash.
     Torn,
-    /// A record that does not belong there, or one after bytes that are none: no crash does that.
+    /// A wrong record, or a valid one after a damaged one: not the effect of a crash.
     Breach(String),
 }
 
 impl Tail {
-    /// The tail after the first record of a segment, if that is one.
     pub(crate) fn begin(segment: u64, text: &[u8]) -> Result<Self, String> {
         let end = text.iter().position(|&byte| byte == b'\n').ok_or("its first record is torn")?;
         let record = Record::parse(&text[..end]).map_err(|error| format!("its first record is damaged: {error}"))?;
@@ -188,7 +179,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// Goes past a record of so many bytes that stands here, if it may: nothing that is not signed for counts.
+    /// Advances past the next record, if its signatures are valid.
     fn follow(&mut self, record: &Record<'_>, bytes: u64) -> Result<(), String> {
         let context = SigningContext { log: &self.log, key: &self.key, seq: self.size, prev: self.head };
         match record.kind {
@@ -220,14 +211,13 @@ impl Tail {
         Ok(())
     }
 
-    /// Puts another key in force.
     pub(crate) fn rotate(&mut self, key: PublicKey, note: String) {
         self.key = key;
         self.is_signed = false;
         self.rotations.push(note);
     }
 
-    /// The same for a record that was just made.
+    /// Advances past a record that was just made.
     pub(crate) fn advance(&mut self, kind: Kind, h: Hash, bytes: u64) {
         self.offset += bytes;
         self.size += 1;
@@ -236,7 +226,7 @@ impl Tail {
         self.uncovered = uncovered_after(kind, self.uncovered, self.every);
     }
 
-    /// Goes past every whole record in what follows, and says what is left. `seen` is shown each record.
+    /// Advances past every whole record of a text, passes each to `seen`, and returns the remainder.
     pub(crate) fn read(&mut self, text: &[u8], mut seen: impl FnMut(&Record<'_>)) -> TailRemainder {
         let mut rest = text;
         loop {
@@ -280,8 +270,8 @@ impl Tail {
     }
 }
 
-/// How many records no checkpoint covers after one of that kind. A checkpoint covers what is before it, not itself; and a log's
-/// first record must have one at once, or anyone could begin a log in somebody's name.
+/// Returns the number of records without a checkpoint after a record of this kind. A checkpoint covers the records before it, not itself;
+/// and a log's first record needs one immediately, or anyone could begin a log with another's key.
 pub(crate) fn uncovered_after(kind: Kind, uncovered: u64, every: u64) -> u64 {
     match kind {
         Kind::Genesis => every,

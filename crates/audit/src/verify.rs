@@ -1,4 +1,4 @@
-//! Checks a log: every byte, every link, every signature.
+//! Verification of logs: every byte, every link, every signature.
 
 mod check;
 mod verification;
@@ -15,18 +15,18 @@ use crate::report::{Problem, Report};
 use crate::storage::{Folder, RecordSource};
 use crate::tail::{is_odd_segment, segment_file};
 
-/// How far a verification has come.
+/// The progress of a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// How many bytes of records were checked.
+    /// The number of checked bytes.
     pub bytes: u64,
-    /// How many there are.
+    /// The number of all bytes.
     pub of: u64,
-    /// How many records were checked.
+    /// The number of checked records.
     pub records: u64,
 }
 
-/// Checks logs. Knows what the verifier knows from elsewhere: keys and checkpoints that were kept in a second place.
+/// Checks logs, with keys and checkpoints from external sources.
 ///
 /// ```
 /// use amplifier_audit::{Log, Verifier};
@@ -50,17 +50,15 @@ pub struct Verifier<'a> {
 pub(crate) struct KnownCheckpoint {
     note: Note,
     checkpoint: Checkpoint,
-    /// Whether it comes from the file beside the log.
     is_beside: bool,
 }
 
-/// Why a log that has no segments cannot be verified.
 fn without_segments(storage: &dyn RecordSource, known: &[KnownCheckpoint]) -> AuditError {
     let has_none = known.is_empty() && matches!(storage.size("checkpoints"), Ok(None));
     AuditError::no_segments(!has_none)
 }
 
-/// Notes that were kept elsewhere, as a log has them: with one empty line after each. Whoever kept them may have added more, or left out the last.
+/// Normalizes external notes: exactly one empty line after each, without additional ones.
 fn as_written(kept: &[u8]) -> Vec<u8> {
     let mut notes = Vec::with_capacity(kept.len() + 1);
     for &byte in kept {
@@ -75,24 +73,24 @@ fn as_written(kept: &[u8]) -> Vec<u8> {
 }
 
 impl<'a> Verifier<'a> {
-    /// A verifier that knows nothing but what the log says.
+    /// Creates a verifier without external keys and checkpoints.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The log must be signed with this key.
+    /// Requires that the log is signed with this key.
     #[must_use]
     pub fn key(mut self, key: PublicKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The log must contain what these checkpoints cover: the content of an anchor, one note after another. Nothing says nothing.
+    /// Requires that the log has the records of these checkpoints: the content of an anchor, one note after another. Empty text has no effect.
     ///
     /// # Errors
-    /// If there is something else in it, and no checkpoint.
+    /// If the text is not empty and has no valid checkpoint.
     pub fn checkpoints(mut self, text: &[u8]) -> Result<Self, NoteError> {
-        // A note that a crash tore does not take away what the others prove.
+        // A torn note does not invalidate the others.
         let mut torn = NoteError::Nothing;
         let before = self.known.len();
         for text in split_notes(&as_written(text)).0 {
@@ -104,7 +102,7 @@ impl<'a> Verifier<'a> {
         if self.known.len() > before || text.is_empty() { Ok(self) } else { Err(torn) }
     }
 
-    /// Is told how far the verification has come.
+    /// Sets a callback for the progress.
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(Progress) + 'a) -> Self {
         self.progress = Some(Box::new(progress));
@@ -114,18 +112,18 @@ impl<'a> Verifier<'a> {
     /// Checks the log in a folder.
     ///
     /// # Errors
-    /// If there is no log, or it cannot be read. What is wrong *in* it stands in the report.
+    /// If the log is missing or cannot be read. Problems *in* the log are in the report.
     pub fn folder(self, path: impl AsRef<Path>) -> Result<Report, AuditError> {
         self.storage(&Folder::new(path.as_ref()))
     }
 
-    /// Checks a log that is kept elsewhere.
+    /// Checks a log in another storage.
     ///
     /// # Errors
     /// As [`folder`](Verifier::folder).
     pub fn storage(mut self, storage: &dyn RecordSource) -> Result<Report, AuditError> {
         let mut check = Check::new(self.key);
-        // First what covers the records, then the records: a log that is being written to may only have more of them.
+        // First the checkpoints, then the records: a growing log may only have more records.
         check.read_beside(storage, &mut self.known)?;
         let segments = segments(storage)?;
         if segments.is_empty() {

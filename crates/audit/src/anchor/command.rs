@@ -1,4 +1,4 @@
-//! Checkpoints on the stdin of a program.
+//! The anchor that runs a program.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,13 +10,13 @@ use amplifier_process::{Command, Environment, LingeringProcess};
 
 use super::{Anchor, AnchorError, TIME_LIMIT, with_empty_line};
 
-/// How much is kept of what a program writes to stderr. The rest is read too, and forgotten, because a full pipe would stop the program.
+/// The stored part of a program's stderr. The rest is read and dropped, because a full pipe would block the program.
 const MOST_OUTPUT: usize = 4096;
 
 /// Runs a program for every checkpoint, with the note on its stdin.
 ///
-/// Exit code 0 says that the note is kept. The program runs without a shell, in the folder of this process, and with its environment as hooks have it: without variables
-/// that look like secrets or that make another program run first. **What it started ends with it**: what it leaves in the background is killed, so that nothing piles up.
+/// Exit code 0 means that the note is stored. The program runs without a shell, in the folder of this process, and with the environment of hooks: without
+/// variables that look like secrets or that make another program run first. **Its background processes are killed when it ends**, so that they do not pile up.
 ///
 /// ```
 /// use amplifier_audit::{Anchor, CommandAnchor};
@@ -29,12 +29,12 @@ pub struct CommandAnchor {
     program: OsString,
     command: Command,
     time_limit: Duration,
-    /// Was killed and is still there. No other is started meanwhile, or they would pile up.
+    /// A killed process that is still there. No other is started meanwhile, so that they do not pile up.
     lingering: Option<LingeringProcess>,
 }
 
 impl CommandAnchor {
-    /// An anchor that runs this program with these arguments.
+    /// Creates an anchor that runs this program with these arguments.
     pub fn new(program: impl Into<OsString>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let program = program.into();
         let command = Command::new(&program, Environment::Hooks).args(args);
@@ -42,7 +42,7 @@ impl CommandAnchor {
         Self { program, command, time_limit: TIME_LIMIT, lingering: None }
     }
 
-    /// How long the program may run (10 s unless you say otherwise); then it is killed, with all that it started.
+    /// Sets the time limit of the program, 10 s by default; then it is killed, with all that it started.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
@@ -78,7 +78,7 @@ impl Anchor for CommandAnchor {
     }
 }
 
-// By hand, because arguments may be secrets.
+// Written by hand, because arguments may be secrets.
 impl fmt::Debug for CommandAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandAnchor").field("program", &self.program).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Checkpoints in a second file.
+//! The anchor that appends to a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use super::{Anchor, AnchorError, with_empty_line};
 
 /// Appends checkpoints to a file, best on another disk or machine.
 ///
-/// The file has the form of the log's own `checkpoints`: each note is ended by an empty line. Every note begins after an empty line (or
-/// at the start of the file), also when a crash tore the note before it.
+/// The file has the form of the log's own `checkpoints`: an empty line ends each note. Every note begins after an empty line (or at the
+/// start of the file), also after a note that a crash tore.
 ///
 /// ```
 /// use amplifier_audit::{Anchor, FileAnchor};
@@ -28,10 +28,10 @@ pub struct FileAnchor {
 }
 
 impl FileAnchor {
-    /// An anchor that appends to this file. The first checkpoint makes it, and its folders, for its owner alone.
+    /// Creates an anchor that appends to this file. The first checkpoint creates the file and its folders, for their owner only.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        // A process that changes its folder later must not begin a second file.
+        // A later change of the current folder must not begin a second file.
         Self { path: std::path::absolute(&path).unwrap_or(path) }
     }
 
@@ -46,7 +46,7 @@ impl FileAnchor {
 
     fn open(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        // What is no file would never take the note: a pipe that nobody reads.
+        // Only a regular file is safe: a pipe without a reader would never take the note.
         options.read(true).append(true).owner_only().no_wait();
         match options.open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -59,7 +59,7 @@ impl FileAnchor {
             create_private_folder(folder)?;
         }
         let file = options.create(true).open(&self.path)?;
-        // A name lasts when its folder is synced; syncing the file is not enough.
+        // A file's name is safe when its folder is synced; syncing the file is not enough.
         for folder in folders().take(missing + 1) {
             sync_folder(folder)?;
         }
@@ -77,7 +77,7 @@ impl Anchor for FileAnchor {
     }
 }
 
-/// What ends the rest of a torn note with an empty line. It is never cut off: the file may be one that allows nothing but appending.
+/// Returns the line feeds that complete a torn note. The note is not cut off, because the file may be append-only.
 fn missing_line_ends(file: &File) -> io::Result<&'static str> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'; 2];

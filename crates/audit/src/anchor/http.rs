@@ -1,4 +1,4 @@
-//! Checkpoints on a server.
+//! The anchor that posts to a server.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::{Anchor, AnchorError, TIME_LIMIT, with_empty_line};
 
-/// Posts every checkpoint to a server, as `text/plain`; any 2xx answer says that it is kept.
+/// Posts every checkpoint to a server, as `text/plain`; any 2xx response means that it is stored.
 ///
-/// Redirects are not followed. Certificates are checked against the roots of Mozilla. The proxy that the environment names is used, but
-/// not for this machine itself.
+/// Redirects are not followed. Certificates are checked against the Mozilla roots. The proxy from the environment is used, except for
+/// this machine itself.
 ///
 /// ```
 /// use amplifier_audit::{Anchor, HttpAnchor};
@@ -27,15 +27,15 @@ pub struct HttpAnchor {
     name: String,
     url: Uri,
     headers: HeaderMap,
-    /// What is wrong with the URL or a header; told at the latest when a note comes.
+    /// The error in the URL or a header; returned at the latest with the first note.
     fault: Option<String>,
     time_limit: Duration,
-    /// Made for the first note, and kept because reading the certificates takes a while.
+    /// Created for the first note, and reused because reading the certificates takes a while.
     agent: Option<Agent>,
 }
 
 impl HttpAnchor {
-    /// An anchor that posts to this `http` or `https` URL.
+    /// Creates an anchor that posts to this `http` or `https` URL.
     pub fn new(url: &str) -> Self {
         let (url, name, fault) = match checked(url) {
             Ok((url, name)) => (url, name, None),
@@ -45,7 +45,7 @@ impl HttpAnchor {
         Self { name, url, headers, fault, time_limit: TIME_LIMIT, agent: None }
     }
 
-    /// Sends this header too; one that is already there is replaced.
+    /// Sets a header, and replaces an earlier value.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -54,18 +54,18 @@ impl HttpAnchor {
                 self.headers.insert(name, value);
             }
             (Ok(name), Err(_)) => self.fault = Some(format!("the value of header `{name}` is not valid")),
-            // The whole header, secret included, may stand where the name should.
+            // The name may contain the whole header with its secret.
             (Err(_), _) => self.fault = Some("the name of a header is not valid".into()),
         }
         self
     }
 
-    /// What is wrong with the URL or a header, if something is. Nothing can be kept there then.
+    /// Returns the error in the URL or a header, if there is one. The anchor cannot store anything then.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    /// How long everything may take, from looking up the host to the answer (10 s unless you say otherwise).
+    /// Sets the time limit from the host lookup to the response, 10 s by default.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
@@ -85,7 +85,7 @@ impl Anchor for HttpAnchor {
         *request.headers_mut() = self.headers.clone();
         let agent = self.agent.get_or_insert_with(|| agent(&self.url, self.time_limit));
         match agent.run(request) {
-            // The body is of no interest, and not waited for.
+            // The body is not read.
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(AnchorError::Status(response.status().as_u16())),
             Err(error) => Err(explained(&error, self.time_limit)),
@@ -97,14 +97,14 @@ impl Anchor for HttpAnchor {
     }
 }
 
-// By hand, because the URL and the headers may be secrets.
+// Written by hand, because the URL and the headers may be secrets.
 impl fmt::Debug for HttpAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpAnchor").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// The URL, and the part of it that may be shown.
+/// Returns the URL, and the part of it that may be shown.
 fn checked(url: &str) -> Result<(Uri, String), &'static str> {
     let url: Uri = url.parse().map_err(|_| "its URL is not valid")?;
     let (Some(scheme @ ("http" | "https")), Some(authority)) = (url.scheme_str(), url.authority()) else {
@@ -120,12 +120,12 @@ fn checked(url: &str) -> Result<(Uri, String), &'static str> {
 fn agent(url: &Uri, limit: Duration) -> Agent {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     let config = Agent::config_builder()
-        // `ureq` adds this to the present time, which overflows for a very long one.
+        // `ureq` adds this to the current time, which overflows for a very long limit.
         .timeout_global(Some(limit.min(DAY)))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        // A connection that nobody used for a while may be dead without our knowing.
+        // An idle connection may be dead.
         .max_idle_connections(0)
         .user_agent(concat!("amplifier-audit/", env!("CARGO_PKG_VERSION")));
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -133,7 +133,7 @@ fn agent(url: &Uri, limit: Duration) -> Agent {
     if here { config.proxy(None) } else { config }.build().new_agent()
 }
 
-/// The error in words that contain neither the URL nor a header.
+/// Describes the error without the URL and the headers.
 fn explained(error: &ureq::Error, limit: Duration) -> AnchorError {
     AnchorError::Server(match error {
         ureq::Error::Timeout(_) => return AnchorError::TimedOut { limit, stderr: String::new() },

@@ -1,6 +1,6 @@
-//! Anchors: second places for checkpoints, out of reach of whoever could rewrite the log.
+//! Anchors: second locations that store checkpoints, out of reach of an attacker who can rewrite the log.
 //!
-//! There is one file for each kind of anchor, and [`AnchorWorkers`] hands them the checkpoints.
+//! Each kind of anchor has its own file; [`AnchorWorkers`] hands them the checkpoints.
 
 mod command;
 mod file;
@@ -18,15 +18,15 @@ pub use file::FileAnchor;
 pub use http::HttpAnchor;
 pub(crate) use workers::AnchorWorkers;
 
-/// How long an anchor may take for a checkpoint, unless its user says otherwise.
+/// The default time limit of an anchor for one checkpoint.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// A note as files of them have it: ended by an empty line, so that those that are kept one after another can be told apart.
+/// Ends a note with an empty line, which separates it from the next one in a file.
 fn with_empty_line(note: &str) -> String {
     format!("{}\n\n", note.trim_end_matches('\n'))
 }
 
-/// A second place for checkpoints.
+/// A second location for checkpoints.
 ///
 /// ```
 /// use amplifier_audit::{Anchor, AnchorError};
@@ -46,69 +46,69 @@ fn with_empty_line(note: &str) -> String {
 /// }
 /// ```
 pub trait Anchor: Send + 'static {
-    /// Keeps a checkpoint in the second place. It runs on a thread of its own and may take its time, but should have a limit.
+    /// Stores a checkpoint in the second location. It runs on its own thread and may be slow, but should have a time limit.
     ///
-    /// The same note may come twice: after a failure, and after a success that was not noticed.
+    /// The same note may arrive twice: after a failure, and after an unnoticed success.
     ///
     /// # Errors
-    /// If the note is not, or not for certain, in the second place. It is tried again later.
+    /// If the note is not, or not certainly, stored. The log tries again later.
     fn keep(&mut self, note: &str) -> Result<(), AnchorError>;
 
-    /// For messages: no secrets.
+    /// Returns the name for messages, without secrets.
     fn name(&self) -> String;
 }
 
-/// Why a checkpoint is not in the second place.
+/// A checkpoint could not be stored in the second location.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnchorError {
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     #[error("cannot append to `{}`: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The program cannot be started, or not be waited for.
+    /// The program cannot be started or awaited.
     #[error("cannot run `{program}`: {source}")]
     Run {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The program said that it failed.
+    /// The program failed.
     #[error("`{program}` ended with {status}{}", after_colon(stderr))]
     Exit {
         /// The program.
         program: String,
         /// The exit code, or the signal that ended it.
         status: ExitStatus,
-        /// The beginning of what it wrote to stderr.
+        /// The beginning of its stderr.
         stderr: String,
     },
-    /// The program of an earlier try was killed and is still there: perhaps it waits for a disk, or runs as another user.
+    /// The killed program of an earlier attempt has not ended: perhaps it waits for a disk, or runs as another user.
     #[error("`{program}` of an earlier try has not ended yet, although it was killed")]
     Unended {
         /// The program.
         program: String,
     },
-    /// No answer in time.
+    /// The time limit has passed.
     #[error("no answer within {limit:?}{}", after_colon(stderr))]
     TimedOut {
         /// The time limit.
         limit: Duration,
-        /// The beginning of what a program wrote to stderr until then.
+        /// The beginning of the program's stderr.
         stderr: String,
     },
-    /// The server's answer was no success.
+    /// The server's response was not a success.
     #[error("the server answered with status {}{}", .0, redirect(*.0))]
     Status(u16),
-    /// There was no answer from the server.
+    /// The server did not respond.
     #[error("no answer from the server: {0}")]
     Server(String),
-    /// The anchor cannot work the way it is set up.
+    /// The configuration of the anchor is invalid.
     #[error("the anchor is not set up well: {0}")]
     Setup(String),
     /// The failure of another kind of anchor.
@@ -117,24 +117,24 @@ pub enum AnchorError {
 }
 
 impl AnchorError {
-    /// The failure of another kind of anchor: a message or an error.
+    /// Creates the failure of another kind of anchor from a message or an error.
     pub fn other(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Other(why.into())
     }
 }
 
-/// How it stands with an anchor.
+/// The state of an anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnchorState {
-    /// The anchor's name.
+    /// The name of the anchor.
     pub name: String,
-    /// The size of the newest checkpoint that is there.
+    /// The size of the newest stored checkpoint.
     pub kept: Option<u64>,
-    /// Why the newest try failed, if it did.
+    /// The failure of the newest attempt, if it failed.
     pub failure: Option<String>,
 }
 
-/// A length of time that is running. Not a point in time, because that overflows for a very long one.
+/// A running time limit. Not a point in time, which would overflow for a very long limit.
 #[derive(Clone, Copy)]
 struct TimeLimit {
     began: Instant,

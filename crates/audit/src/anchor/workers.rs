@@ -1,7 +1,7 @@
 //! The threads that hand checkpoints to anchors.
 //!
-//! Every anchor has a thread of its own, with a place for one note. A newer checkpoint covers all older ones, so it replaces a note that
-//! still waits: a slow anchor skips checkpoints, and never holds up the log.
+//! Every anchor has its own thread and one pending note. A newer checkpoint covers all older ones, so it replaces the pending note: a
+//! slow anchor skips checkpoints, and never delays the log.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use super::{Anchor, AnchorState, TimeLimit, after_colon};
 
-/// Hands checkpoints to anchors, in the background.
 pub(crate) struct AnchorWorkers {
     workers: Vec<Arc<AnchorWorker>>,
 }
@@ -37,7 +36,7 @@ impl AnchorWorkers {
         Self { workers: anchors.into_iter().map(start).collect() }
     }
 
-    /// Hands a checkpoint over the first `size` records to every anchor. Never blocks.
+    /// Passes a checkpoint over the first `size` records to every anchor. Never blocks.
     pub(crate) fn deliver(&self, size: u64, note: &str) {
         if self.workers.is_empty() {
             return;
@@ -48,15 +47,14 @@ impl AnchorWorkers {
         }
     }
 
-    /// How it stands with each anchor, in the order they were given.
     pub(crate) fn states(&self) -> Vec<AnchorState> {
         self.workers.iter().map(|worker| worker.describe()).collect()
     }
 
-    /// Delivers what is waiting, and gives up after this time. Later notes are not taken. A second call only waits.
+    /// Delivers the pending notes, and gives up after this time. Later notes are ignored. A second call only waits.
     pub(crate) fn close(&self, within: Duration) {
         let limit = TimeLimit::starting_now(within);
-        // First all of them, so that they share the time.
+        // Close all of them first, so that they share the time.
         for worker in &self.workers {
             worker.close(limit);
         }
@@ -67,7 +65,7 @@ impl AnchorWorkers {
 }
 
 impl Drop for AnchorWorkers {
-    /// Ends the threads without waiting for them: whoever wants what is waiting to arrive closes first.
+    /// Ends the threads without waiting for them: to deliver pending notes, call `close` first.
     fn drop(&mut self) {
         for worker in &self.workers {
             worker.close(TimeLimit::starting_now(Duration::ZERO));
@@ -75,7 +73,7 @@ impl Drop for AnchorWorkers {
     }
 }
 
-/// How long to wait between tries while an anchor fails.
+/// The pause between attempts while an anchor fails.
 #[derive(Clone, Copy)]
 struct Backoff {
     shortest: Duration,
@@ -85,7 +83,7 @@ struct Backoff {
 impl Backoff {
     const DEFAULT: Self = Self { shortest: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
-    /// The pause after so many failures in a row; twice as long after each.
+    /// Returns the pause after this number of consecutive failures; it doubles with each.
     fn pause(&self, failures: u32) -> Duration {
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.shortest.saturating_mul(factor).min(self.longest)
@@ -95,7 +93,7 @@ impl Backoff {
 struct PendingNote {
     size: u64,
     text: Arc<str>,
-    /// It failed before: no hurry then.
+    /// `true` after a failed attempt: the next one is not urgent.
     tried: bool,
 }
 
@@ -108,9 +106,9 @@ struct FailureStreak {
 #[derive(Default)]
 struct WorkerState {
     waiting: Option<PendingNote>,
-    /// The anchor is at work on a note.
+    /// `true` while the anchor stores a note.
     busy: bool,
-    /// The size of the newest note that came, so that one which was overtaken on its way here is known.
+    /// The size of the newest note, to detect notes that arrive out of order.
     newest: u64,
     kept: Option<u64>,
     failing: Option<FailureStreak>,
@@ -119,7 +117,6 @@ struct WorkerState {
 }
 
 impl WorkerState {
-    /// How long the waiting note still has to wait.
     fn pause(&self, note: &PendingNote, backoff: &Backoff) -> Duration {
         let Some(failing) = &self.failing else { return Duration::ZERO };
         let hurry = !note.tried || self.closing.is_some();
@@ -132,10 +129,10 @@ impl WorkerState {
     }
 }
 
-/// Where one anchor's thread finds the newest note.
+/// The state that one anchor's thread shares with the log.
 struct AnchorWorker {
     name: String,
-    // A std lock: it is held for moments only, never while the anchor works.
+    // A std lock: it is held briefly, never while the anchor works.
     state: Mutex<WorkerState>,
     changed: Condvar,
 }
@@ -155,11 +152,11 @@ impl AnchorWorker {
         self.changed.notify_all();
     }
 
-    /// The thread: one note after another, until it is closed.
+    /// Runs on the thread: stores one note after another, until closed.
     fn serve(&self, mut anchor: Box<dyn Anchor>, backoff: &Backoff) {
         let _end = EndGuard(self);
         while let Some(note) = self.take(backoff) {
-            // What a panic leaves behind is the anchor's own, and it is asked again as after any failure.
+            // A panic affects only the anchor's own state; it is called again as after any failure.
             match catch_unwind(AssertUnwindSafe(|| anchor.keep(&note.text))) {
                 Ok(Ok(())) => self.succeeded(note.size),
                 Ok(Err(error)) => self.failed(Some(note), error.to_string()),
@@ -168,7 +165,7 @@ impl AnchorWorker {
         }
     }
 
-    /// Waits for a note, and for the time to try it. `None` is the end.
+    /// Waits for a note and for its pause. `None` means the end.
     fn take(&self, backoff: &Backoff) -> Option<PendingNote> {
         let mut state = lock(&self.state);
         loop {
@@ -252,7 +249,7 @@ impl AnchorWorker {
     }
 }
 
-/// Tells that the thread has ended, however it ended.
+/// Marks the thread as ended, also after a panic.
 struct EndGuard<'a>(&'a AnchorWorker);
 
 impl Drop for EndGuard<'_> {
@@ -262,7 +259,7 @@ impl Drop for EndGuard<'_> {
     }
 }
 
-/// Nothing here breaks half way, so what a panicking thread leaves is good.
+/// Ignores poisoning: the state is valid after every statement.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

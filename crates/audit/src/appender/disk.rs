@@ -1,4 +1,4 @@
-//! What reaches the disk, and when it counts as safe.
+//! Writing and syncing.
 
 use std::io;
 use std::time::Instant;
@@ -26,11 +26,11 @@ impl Appender {
             .and_then(|()| storage.remove(&file))
             .and_then(|()| storage.rename(&temporary, &file));
         if let Err(error) = written {
-            // A blob may be something to be erased one day, so nothing of it is left lying around.
+            // A blob may have to be erased one day, so no part of it may remain elsewhere.
             storage.remove(&temporary)?;
             return Err(error);
         }
-        // Without this, a loss of power can take the blob away, but not alter it.
+        // Without this, a loss of power can remove the blob, but not alter it.
         if self.settings.durability != Durability::Async {
             storage.sync_folder(folder)?;
             storage.sync_folder("blobs")?;
@@ -67,15 +67,15 @@ impl Appender {
         self.others_since_safe = false;
     }
 
-    /// Keeps the newest checkpoint beside the log, but not all the time. Only one that is safe: one that covers lost records would look
-    /// like an attack.
+    /// Stores the newest checkpoint beside the log, at intervals. Only a safe one: a checkpoint that covers lost records would look like an
+    /// attack.
     pub(super) fn hand_out(&mut self) {
         let is_due = self.kept_beside.is_none_or(|at| at.elapsed() >= self.settings.checkpoint_after);
         let Some(signed) = self.newest.take_if(|_| self.is_synced && is_due) else { return };
         self.kept_beside = Some(Instant::now());
         let storage = &*self.storage;
         let kept = (|| {
-            // Another writer may have been killed inside a note.
+            // Another writer may have been killed while writing a note.
             self.last_checkpoint().map_err(io::Error::other)?;
             let there = storage.size(CHECKPOINTS)?;
             let size = there.unwrap_or(0);
@@ -88,14 +88,14 @@ impl Appender {
             kept
         })();
         if let Err(error) = kept {
-            // The record has it, too; only the copy beside the log is missing.
+            // The checkpoint is also in its record; only the copy beside the log is missing.
             tracing::warn!(%error, "a checkpoint could not be kept beside the audit log");
         }
         self.outbox = Some(signed);
     }
 }
 
-/// Puts a file in its place, whole and safe.
+/// Creates a file atomically and durably.
 pub(super) fn place(storage: &dyn Storage, file: &str, text: &[u8]) -> Result<(), AuditError> {
     let temporary = format!("{file}.tmp");
     (|| {

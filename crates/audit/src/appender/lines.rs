@@ -1,4 +1,4 @@
-//! Records as lines: made in memory, behind the tail, and signed for.
+//! Lines of records and checkpoints, made in memory.
 
 use std::time::SystemTime;
 
@@ -50,7 +50,7 @@ impl Appender {
         Ok(())
     }
 
-    /// A request to a model, as what it adds to an earlier one where that is in this segment.
+    /// Appends a model request, as the difference to an earlier one in this segment if there is one.
     fn put_request(&mut self, draft: &PendingRecord, session: &str, request: &ModelRequest) -> Result<(), AuditError> {
         let (body, records) = self.conversations.shorten(session, self.tail.segment, request);
         self.put_whole(&draft.with_body(body))?;
@@ -61,7 +61,6 @@ impl Appender {
         Ok(())
     }
 
-    /// A record of the log about itself.
     pub(super) fn put_own(&mut self, kind: Kind, session: Option<&str>, body: &impl Serialize) {
         let draft = own_record(&self.writer, kind, session, body);
         self.put_pending(&draft);
@@ -75,7 +74,7 @@ impl Appender {
     }
 
     fn count(&mut self, session: &str, kind: Kind) {
-        // Looked up before it is made, because it is nearly always there.
+        // A lookup first, because the entry nearly always exists.
         let counts = match self.sessions.get_mut(session) {
             Some(counts) => counts,
             None => self.sessions.entry(session.to_owned()).or_default(),
@@ -111,7 +110,7 @@ impl Appender {
         self.line(&draft);
     }
 
-    /// Begins another segment. It is put in place whole, so a segment without a first record is never there.
+    /// Begins another segment. Its file is created with the first record, so an empty segment never exists.
     pub(super) fn begin_segment(&mut self) -> Result<(), AuditError> {
         let note = self.sign();
         let Tail { frontier, key, every, rotations, .. } = &self.tail;

@@ -1,4 +1,4 @@
-//! Appends to a log: after a look at what others appended, in one piece, and never twice at one place.
+//! Appends to a log: after reading the records of other writers, atomically, and never twice at one position.
 
 mod disk;
 mod lines;
@@ -26,13 +26,11 @@ use crate::tail::{Tail, segment_file};
 
 const CHECKPOINTS: &str = "checkpoints";
 
-/// How many records there were of each kind.
 pub(crate) type Counts = BTreeMap<Kind, u64>;
 
-/// Something to append.
 pub(crate) enum AppendEntry {
     Record(PendingRecord),
-    /// The end of a session; what happened in it is counted when its turn comes.
+    /// The end of a session; its records are counted when the entry is written.
     Seal {
         session: String,
         reason: String,
@@ -53,9 +51,9 @@ pub(crate) struct AppenderSettings {
     pub(crate) segment_bytes: u64,
     pub(crate) every: u64,
     pub(crate) checkpoint_after: Duration,
-    /// Where the key is kept, so that a rotation by another process can be followed.
+    /// The file of the key, for following a rotation by another process.
     pub(crate) key_file: Option<PathBuf>,
-    /// The log that the key belongs to, if it belongs to one.
+    /// The id of the log that the key is bound to, if it is.
     pub(crate) log: Option<String>,
 }
 
@@ -71,52 +69,43 @@ pub(crate) struct Appender {
     key: SigningKey,
     writer: String,
     tail: Tail,
-    /// Lines that are made and not written. `tail` is ahead of the file by these.
+    /// Unwritten lines. `tail` is ahead of the file by these.
     lines: Vec<u8>,
-    /// The length of the last line, with its line feed.
     last_line: u64,
-    /// Requests to models that the next ones may continue. Only what this writer wrote, and nobody has taken back.
+    /// Model requests that the next ones may continue: those of this writer that were not taken back.
     conversations: Conversations,
-    /// The tail at the last sync, and what this writer wrote since.
+    /// The tail at the last sync, and the number of records of this writer since.
     safe: Tail,
     since_safe: Counts,
-    /// What was lost and is not yet told by a gap.
+    /// Lost records without a gap record so far.
     lost: Counts,
-    /// What this writer wrote for each session since it last sealed it.
+    /// Records of this writer for each session since its last seal.
     sessions: HashMap<String, Counts>,
-    /// The newest checkpoint that was signed.
     newest: Option<SignedCheckpoint>,
-    /// When a checkpoint was last kept beside the log.
+    /// The time of the last checkpoint beside the log.
     kept_beside: Option<Instant>,
-    /// The newest checkpoint that is kept beside the log.
+    /// The newest checkpoint beside the log, for the anchors.
     outbox: Option<SignedCheckpoint>,
     is_synced: bool,
-    /// How long the last sync took.
     last_sync: Duration,
-    /// The tail where the lines of this writer begin that are not safe.
+    /// The tail before the first unsafe line of this writer.
     begins: Tail,
-    /// Whether another writer appended since the last sync.
     others_since_safe: bool,
-    /// What does not fit that this writer came upon.
     breach: Option<String>,
-    /// Whether a sync failed: then nothing since the last good one is safe.
+    /// `true` after a failed sync: nothing since the last good one is safe.
     sync_failed: bool,
-    /// Whether something failed since the log was last opened or reopened.
     has_failed: bool,
-    /// Where the file has to be cut because a batch failed, and could not be cut at once.
+    /// The tail to which the file must still be cut after a failed batch.
     uncut: Option<Tail>,
-    /// The counts of sessions that are being sealed.
     sealing: Vec<(String, Counts)>,
     is_new_key: bool,
 }
 
 impl Appender {
-    /// What does not fit that this writer came upon last.
     pub(crate) fn found_breach(&self) -> Option<&str> {
         self.breach.as_deref()
     }
 
-    /// How long the last sync took.
     pub(crate) fn last_sync(&self) -> Duration {
         self.last_sync
     }
@@ -125,27 +114,26 @@ impl Appender {
         &self.tail
     }
 
-    /// The key, if it is another one since this was last asked.
+    /// Returns the key, if it has changed since the last call.
     pub(crate) fn take_new_key(&mut self) -> Option<&SigningKey> {
         std::mem::take(&mut self.is_new_key).then_some(&self.key)
     }
 
-    /// The newest checkpoint that is safe and was not taken before.
     pub(crate) fn take_checkpoint(&mut self) -> Option<SignedCheckpoint> {
         self.outbox.take()
     }
 
-    /// Whether something failed, so that the log has to be reopened before anything is appended.
+    /// Returns `true` after a failure; the log must then be reopened before anything is appended.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Whether there are records that no checkpoint covers, or that are not synced.
+    /// Returns `true` if there are records that are not synced or not covered by a checkpoint.
     pub(crate) fn is_dirty(&self) -> bool {
         self.tail.uncovered > 1 || !self.is_synced || self.newest.is_some()
     }
 
-    /// Appends all of them and then whatever `more` adds, as safely as the log promises, or none of them counts.
+    /// Appends all entries and those that `more` adds, with the log's durability; on failure none of them counts.
     pub(crate) fn append(
         &mut self,
         entries: &mut Vec<AppendEntry>,
@@ -153,7 +141,7 @@ impl Appender {
     ) -> Result<(), AuditError> {
         let mut kept = 0;
         let result = self.storage.lock().doing("locked").and_then(|_lock| {
-            // The file is locked for those who are expected, but looked at when they are there: not a moment before it is written to.
+            // The lock is taken early for expected entries, but the file is read only just before it is written.
             if entries.is_empty() {
                 more(entries);
             }
@@ -193,7 +181,6 @@ impl Appender {
         result
     }
 
-    /// Signs a checkpoint and makes everything safe.
     pub(crate) fn checkpoint(&mut self) -> Result<(), AuditError> {
         self.locked(|log| {
             if !log.is_dirty() {
@@ -207,7 +194,7 @@ impl Appender {
         })
     }
 
-    /// Records a change of the rules that the log itself makes, and carries it out while nobody else appends.
+    /// Records a change of the log itself, and carries it out while no other process appends.
     pub(crate) fn change(
         &mut self,
         plan: impl FnOnce(&dyn Storage, &Tail) -> Result<Option<LogChange>, AuditError>,
@@ -233,18 +220,18 @@ impl Appender {
             }
             Ok(())
         })?;
-        // What failed here has not harmed what was appended.
+        // A failure here does not affect the appended records.
         result
     }
 
-    /// Goes on after a failure: a new segment, with a record of what was lost.
+    /// Continues after a failure: in a new segment, with a record of the lost entries.
     pub(crate) fn reopen(&mut self, why: &str) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
         self.cut_failed()?;
         self.catch_up()?;
         self.begins = self.tail.clone();
         let result = (|| {
-            // What the new segment follows must be there for good.
+            // The records before the new segment must be durable.
             self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
             self.begin_segment()?;
             self.put_gap(why)
@@ -259,12 +246,12 @@ impl Appender {
         result
     }
 
-    /// Takes into account what was refused before it got here.
+    /// Counts entries that were refused before they got here.
     pub(crate) fn add_lost(&mut self, refused: impl IntoIterator<Item = (Kind, u64)>) {
         add(&mut self.lost, refused);
     }
 
-    /// Records what was lost, if anything was, while the log works.
+    /// Records the number of lost entries, if there are any.
     pub(crate) fn record_lost(&mut self, why: &str) -> Result<(), AuditError> {
         if self.lost.is_empty() { Ok(()) } else { self.locked(|log| log.put_gap(why)) }
     }
@@ -283,13 +270,12 @@ impl Appender {
         Ok(())
     }
 
-    /// Does something that appends, while no other process does, at the end as it is now. If it fails, nothing of it stays.
+    /// Locks the log, reads the records of other processes, and appends. After a failure, takes everything back.
     fn locked(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let _lock = self.storage.lock().doing("locked")?;
         self.alone(append)
     }
 
-    /// The same, while the lock is held.
     fn alone(&mut self, append: impl FnOnce(&mut Self) -> Result<(), AuditError>) -> Result<(), AuditError> {
         self.catch_up()?;
         self.begins = self.tail.clone();

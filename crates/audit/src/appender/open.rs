@@ -1,4 +1,4 @@
-//! Opening a log, or making one.
+//! Opening or creating a log.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,6 @@ use crate::storage::Storage;
 use crate::tail::{Genesis, Tail, TailRemainder, is_odd_segment, segment_file, segment_number};
 
 impl Appender {
-    /// Opens a log, or makes one where there is none.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         settings: AppenderSettings,
@@ -73,14 +72,14 @@ impl Appender {
             is_new_key: false,
         };
         appender.check_key()?;
-        // Nothing says that this log belongs to the key but the log itself, and anyone can hand over a log to a key.
+        // Only the log itself claims to belong to the key, and anyone can write such a log.
         let is_claimed = appender.settings.key_file.is_some() && appender.settings.log.is_none() && last.is_some();
-        // (One that was only begun may lack its first checkpoint because its writer was killed.)
+        // (A new log may lack its first checkpoint because its writer was killed.)
         if is_claimed && appender.tail.size > 1 && !appender.tail.is_signed {
             return Err(damaged("nothing in it is signed with the key"));
         }
         if let Err(error) = appender.begin(rest) {
-            // Lines that did not become safe must not be taken for safe by whoever opens the log next.
+            // The next writer must not take unsafe lines for safe ones.
             appender.take_back();
             for _ in 0..10 {
                 if appender.cut_failed().is_ok() {
@@ -92,9 +91,9 @@ impl Appender {
         Ok(appender)
     }
 
-    /// Puts in order what is there, and signs for it.
+    /// Repairs the existing log, and signs a checkpoint if one is due.
     fn begin(&mut self, rest: TailRemainder) -> Result<(), AuditError> {
-        // Whoever wrote the end may have been killed before it was synced.
+        // The last writer may have been killed before its sync.
         self.storage.sync(&segment_file(self.tail.segment)).doing("synced")?;
         self.storage.sync_folder("").doing("synced")?;
         self.settle_key();
@@ -113,7 +112,6 @@ impl Appender {
     }
 }
 
-/// Reads a segment from its beginning.
 pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, TailRemainder), AuditError> {
     let file = segment_file(segment);
     let text = storage.read(&file, 0).doing("read")?;
@@ -122,7 +120,6 @@ pub(super) fn load(storage: &dyn Storage, segment: u64) -> Result<(Tail, TailRem
     Ok((tail, rest))
 }
 
-/// Makes a new log.
 fn create(
     storage: &dyn Storage,
     settings: &AppenderSettings,
@@ -140,5 +137,4 @@ fn create(
     Tail::begin(1, &line).map_err(|what| damaged(&what))
 }
 
-/// What a genesis record says about the format.
 pub(crate) const FORMAT: &str = "amplifier-audit/1";

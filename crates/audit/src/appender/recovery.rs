@@ -1,4 +1,4 @@
-//! Putting a log in order: after a crash, after a failure, and after whatever other writers did.
+//! Recovery after a crash, after a failure, and after changes by other writers.
 
 use serde::Serialize;
 
@@ -12,14 +12,14 @@ use crate::reader::segments;
 use crate::record::Kind;
 use crate::tail::{TailRemainder, segment_file};
 
-/// So many bytes hold a hundred checkpoints and more.
+/// Room for more than a hundred checkpoints.
 const END_OF_CHECKPOINTS: u64 = 64 << 10;
 
 impl Appender {
-    /// Goes back to where the failed lines began, and takes them out of the file while nobody else can follow them.
+    /// Goes back to the beginning of the failed lines, and removes them from the file while no other process can follow them.
     pub(super) fn take_back(&mut self) {
         self.conversations.clear();
-        // At `async`, a failed sync takes with it what was written before, unless others went on after that.
+        // With `async` durability, a failed sync also loses earlier writes, unless other writers have continued after them.
         if std::mem::take(&mut self.sync_failed) && !self.others_since_safe {
             add(&mut self.lost, std::mem::take(&mut self.since_safe));
             self.begins = self.safe.clone();
@@ -36,7 +36,7 @@ impl Appender {
         }
     }
 
-    /// Moves what follows the tail aside; if there is no room for that, it goes.
+    /// Moves the bytes after the tail aside; without room for that, deletes them.
     fn cut(&self) -> Result<(), AuditError> {
         let file = segment_file(self.tail.segment);
         let rest = self.storage.read(&file, self.tail.offset).doing("read")?;
@@ -46,14 +46,14 @@ impl Appender {
         self.storage.truncate(&file, self.tail.offset).doing("repaired")
     }
 
-    /// Does that later, if it could not be done at once and no other process went on after the failed lines.
+    /// Repeats a failed cut, unless another process has continued after the failed lines.
     pub(super) fn cut_failed(&mut self) -> Result<(), AuditError> {
         let Some(tail) = self.uncut.clone() else { return Ok(()) };
         let rest = self.storage.read(&segment_file(tail.segment), tail.offset).doing("read")?;
         let mut others = self.storage.size(&segment_file(tail.segment + 1)).doing("read")?.is_some();
         let mut past = tail.clone();
         past.read(&rest, |record| others |= record.writer != self.writer);
-        // Another process may also have thrown away the key that a failed rotation was to replace.
+        // Another process may also have deleted the key that a failed rotation was to replace.
         others |= past.key != tail.key && self.is_settled(&past.key);
         if !others {
             self.tail = tail;
@@ -63,8 +63,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Reads what other processes appended. If that fails, it begins again at the last sync the next time: what was
-    /// appended after that may be taken back by whoever appended it.
+    /// Reads the records of other processes. After a failure, the next call begins at the last sync: its writer may take back
+    /// later records.
     pub(super) fn catch_up(&mut self) -> Result<(), AuditError> {
         self.try_catch_up().inspect_err(|_| {
             self.lines.clear();
@@ -88,7 +88,7 @@ impl Appender {
             }
             if size < self.tail.offset {
                 self.conversations.clear();
-                // Whoever appended lines that did not become safe takes them back; nobody takes back more.
+                // A writer takes back its own unsafe lines, never more.
                 if self.safe.segment == self.tail.segment && size >= self.safe.offset && self.tail.size > self.safe.size
                 {
                     self.tail = self.safe.clone();
@@ -119,7 +119,7 @@ impl Appender {
         }
     }
 
-    /// Goes on behind segments that another process has removed.
+    /// Continues after segments that another process has removed.
     fn skip_removed(&mut self) -> Result<(), AuditError> {
         let first = segments(&*self.storage)?.into_iter().find(|&segment| segment > self.tail.segment);
         let first = first.ok_or_else(|| damaged("its segments are gone"))?;
@@ -132,7 +132,6 @@ impl Appender {
         self.settle(rest)
     }
 
-    /// Deals with what follows the last whole record.
     pub(super) fn settle(&mut self, rest: TailRemainder) -> Result<(), AuditError> {
         match rest {
             TailRemainder::Clean => Ok(()),
@@ -142,7 +141,7 @@ impl Appender {
     }
 
     fn recover(&mut self) -> Result<(), AuditError> {
-        // Whoever left this may have rotated keys before.
+        // The killed writer may have rotated keys before.
         self.check_key()?;
         #[derive(Serialize)]
         struct Recovery {
@@ -161,7 +160,7 @@ impl Appender {
         self.sync()
     }
 
-    /// Leaves everything as it was found, and goes on in a new segment.
+    /// Records a breach in a new segment, and leaves the existing files unchanged.
     pub(super) fn breach(&mut self, what: &str) -> Result<(), AuditError> {
         #[derive(Serialize)]
         struct Breach<'a> {
@@ -182,7 +181,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Moves the end of a segment to a file of its own; gives the file's name.
+    /// Moves the end of a segment to a separate file; returns the file's name.
     fn set_aside(&self, segment: &str, rest: &[u8]) -> Result<String, AuditError> {
         let storage = &*self.storage;
         let from = storage.size(segment).doing("read")?.unwrap_or(0).saturating_sub(rest.len() as u64);
@@ -198,11 +197,11 @@ impl Appender {
         Ok(name)
     }
 
-    /// How many records the last checkpoint beside the log covers. What a crash left half written there is cut off.
+    /// Returns the size of the last checkpoint beside the log, and cuts off a torn note.
     pub(super) fn last_checkpoint(&self) -> Result<Option<u64>, AuditError> {
         let storage = &*self.storage;
         let Some(size) = storage.size(CHECKPOINTS).doing("read")? else { return Ok(None) };
-        // The end is enough: the file grows for years.
+        // Only the end is read, because the file grows for years.
         let from = size.saturating_sub(END_OF_CHECKPOINTS);
         let bytes = storage.read(CHECKPOINTS, from).doing("read")?;
         let mut end = from;

@@ -1,4 +1,4 @@
-//! The key that signs: putting another in force, and following whoever did.
+//! Key rotation, by this and by other processes.
 
 use super::Appender;
 use crate::error::AuditError;
@@ -8,12 +8,11 @@ use crate::record::Kind;
 use crate::tail::KeyRotation;
 
 impl Appender {
-    /// Puts another key in force.
     pub(crate) fn rotate_key(&mut self, new: SigningKey) -> Result<(), AuditError> {
         let mut result = Ok(());
         self.locked(|log| {
-            // The file has both until the record of the new one is safe: whichever the record leaves in force must be there. And the old one is
-            // thrown away for good, so the record that put it in force must be safe, too.
+            // The file has both keys until the record of the new one is safe, so that the active one is always there. The old key is
+            // deleted, so the record that activated it must be safe, too.
             log.sync()?;
             if let Some(file) = &log.settings.key_file {
                 result = log.key.keep_alone(file).and_then(|()| new.keep_behind(file)).map_err(AuditError::from);
@@ -29,7 +28,7 @@ impl Appender {
             let note = Note::sign(text, &Checkpoint::origin(&log.tail.log), &log.key).to_string();
             log.put_own(Kind::KeyRotation, None, &KeyRotation { public_key, note: note.clone() });
             log.tail.rotate(public_key, note);
-            // Until the new key has signed for all that is there, whoever has the old one can still write it anew.
+            // Until the new key has signed all existing records, the old key is enough to rewrite them.
             let old = std::mem::replace(&mut log.key, new);
             log.put_checkpoint();
             log.kept_beside = None;
@@ -47,7 +46,6 @@ impl Appender {
         result
     }
 
-    /// Finds the key in force.
     pub(super) fn check_key(&mut self) -> Result<(), AuditError> {
         if self.tail.key == self.key.public() {
             return Ok(());
@@ -64,23 +62,22 @@ impl Appender {
         Err(AuditError::WrongKey { expected, given })
     }
 
-    /// Leaves the key in force alone in its file, if a rotation was cut off. The record that put it in force must be safe.
+    /// Removes inactive keys from the key file after an interrupted rotation. The record that activated the key must be safe.
     pub(super) fn settle_key(&self) {
         if let Some(file) = &self.settings.key_file
             && self.kept_keys().is_some_and(|(_, next)| next.is_some())
             && let Err(error) = self.key.keep_alone(file)
         {
-            // It is found where it is, too.
+            // The active key can still be read.
             tracing::warn!(%error, "a key that is not in force could not be removed from the file of the audit log's key");
         }
     }
 
-    /// Whether the key that was in force before this one may be gone.
+    /// Returns `true` if the predecessor of this key may be deleted.
     pub(super) fn is_settled(&self, key: &PublicKey) -> bool {
         self.kept_keys().is_some_and(|(first, _)| first.public() == *key)
     }
 
-    /// What the file of the key has, if it can be read.
     fn kept_keys(&self) -> Option<(SigningKey, Option<SigningKey>)> {
         self.settings.key_file.as_ref().and_then(|file| SigningKey::load_all(file).ok())
     }

@@ -26,8 +26,8 @@ use crate::{Durability, Hash};
 
 /// An audit log that is open for writing. A handle: clones share the same log.
 ///
-/// It is closed when the last handle is dropped: what was taken is written, and a checkpoint signed. That blocks, with anchors
-/// that do not answer for up to five seconds; [`close`](Log::close) it elsewhere if that matters.
+/// Dropping the last handle closes the log: it writes all taken records and signs a checkpoint. This blocks for up to five seconds
+/// if anchors do not respond; call [`close`](Log::close) on another thread to avoid that.
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,
@@ -37,24 +37,24 @@ struct Handle {
     shared: Arc<LogState>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
-/// How a log is doing.
+
+/// The status of a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogStatus {
     /// The log's id.
     pub log: String,
-    /// How many records there are.
+    /// The number of records.
     pub size: u64,
-    /// Why it cannot be written to at the moment.
+    /// The failure that blocks writing, if there is one.
     pub failure: Option<String>,
-    /// What this writer found that nobody should have been able to write: the log was tampered with, or its disk is broken.
+    /// The last breach that this writer found: the log was tampered with, or its disk is broken.
     pub breach: Option<String>,
-    /// What its anchors have.
+    /// The states of the anchors.
     pub anchors: Vec<AnchorState>,
-    /// The public key in force.
+    /// The active public key.
     pub public_key: Option<PublicKey>,
 }
 
-/// What a log is made of.
 pub(crate) struct LogParts {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) settings: AppenderSettings,
@@ -103,10 +103,10 @@ impl Log {
         shared.push_record(shared.draft(record))
     }
 
-    /// Records that the rules changed: what, in the words of whoever changed them. It stands in the body as `change`.
+    /// Records a change of the policy, as `change` in the body.
     ///
     /// # Errors
-    /// As [`take`](Log::take), and if it cannot be written as JSON.
+    /// As [`take`](Log::take), or if the change cannot be written as JSON.
     pub fn policy_change(&self, change: &impl Serialize) -> Result<Receipt, AuditError> {
         let shared = &*self.handle.shared;
         let change = serde_json::to_value(change).map_err(AuditError::NoJson)?;
@@ -124,21 +124,21 @@ impl Log {
         shared.push_record(shared.redacted(fields, text))
     }
 
-    /// Seals a session: counts what happened in it and says why it ended. Returns when that is signed and safe, at every level.
+    /// Seals a session: records its end, the reason and the number of its records. Returns when the seal is signed and safe, at every durability.
     ///
     /// # Errors
-    /// If it could not be kept.
+    /// If the seal could not be stored.
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing: the session is sealed all the same.
+    /// Dropping the future has no effect: the session is sealed.
     pub async fn seal(&self, session: &str, reason: &str) -> Result<(), AuditError> {
         self.answered(|done| self.push_seal(session, reason, done)).await
     }
 
-    /// The same for code that cannot await; it blocks.
+    /// Does the same, and blocks.
     ///
     /// # Errors
-    /// If it could not be kept.
+    /// If the seal could not be stored.
     pub fn seal_blocking(&self, session: &str, reason: &str) -> Result<(), AuditError> {
         self.wait(|done| self.push_seal(session, reason, done))
     }
@@ -154,18 +154,18 @@ impl Log {
         self.handle.shared.push(job, 0).map(|_| ())
     }
 
-    /// Returns when every record taken so far is as safe as the log promises. For code that cannot await; it blocks.
+    /// Blocks until every record taken so far is as safe as the log promises.
     ///
     /// # Errors
-    /// If a record could not be kept that was taken since that receipt was given.
+    /// If the receipt's record or a later one was lost.
     pub fn flush_blocking(&self, since: Receipt) -> Result<(), AuditError> {
         self.wait(|done| self.push(Job::Flush(since, done)))
     }
 
-    /// Signs a checkpoint of all that was taken so far, and makes it safe.
+    /// Signs a checkpoint of all records taken so far, and makes it safe.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the checkpoint cannot be signed or stored.
     pub fn checkpoint(&self) -> Result<(), AuditError> {
         if self.handle.shared.is_forked() {
             return Err(AuditError::Forked);
@@ -174,47 +174,47 @@ impl Log {
         self.wait(|done| self.push(Job::Checkpoint(receipt, done)))
     }
 
-    /// Puts another key in force: the old one signs for it, and it signs for all that is there. Nothing of the old one stays in the key's file.
-    /// Others that have the log open follow.
+    /// Activates another key: the old key signs it, and it signs all existing records. The old key is removed from the key file. Other processes with
+    /// the log open follow.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the key cannot be rotated.
     pub fn rotate_key(&self, new: SigningKey) -> Result<(), AuditError> {
         self.wait(|done| self.push(Job::RotateKey(new, done)))
     }
 
-    /// Removes the oldest segments, so that so many are left; their checkpoints stay. Segments with a session that is not sealed are
-    /// kept, and all after them.
+    /// Removes the oldest segments, so that `segments` are left; their checkpoints stay. A segment with an unsealed session stays, with all later
+    /// ones.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the segments cannot be removed.
     pub fn retain(&self, segments: usize) -> Result<(), AuditError> {
         self.wait(|done| self.push(Job::Retain(segments, done)))
     }
 
-    /// Erases the content of a large body for good. Its hash stays in the record, so the log stays sound.
+    /// Erases the content of a large body permanently. Its hash stays in the record, so the log stays sound.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the body cannot be erased.
     pub fn erase(&self, blob: Hash) -> Result<(), AuditError> {
         self.wait(|done| self.push(Job::Erase(blob, done)))
     }
 
-    /// How the log is doing.
+    /// Returns the status of the log.
     pub fn status(&self) -> LogStatus {
         let queue = self.handle.shared.lock();
         LogStatus { failure: queue.failure.clone(), ..queue.status.clone() }
     }
 
-    /// Who writes: what stands in the `writer` of every record of this handle and its clones.
+    /// Returns the name of the writer in the records of this handle and its clones.
     pub fn writer(&self) -> &str {
         &self.handle.shared.writer
     }
 
-    /// Writes what was taken, signs a checkpoint, and closes the log, also for its clones. After a fork, the copy of it has nothing to close.
+    /// Writes all taken records, signs a checkpoint, and closes the log, also for its clones. Has no effect in a forked process.
     ///
     /// # Errors
-    /// If something could not be kept.
+    /// If a record could not be stored.
     pub fn close(self) -> Result<(), AuditError> {
         if self.handle.shared.is_forked() {
             return Ok(());
@@ -224,14 +224,12 @@ impl Log {
         result
     }
 
-    /// Blocks until what was pushed is done.
     fn wait(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         push(Box::new(move |result| _ = sender.send(result)))?;
         receiver.recv().unwrap_or(Err(AuditError::Closed))
     }
 
-    /// Waits until what was pushed is done.
     async fn answered(&self, push: impl FnOnce(Done) -> Result<(), AuditError>) -> Result<(), AuditError> {
         let (sender, receiver) = oneshot::channel();
         push(Box::new(move |result| _ = sender.send(result)))?;
@@ -245,7 +243,7 @@ impl AuditLog for Log {
     }
 
     /// # Cancel safety
-    /// Dropping the future changes nothing: the records are written all the same.
+    /// Dropping the future has no effect: the records are written.
     async fn flush(&self, since: Receipt) -> Result<(), PortError> {
         let shared = &*self.handle.shared;
         if shared.durability == Durability::Async {
@@ -258,13 +256,13 @@ impl AuditLog for Log {
 impl Handle {
     fn stop(&self) {
         if self.shared.is_forked() {
-            // There is no such thread here to be waited for.
+            // The writing thread does not exist in this process.
             return std::mem::forget(self.writer.try_lock().ok().and_then(|mut writer| writer.take()));
         }
         self.shared.lock().is_closed = true;
         self.shared.arrived.notify_one();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The writer keeps its panics inside.
+        // The writer catches its panics.
         let _ = writer.map(JoinHandle::join);
     }
 }
@@ -281,7 +279,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Process id and eight random digits: process ids come again.
+/// Creates a name from the process id and eight random digits, because process ids are reused.
 fn writer_name() -> Result<String, AuditError> {
     let mut random = [0; 4];
     getrandom::fill(&mut random)

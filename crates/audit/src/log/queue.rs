@@ -1,4 +1,4 @@
-//! What waits to be written, and how a record gets there.
+//! The queue between the log's handles and its writer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,24 +16,23 @@ use crate::record::{Kind, PendingRecord, RecordHeader, write_json};
 use crate::redact::Redaction;
 use crate::{Durability, Hash};
 
-/// More than this is not kept waiting.
 const MOST_WAITING: usize = 256 << 20;
-/// From this on, whatever waits is written at once.
+/// A queue of this size, in bytes, is written at once.
 pub(super) const MUCH_WAITING: usize = 256 << 10;
 
 pub(super) struct LogState {
-    /// The process that has the thread which writes. A fork has no part of it.
+    /// The process with the writing thread; a forked process has none.
     pub(super) process: u32,
     pub(super) durability: Durability,
     pub(super) writer: String,
     pub(super) redaction: Redaction,
-    // A std lock: held for a copy. Keys rotate.
+    // A std lock: held for a copy. It changes with a rotation.
     pub(super) redaction_key: Mutex<[u8; 32]>,
     pub(super) blob_above: usize,
     // A std lock: nothing is written while it is held.
     pub(super) queue: Mutex<Queue>,
     pub(super) arrived: Condvar,
-    /// The queue's `waiters`, to look at without its lock: a hint.
+    /// A copy of the queue's `waiters`, readable without its lock: a hint.
     pub(super) waiting: AtomicUsize,
     pub(super) sync_spin: SyncSpin,
 }
@@ -42,31 +41,28 @@ pub(super) struct LogState {
 pub(super) struct Queue {
     pub(super) jobs: Vec<Job>,
     pub(super) bytes: usize,
-    /// How many of the jobs somebody waits for.
+    /// The number of jobs with a waiting caller.
     pub(super) waiters: usize,
-    /// What wakes the writer.
     pub(super) wakes: WakeCondition,
-    /// The number of the next record that is taken.
     pub(super) next: u64,
-    /// Every record that was lost has a smaller number.
+    /// Every lost record has a smaller number.
     pub(super) lost_below: u64,
-    /// Why nothing is taken at the moment.
     pub(super) failure: Option<String>,
-    /// What was not taken since it failed.
+    /// Records that were refused since the failure.
     pub(super) refused: Counts,
     pub(super) status: LogStatus,
     pub(super) is_closed: bool,
 }
 
-/// What wakes the writer. Waking a thread costs more than taking a record, so it is not done for nothing.
+/// The condition that wakes the writer. Waking a thread takes longer than taking a record, so it is avoided.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) enum WakeCondition {
-    /// Nothing: it is awake, or was woken already.
+    /// None: the writer is awake, or was woken already.
     #[default]
     Nothing,
     /// Any job.
     Job,
-    /// Somebody who waits, or much to write.
+    /// A waiting caller, or a large queue.
     Waiter,
 }
 
@@ -74,9 +70,9 @@ pub(super) type Done = Box<dyn FnOnce(Result<(), AuditError>) + Send>;
 
 pub(super) enum Job {
     Append(AppendEntry),
-    /// Everything before it is to be safe.
+    /// Makes all earlier records safe.
     Flush(Receipt, Done),
-    /// A checkpoint is to be signed, and everything since the receipt to be safe.
+    /// Signs a checkpoint, and makes all records since the receipt safe.
     Checkpoint(Receipt, Done),
     RotateKey(SigningKey, Done),
     Retain(usize, Done),
@@ -84,7 +80,7 @@ pub(super) enum Job {
 }
 
 impl LogState {
-    /// Whether this is a copy of the log in a process that was forked from the one which writes.
+    /// Returns `true` in a process that was forked from the writing one.
     pub(super) fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
@@ -93,7 +89,6 @@ impl LogState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes everything that waits.
     pub(super) fn take_all(&self, queue: &mut Queue) -> Vec<Job> {
         queue.bytes = 0;
         queue.waiters = 0;
@@ -101,15 +96,14 @@ impl LogState {
         std::mem::take(&mut queue.jobs)
     }
 
-    /// Stays awake until somebody waits.
     pub(super) fn spin(&self, until: Instant) {
         while self.waiting.load(Ordering::Relaxed) == 0 && Instant::now() < until {
             std::thread::yield_now();
         }
     }
 
-    /// Takes what came since the last batch was taken, and waits for it for so long. `taken` becomes the number of the next record
-    /// after it. False if nothing came, or a command, which has to be the first of a batch.
+    /// Waits until `until` for new jobs and takes them. `taken` becomes the number of the next record. Returns `false` without new jobs, or if
+    /// one of them is a command, which must be the first of a batch.
     pub(super) fn gather(
         &self,
         until: Instant,
@@ -141,7 +135,7 @@ impl LogState {
     }
 
     pub(super) fn push(&self, job: Job, bytes: usize) -> Result<Receipt, AuditError> {
-        // Before anything is locked: whoever held a lock was not forked, either.
+        // Before locking: a lock that was held during the fork is never released.
         if self.is_forked() {
             return Err(AuditError::Forked);
         }
@@ -213,7 +207,7 @@ impl LogState {
                     body.clear();
                     write_json(&mut body, &value);
                 }
-                // Too deep to be looked through, so nothing of it is kept.
+                // Nested too deeply to be searched, so the body is not stored.
                 Err(_) => {
                     let bytes = body.len();
                     body.clear();

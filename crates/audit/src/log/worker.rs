@@ -16,25 +16,23 @@ use crate::retention;
 use crate::storage::Storage;
 use crate::tail::Tail;
 
-/// How long a record that nobody waits for may be kept from the file, so that several share a write.
+/// The longest delay of a record without a waiting caller, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
-/// How long the writer stays awake for those who waited for the last batch, at most.
+/// The longest time that the writer spins for the waiters of the last batch.
 const AWAKE: Duration = Duration::from_micros(500);
-/// How long closing waits for anchors.
+/// The time limit of the anchors on closing.
 const LAST_ANCHOR: Duration = Duration::from_secs(5);
 
-/// The thread that writes.
 pub(super) struct Worker {
     shared: Arc<LogState>,
     appender: Appender,
     anchor_workers: AnchorWorkers,
     checkpoint_after: Duration,
     dirty_since: Option<Instant>,
-    /// The number of the next record after those that were taken out of the queue.
     taken: u64,
-    /// When it was last tried to go on after a failure.
+    /// The time of the last attempt to continue after a failure.
     failed_since: Option<Instant>,
-    /// How many waited for the last batch: as many may come back soon.
+    /// The number of waiters of the last batch, who may return soon.
     last_waiters: usize,
 }
 
@@ -71,14 +69,13 @@ impl Worker {
         self.finish();
         self.anchor_workers.close(LAST_ANCHOR);
         let mut queue = self.shared.lock();
-        // What became of the last checkpoints is known only now.
+        // The state of the last checkpoints is known only now.
         queue.status.anchors = self.anchor_workers.states();
         queue.is_closed = true;
-        // Whoever still waits is told by the dropped channel.
+        // The dropped channels notify the remaining waiters.
         queue.jobs.clear();
     }
 
-    /// Signs for what nobody signed for, as far as that works.
     fn finish(&mut self) {
         let finished = catch_unwind(AssertUnwindSafe(|| {
             if self.failed().is_none() && self.appender.is_dirty() {
@@ -88,12 +85,12 @@ impl Worker {
                 self.report();
             }
         }));
-        // A panic here has been printed; there is nobody left to tell.
+        // A panic here has already been printed.
         drop(finished);
     }
 
-    /// Waits for something to do. Gives an empty batch when it is time for a checkpoint or for another try, and none when the log
-    /// is closed and everything is done.
+    /// Waits for jobs. Returns an empty batch when a checkpoint or a new attempt is due, and `None` when the log is closed and all jobs
+    /// are done.
     fn next_batch(&mut self) -> Option<Vec<Job>> {
         let shared = self.shared.clone();
         let mut queue = shared.lock();
@@ -108,13 +105,13 @@ impl Worker {
             }
             let due = match is_empty {
                 true => self.due(queue.failure.is_some()),
-                // More may come, and one write serves all.
+                // More records may arrive, and share the write.
                 false => Some(LINGER.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed())),
             };
             if due == Some(Duration::ZERO) {
                 break;
             }
-            // Nobody waits for a record that is not flushed, and the writer wakes up by itself; unless it sleeps without an end.
+            // An unflushed record has no waiter, and the writer wakes by its time limit, if it has one.
             queue.wakes = match due {
                 None => WakeCondition::Job,
                 Some(_) if is_empty && shared.durability == Durability::Async => WakeCondition::Job,
@@ -130,17 +127,16 @@ impl Worker {
         Some(shared.take_all(&mut queue))
     }
 
-    /// When there is something to do although nothing arrives.
+    /// Returns the time until the next checkpoint or attempt is due.
     fn due(&mut self, has_failed: bool) -> Option<Duration> {
         let since = match has_failed {
-            // A log that failed is tried again as often as a busy one signs checkpoints.
+            // Attempts after a failure have the interval of checkpoints.
             true => *self.failed_since.get_or_insert_with(Instant::now),
             false => self.dirty_since?,
         };
         Some(self.checkpoint_after.saturating_sub(since.elapsed()))
     }
 
-    /// Does all of the jobs, and those that come while it is at it.
     fn commit(&mut self, jobs: Vec<Job>) {
         self.failed_since = None;
         let refused = std::mem::take(&mut self.shared.lock().refused);
@@ -169,11 +165,11 @@ impl Worker {
             }
         }
         self.keep(&mut entries, &mut flushes);
-        // Those who waited are likely to be back sooner than a thread that fell asleep, and find the file locked.
+        // The last waiters are likely to return before a sleeping thread could wake, while the file is still locked.
         while self.last_waiters > 0 && self.failed().is_none() && !self.is_checkpoint_due() {
             self.keep(&mut entries, &mut flushes);
         }
-        // A log that is never idle must be signed, too.
+        // A log that is never idle needs checkpoints, too.
         if self.failed().is_none() && self.is_checkpoint_due() {
             let result = self.appender.checkpoint();
             self.check(result);
@@ -185,14 +181,13 @@ impl Worker {
         self.dirty_since.is_some_and(|since| since.elapsed() >= self.checkpoint_after)
     }
 
-    /// Appends the entries and tells those who wait; only then are the entries thrown away, which takes a moment.
+    /// Appends the entries, notifies the waiters, and only then drops the entries, which takes a moment.
     fn keep(&mut self, entries: &mut Vec<AppendEntry>, flushes: &mut Vec<(Receipt, Done)>) {
         self.append(entries, flushes);
         self.answer(flushes);
         entries.clear();
     }
 
-    /// Tells those who waited.
     fn answer(&mut self, flushes: &mut Vec<(Receipt, Done)>) {
         self.last_waiters = flushes.len();
         self.report();
@@ -203,14 +198,14 @@ impl Worker {
         answers.into_iter().for_each(|(result, done)| done(result));
     }
 
-    /// Appends the entries, and those that come in the meantime: one sync serves all who wait.
+    /// Appends the entries, and those that arrive meanwhile: all waiters share one sync.
     fn append(&mut self, entries: &mut Vec<AppendEntry>, flushes: &mut Vec<(Receipt, Done)>) {
         if entries.is_empty() && self.last_waiters == 0 {
             return;
         }
         let result = match self.failed() {
             None => {
-                // As many as waited for the last sync may be back soon.
+                // The waiters of the last sync may return soon.
                 let until = Instant::now() + self.appender.last_sync().min(AWAKE);
                 let Self { shared, appender, taken, last_waiters, .. } = self;
                 appender.append(entries, |entries| {
@@ -239,14 +234,14 @@ impl Worker {
                 let result = self.appender.checkpoint();
                 let told = result.as_ref().map_err(|error| AuditError::Lost { why: error.to_string() }).copied();
                 self.check(result);
-                // Whoever waited for it sees it in the status.
+                // The status is updated before the caller continues.
                 self.report();
                 let lost = self.shared.lock().lost_since(since);
                 done(told.and(lost));
             }
             Job::RotateKey(key, done) => {
                 let result = self.appender.rotate_key(key);
-                // What is recorded from now on is redacted with the new one.
+                // Later records are redacted with the new key.
                 self.report();
                 done(result);
             }
@@ -259,7 +254,7 @@ impl Worker {
                 done(self.appender.change(plan));
             }
         }
-        // Whatever went wrong, the next record must not follow lines that did not become safe.
+        // After any failure, the next record must not follow unsafe lines.
         if self.appender.has_failed() {
             self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }));
         }
@@ -269,9 +264,9 @@ impl Worker {
         self.shared.lock().failure.clone()
     }
 
-    /// If that failed, nothing more is taken until the log works again.
+    /// After a failure, blocks new records until the log works again.
     fn check(&mut self, result: Result<(), AuditError>) {
-        // Whoever is told says already that records were lost.
+        // The message about lost records is added later.
         let why = match result {
             Ok(()) => return,
             Err(AuditError::Lost { why }) => why,
@@ -288,7 +283,6 @@ impl Worker {
         }
     }
 
-    /// Tries to go on in a new segment.
     fn reopen(&mut self) {
         let why = self.failed().unwrap_or_default();
         match self.appender.reopen(&why) {
@@ -300,7 +294,6 @@ impl Worker {
         }
     }
 
-    /// Makes known how the log is doing.
     fn report(&mut self) {
         if let Some(signed) = self.appender.take_checkpoint() {
             self.anchor_workers.deliver(signed.size, &signed.note);

@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 
-/// The kind of their markers.
+/// The kind in their markers.
 pub(super) const CARD: &str = "card_number";
 
-/// The card numbers in a text.
 pub(super) fn cards(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut from = 0;
     std::iter::from_fn(move || {
         while let Some(start) = text[from..].iter().position(u8::is_ascii_digit).map(|digit| from + digit) {
-            // The digits of `0.4111…` and of `a4111…` are no card.
+            // The digits of `0.4111…` and of `a4111…` are not a card number.
             let inside = match text[..start] {
                 [.., number, b'.'] => number.is_ascii_digit(),
                 [.., before] => before.is_ascii_alphanumeric(),
@@ -26,8 +25,8 @@ pub(super) fn cards(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The end of the longest card number that begins here: 13 to 19 digits in one group, or in groups of four or more (the
-/// last may have fewer), with the same separator between all of them.
+/// Returns the end of the longest card number that begins here: 13 to 19 digits in one group, or in groups of four or more
+/// (the last may have fewer), with the same separator between all of them.
 fn card_end(text: &[u8], start: usize) -> Option<usize> {
     let (mut digits, mut count) = ([0; 19], 0);
     let (mut end, mut at, mut separator) = (None, start, None);
@@ -52,9 +51,9 @@ fn card_end(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Whether an issuer gives out such numbers, and the check digit is right (Luhn).
+/// Returns `true` if an issuer uses such numbers and the check digit is valid (Luhn).
 ///
-/// The issuer matters: one number of ten has a right check digit, and times since 1970 begin with a 1 that no card has.
+/// The issuer matters: one number in ten has a valid check digit, and Unix times begin with a 1, unlike any card.
 fn is_card(digits: &[u8]) -> bool {
     let value = |digit: &u8| u32::from(digit - b'0');
     let issuer = digits.iter().take(4).fold(0, |number, digit| number * 10 + value(digit));
@@ -72,13 +71,13 @@ fn is_card(digits: &[u8]) -> bool {
     lengths.contains(&digits.len()) && sum().is_multiple_of(10)
 }
 
-/// Whether [`cards`] could find something in a string of this JSON.
+/// Returns `true` if [`cards`] could find a number in a string of this JSON.
 pub(super) fn could_hold_card(json: &[u8]) -> bool {
     let in_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b' ' | b'-');
     let mut at = 0;
-    // A card number has thirteen bytes or more, so it is enough to look at four bytes of every ten.
+    // A card number has thirteen bytes or more, so it is enough to check four bytes of every ten.
     while let Some(bytes) = json.get(at..).and_then(<[u8]>::first_chunk) {
-        // All that can be in it is in 0x20..=0x3F, unlike letters. Looking at four bytes at once saves time.
+        // Its characters are in 0x20..=0x3F, unlike letters. Checking four bytes at once saves time.
         if u32::from_ne_bytes(*bytes) & 0xE0E0_E0E0 != 0x2020_2020 || !bytes.iter().all(in_number) {
             at += 10;
             continue;

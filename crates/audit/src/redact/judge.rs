@@ -1,6 +1,6 @@
-//! Whether what stands in the place of a secret is one, and how much of it.
+//! Decides if a candidate is a secret, and returns its length.
 
-/// How many bytes at the beginning of what a group has matched are the secret; none: it was a false alarm.
+/// Returns the length of the secret at the beginning of a group's match; 0 for a false positive.
 pub(super) type Judge = fn(group: usize, found: &str) -> usize;
 
 pub(super) fn keep_all(_group: usize, found: &str) -> usize {
@@ -16,7 +16,7 @@ pub(super) fn keep_if_credible(_group: usize, found: &str) -> usize {
     if is_credible(value) { value.len() } else { 0 }
 }
 
-/// `token=abc` is a secret and `token: abc` is prose, unless it looks like a secret.
+/// `token=abc` is a secret; `token: abc` is prose, unless its value looks like a secret.
 pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
     match group {
         LOOSE => keep_if_credible(group, found),
@@ -25,7 +25,7 @@ pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
     }
 }
 
-/// People choose words as passwords: `password: swordfish` is a secret too, but not `password: String`.
+/// Passwords may be words: `password: swordfish` is a secret, but not `password: String`.
 pub(super) fn keep_password(group: usize, found: &str) -> usize {
     match group {
         LOOSE if found.len() <= PLACEHOLDER && found.contains('(') => 0,
@@ -34,11 +34,11 @@ pub(super) fn keep_password(group: usize, found: &str) -> usize {
     }
 }
 
-// The groups of an assignment that have no quotes around the value: `name=value`, and with spaces or a colon.
+// The groups of an assignment without quotes around the value: `name=value`, and with spaces or a colon.
 const TIGHT: usize = 5;
 const LOOSE: usize = 6;
 
-/// Without what closes the sentence or the bracket that the value stands in.
+/// Removes the punctuation that closes the sentence or bracket around the value.
 fn without_closers(value: &str) -> &str {
     value.trim_end_matches([',', '.', ')', ']', '}', '\\'])
 }
@@ -48,10 +48,10 @@ fn is_credible(value: &str) -> bool {
     value.len() > PLACEHOLDER || (value.len() >= 6 && !is_placeholder(value) && !value.contains('(') && has_digit())
 }
 
-/// No placeholder is longer than this. It bounds the time for text that is full of false alarms.
+/// The longest placeholder. It bounds the time for text that is full of false positives.
 pub(super) const PLACEHOLDER: usize = 64;
 
-/// Stands where a secret would, but names it, or its type, or hides it already.
+/// Returns `true` for text in the position of a secret that only names it, or its type, or already hides it.
 fn is_placeholder(value: &str) -> bool {
     const WORDS: &str =
         "any bytes false hidden impl nil none null option optional redacted required str string true undefined";

@@ -1,20 +1,20 @@
-//! The text that every match of a pattern contains, so that the prefilter can look for it.
+//! The text in every match of a pattern, for the prefilter.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::prefilter::is_written_as_is;
 
-/// Text that each match of a regular expression contains, the longest that can be told easily.
+/// Returns a long text that every match of a regular expression contains.
 ///
-/// It reads a pattern that is known to be valid, and gives up on what it does not know.
+/// The pattern must be valid. `None` for unsupported syntax.
 pub(super) fn required_literal(pattern: &str) -> Option<String> {
     let (pattern, any_case) = pattern.strip_prefix("(?i)").map_or((pattern, false), |rest| (rest, true));
     let literal = required_in_sequence(&mut pattern.chars().peekable(), any_case)?;
     (literal.len() >= 3).then_some(literal)
 }
 
-/// Reads to the end of the pattern or of the group. Empty: nothing is required.
+/// Reads to the end of the pattern or of the group. Empty if no text is required.
 fn required_in_sequence(chars: &mut Peekable<Chars<'_>>, any_case: bool) -> Option<String> {
     let (mut best, mut run) = (String::new(), String::new());
     let mut alternatives = false;
@@ -47,7 +47,7 @@ fn required_in_sequence(chars: &mut Peekable<Chars<'_>>, any_case: bool) -> Opti
             '*' | '+' | '?' | '{' => return None,
             plain => literal = Some(plain),
         }
-        // Without regard to case, `k` and `s` also stand for characters beyond ASCII.
+        // If case is ignored, `k` and `s` also match characters beyond ASCII.
         let literal = literal.filter(|&plain| u8::try_from(plain).is_ok_and(is_written_as_is));
         let literal = literal.filter(|plain| !any_case || !matches!(plain, 'k' | 'K' | 's' | 'S'));
         let repeat = chars.next_if(|next| matches!(next, '*' | '+' | '?' | '{'));
@@ -72,7 +72,7 @@ fn required_in_sequence(chars: &mut Peekable<Chars<'_>>, any_case: bool) -> Opti
 
 fn skip_class(chars: &mut Peekable<Chars<'_>>) -> Option<()> {
     chars.next_if_eq(&'^');
-    // A bracket that comes first is a member of the class, and classes can be nested. Neither is worth the effort.
+    // A first bracket is a member of the class, and classes can be nested. Both are unsupported.
     if chars.peek() == Some(&']') {
         return None;
     }

@@ -1,8 +1,8 @@
-//! Secrets become markers before a record is hashed.
+//! Redaction: secrets become markers before a record is hashed.
 //!
-//! A marker has the kind of the secret, its length and a keyed hash: whoever reads the log sees that two secrets are
-//! the same, and learns neither. Most records have none, which [`Redaction::could_match`] can tell in a fraction of the
-//! time that [`Redaction::apply`] takes.
+//! A marker has the kind of the secret, its length and a keyed hash: readers of the log can compare two secrets without
+//! learning them. Most records have none, which [`Redaction::could_match`] detects in a fraction of the time of
+//! [`Redaction::apply`].
 
 mod cards;
 mod judge;
@@ -25,10 +25,10 @@ use self::cards::CARD;
 use self::pattern::Secret;
 use self::rules::RuleSet;
 
-/// Which secrets are replaced, and by what: a set of rules.
+/// A set of rules for replacing secrets.
 ///
-/// A rule is a pattern for text, or the name of a field whose value is secret whatever it looks like. A secret turns
-/// into `[redacted kind=<kind> len=<bytes> hmac=<16 hexadecimal digits>]`. Where secrets overlap, one marker covers
+/// A rule is a pattern for text, or the name of a field whose values are always secret. A secret becomes
+/// `[redacted kind=<kind> len=<bytes> hmac=<16 hexadecimal digits>]`. Where secrets overlap, one marker covers
 /// them all; its kind is that of the leftmost, then of the longest, then of the rule that was added first.
 ///
 /// ```
@@ -46,7 +46,7 @@ use self::rules::RuleSet;
 #[derive(Clone)]
 pub struct Redaction(Arc<RuleSet>);
 
-/// A pattern that cannot become a rule.
+/// A pattern that is not a valid regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("the pattern of rule `{kind}` is not a regular expression: {source}")]
 pub struct InvalidRule {
@@ -55,7 +55,7 @@ pub struct InvalidRule {
 }
 
 impl Redaction {
-    /// The built-in rules: keys and tokens of well-known services, private keys, passwords in URLs and assignments,
+    /// Returns the built-in rules: keys and tokens of well-known services, private keys, passwords in URLs and assignments,
     /// card numbers, and fields with names such as `password`.
     #[must_use]
     pub fn standard() -> Self {
@@ -63,7 +63,7 @@ impl Redaction {
         STANDARD.clone()
     }
 
-    /// No rules: nothing is replaced.
+    /// Returns an empty set of rules.
     #[must_use]
     pub fn none() -> Self {
         Self(Arc::default())
@@ -71,9 +71,9 @@ impl Redaction {
 
     /// Adds a regular expression. If it has a group named `secret`, only that part is replaced, else the whole match.
     ///
-    /// It never sees a marker: the text before and after one is searched as if it stood alone. Let every match contain
-    /// some plain text, three characters or more, such as `badge-`: else [`could_match`](Self::could_match) always says
-    /// yes.
+    /// Markers are never searched: the texts before and after one are searched separately. Every match should contain a
+    /// literal of three or more characters, such as `badge-`; otherwise [`could_match`](Self::could_match) always returns
+    /// `true`.
     ///
     /// # Errors
     /// If the pattern is not a regular expression.
@@ -85,33 +85,31 @@ impl Redaction {
         }
     }
 
-    /// Adds a field name. Strings and numbers that stand under it are replaced whole, at any depth; `null`, booleans
-    /// and empty strings stay.
+    /// Adds a field name. Strings and numbers below it are replaced completely, at any depth; `null`, booleans and empty
+    /// strings stay.
     ///
-    /// Names are compared without regard to the case of ASCII letters, `_` and `-`. The name may also be the end of a
-    /// longer one, from the beginning of a word: `password` is found in `db_password` and `dbPassword`, `token` not in
-    /// `tokens`. The longest name decides the kind. A name of nothing but `_` and `-` adds nothing.
+    /// Comparison ignores the case of ASCII letters, `_` and `-`. The name also matches the last words of a longer one:
+    /// `password` matches `db_password` and `dbPassword`, `token` does not match `tokens`. The longest name decides the
+    /// kind. A name of only `_` and `-` has no effect.
     #[must_use]
     pub fn with_field(self, kind: &str, name: &str) -> Self {
         self.with(|rules| rules.add_field(marker_kind(kind), name))
     }
 
-    /// Replaces the secrets in a value: in strings, in the keys of objects, and under the names of fields.
+    /// Replaces the secrets in a value: in strings, in the keys of objects, and below the names of fields.
     ///
-    /// Markers stay as they are, so doing it twice changes nothing more. The time grows with the length of the text,
-    /// not with its square.
+    /// Markers stay unchanged, so a second call has no effect. The time is linear in the length of the text.
     pub fn apply(&self, key: &[u8; 32], value: &mut Value) {
-        // HMAC pads a short key with zeros to the size of a block. Doing that here leaves nothing that could fail.
+        // HMAC pads a short key with zeros to the size of a block. Done here, it cannot fail.
         let mut block = [0; 64];
         block[..32].copy_from_slice(key);
         Redactor { rules: &self.0, mac: Hmac::new(&block.into()) }.value(value, None);
     }
 
-    /// Whether [`apply`](Self::apply) could change the value that was serialised to this JSON; a fast look.
+    /// Returns `true` if [`apply`](Self::apply) could change the value of this JSON; a fast check.
     ///
-    /// It is never wrong when it says no, and seldom when it says yes. That holds for JSON as the log writes it: all
-    /// bytes are between 0x20 and 0x7E, printable ASCII other than `"` and `\` is never escaped, and the colon follows
-    /// a key at once.
+    /// `false` is always right, `true` nearly always. This holds for JSON in the form of the log: all bytes are between 0x20
+    /// and 0x7E, printable ASCII other than `"` and `\` is never escaped, and the colon immediately follows a key.
     #[must_use]
     pub fn could_match(&self, ascii_json: &[u8]) -> bool {
         self.0.could_match(ascii_json)
@@ -125,7 +123,7 @@ impl Redaction {
     }
 }
 
-// Patterns of users may hold what they look for: only kinds are shown.
+// Patterns of users may contain secrets: only kinds are shown.
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let patterns = self.0.patterns.iter().map(|pattern| pattern.kind.as_str());
@@ -137,7 +135,7 @@ impl fmt::Debug for Redaction {
     }
 }
 
-/// Whether there is a marker in a text, or in the JSON of a value: whoever reads it does not see what was there.
+/// Returns `true` if a text, or the JSON of a value, has a marker.
 #[must_use]
 pub fn has_marker(text: &str) -> bool {
     !find_marker(text).is_empty()
@@ -145,17 +143,16 @@ pub fn has_marker(text: &str) -> bool {
 
 const MARKER: &str = "[redacted kind=";
 
-/// So often what is left between secrets is searched again, because it may be one when it stands alone.
+/// The number of repeated searches between secrets, because a remaining part may match on its own.
 const ROUNDS: usize = 8;
 
-/// The rules at work, with the key.
 struct Redactor<'a> {
     rules: &'a RuleSet,
     mac: Hmac<Sha256>,
 }
 
 impl Redactor<'_> {
-    /// `named` is the kind of the field that the value stands in, if its name says that it is secret.
+    /// `named` is the kind of the surrounding field, if its name marks it as secret.
     fn value(&self, value: &mut Value, named: Option<&str>) {
         match value {
             Value::String(text) => {
@@ -181,9 +178,9 @@ impl Redactor<'_> {
         }
         for (key, mut value) in std::mem::take(fields) {
             let mut redacted = self.text(&key, None).unwrap_or_else(|| key.clone());
-            // The new key counts too: it is what a second run would go by.
+            // The new key counts, too, because a second run would use it.
             self.value(&mut value, self.rules.field(&key).or_else(|| self.rules.field(&redacted)).or(named));
-            // A key may have been such a marker from the start. No value is lost for that.
+            // The marker may exist already as a key. No value may be lost.
             while fields.contains_key(&redacted) {
                 self.mark("duplicate", "", &mut redacted);
             }
@@ -191,7 +188,7 @@ impl Redactor<'_> {
         }
     }
 
-    /// The text with markers for the secrets, if it has any. In a named field all of it is secret.
+    /// Returns the text with markers, if it has secrets. In a named field the whole text is secret.
     fn text(&self, text: &str, named: Option<&str>) -> Option<String> {
         if named.is_none() && !self.rules.could_match(text.as_bytes()) {
             return None;
@@ -243,14 +240,13 @@ impl Redactor<'_> {
     }
 }
 
-/// The first marker, or the empty range at the end.
+/// Returns the range of the first marker, or the empty range at the end.
 fn find_marker(text: &str) -> Range<usize> {
     let mut candidates = text.match_indices(MARKER);
     let found = candidates.find_map(|(at, _)| Some(at..text.len() - after_marker(&text[at..])?.len()));
     found.unwrap_or(text.len()..text.len())
 }
 
-/// What follows the marker that the text begins with.
 fn after_marker(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(MARKER)?;
     let rest = rest.trim_start_matches(is_kind).strip_prefix(" len=")?;
@@ -264,7 +260,7 @@ fn is_kind(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// A kind that a marker can hold and still be found.
+/// Replaces the characters that are invalid in a marker's kind.
 fn marker_kind(kind: &str) -> String {
     kind.chars().map(|character| if is_kind(character) { character } else { '_' }).collect()
 }

@@ -1,27 +1,25 @@
-//! The names of fields, and of what is assigned to in text: neither case nor separators matter.
+//! The names of fields and of assignments in text. Case and separators are ignored.
 
-/// A name that makes a secret of what stands under it.
 #[derive(Clone)]
 pub(super) struct Field {
     pub(super) kind: String,
-    /// As [`plain_name`] has it.
+    /// In the form of [`plain_name`].
     pub(super) name: Vec<u8>,
 }
 
 impl Field {
-    /// Whether the key is the name, or ends with it from the beginning of a word.
+    /// Returns `true` if the key is the name, or its last words are.
     pub(super) fn matches(&self, key: &str) -> bool {
         let key = key.as_bytes();
         name_start(key, &self.name).is_some_and(|at| begins_word(key, at))
     }
 }
 
-/// In lower case, without separators.
+/// Converts a name to lower case, without separators.
 pub(super) fn plain_name(name: &str) -> Vec<u8> {
     name.bytes().filter(|&byte| !is_separator(byte)).map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
-/// Where the name begins that the text ends with.
 pub(super) fn name_start(text: &[u8], name: &[u8]) -> Option<usize> {
     name.iter().rev().filter(|&&letter| !is_separator(letter)).try_fold(text.len(), |end, letter| {
         let at = text[..end].iter().rposition(|&byte| !is_separator(byte))?;

@@ -1,4 +1,4 @@
-//! A regular expression, and the secrets that it finds.
+//! Regular expressions that find secrets.
 
 use std::ops::Range;
 
@@ -10,15 +10,14 @@ use super::judge::Judge;
 pub(super) struct Pattern {
     pub(super) kind: String,
     pub(super) regex: Regex,
-    /// The groups that can be the secret; the first one that takes part in a match is it.
+    /// The groups that can contain the secret; the first one in a match counts.
     pub(super) groups: Range<usize>,
     pub(super) judge: Judge,
-    /// How far before its end a secret may hold the beginning of the next match.
+    /// The possible overlap of a secret with the next match, in bytes.
     pub(super) overlap: usize,
 }
 
 impl Pattern {
-    /// The secrets that the pattern finds, from left to right.
     pub(super) fn secrets<'a>(&'a self, text: &str) -> impl Iterator<Item = Secret<'a>> {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -30,7 +29,7 @@ impl Pattern {
                     None => (captures.get_match().range(), 0),
                 };
                 let end = found.start + kept;
-                // A false alarm may have swallowed the name of a real secret: then go on inside.
+                // A false positive may contain the name of a real secret, so the search continues inside.
                 let next = found.start.max(end.saturating_sub(self.overlap)).max(from + 1);
                 from = (next..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len() + 1);
                 if kept > 0 {
@@ -42,7 +41,6 @@ impl Pattern {
     }
 }
 
-/// Where a secret stands in a text, and of what kind it is.
 pub(super) struct Secret<'a> {
     pub(super) range: Range<usize>,
     pub(super) kind: &'a str,

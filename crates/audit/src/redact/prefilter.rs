@@ -1,4 +1,4 @@
-//! A fast look at JSON, which tells whether any rule could find something in it.
+//! A fast check if any rule could find a secret in JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,10 @@ use super::literal::required_literal;
 use super::names::name_start;
 use super::rules::TOKEN_LENGTH;
 
-/// Finds literals whatever their case, and checks them.
 #[derive(Clone, Default)]
 pub(super) struct Prefilter {
     literals: Vec<Literal>,
-    /// There is a rule that no literal speaks for.
+    /// `true` if a rule has no literal.
     anything: bool,
     searchers: Vec<Searcher>,
 }
@@ -22,7 +21,6 @@ impl Prefilter {
         self.literals.push(Literal { text: text.into(), check });
     }
 
-    /// Adds what every match of the pattern contains.
     pub(super) fn add_pattern(&mut self, pattern: &str) {
         match required_literal(pattern) {
             Some(literal) => self.add(literal, Check::AnyCase),
@@ -30,7 +28,6 @@ impl Prefilter {
         }
     }
 
-    /// Adds a name that a value is assigned to in text.
     pub(super) fn add_assignment(&mut self, name: &'static str) {
         let last_word = name.rsplit('_').next().unwrap_or(name);
         self.add(last_word, Check::Assigned(name));
@@ -41,8 +38,8 @@ impl Prefilter {
         if !name.iter().all(|&byte| is_written_as_is(byte)) {
             self.anything = true;
         }
-        // A key can have separators anywhere. Before its closing quote stand some letters from the end of the name, or
-        // fewer and a separator. Two are enough to look for, but most records have a `reason` and a `decision`.
+        // A key can have separators anywhere. Its closing quote follows some last letters of the name, or fewer and a
+        // separator. Two letters are enough, except for `on`: most records have a `reason` and a `decision`.
         let letters = name.len().min(if name.ends_with(b"on") { 6 } else { 2 });
         let mut add = |separator: &str, count: usize| {
             let text = [separator.as_bytes(), &name[name.len() - count..], b"\":"].concat();
@@ -55,10 +52,10 @@ impl Prefilter {
         }
     }
 
-    /// Makes ready for [`finds`](Self::finds), after everything was added.
+    /// Prepares [`finds`](Self::finds), after all additions.
     pub(super) fn index(&mut self) {
-        // Two searchers with half of the texts have fewer false alarms than one with all. What begins with a letter and
-        // belongs to a name is found in prose; tokens and separators are rare.
+        // Two searchers with half of the texts have fewer false positives than one with all. Names that begin with a letter
+        // occur in prose; tokens and separators are rare.
         let (names, tokens): (Vec<_>, Vec<_>) = self.literals.iter().partition(|literal| {
             matches!(literal.check, Check::Assigned(_) | Check::Field(_)) && literal.text[0].is_ascii_alphabetic()
         });
@@ -91,23 +88,22 @@ impl Prefilter {
     }
 }
 
-/// Text that stands in the JSON whenever a rule finds something.
+/// Text that the JSON contains whenever a rule matches.
 #[derive(Clone)]
 struct Literal {
     text: Vec<u8>,
     check: Check,
 }
 
-/// What else must hold where the literal was found.
 #[derive(Clone)]
 pub(super) enum Check {
-    /// Nothing.
+    /// No condition.
     AnyCase,
-    /// It is written just so.
+    /// The case matches.
     Exact,
-    /// A word begins here, it is written just so, and [`TOKEN_LENGTH`] more characters follow.
+    /// A word begins here, the case matches, and [`TOKEN_LENGTH`] more characters follow.
     Token,
-    /// An `@` follows that belongs to the authority of the URL, with a password before it.
+    /// A password and an `@` of the URL's authority follow.
     Url,
     /// The literal is the end of this name, and a value is assigned to it.
     Assigned(&'static str),
@@ -127,7 +123,7 @@ impl Literal {
             Check::Exact => found == self.text,
             Check::Token => {
                 let long = after.iter().take(TOKEN_LENGTH).filter(|&&byte| is_word(byte) || byte == b'-').count();
-                // What looks like a letter before the word may be the end of an escape.
+                // A letter before the word may be the end of an escape.
                 let escape = matches!(before, [.., b'\\', _] | [.., b'\\', b'u', _, _, _, _]);
                 let begins = escape || !before.last().is_some_and(|&byte| is_word(byte));
                 found == self.text && begins && long == TOKEN_LENGTH
@@ -138,7 +134,7 @@ impl Literal {
                 stops.next() == Some(&b':') && stops.find(|&&byte| byte != b':') == Some(&b'@')
             }
             Check::Assigned(name) => {
-                // Spaces, tabs, quotes and escapes of them may stand before the sign.
+                // Spaces, tabs, quotes and their escapes may precede the sign.
                 let is_filler = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
                 let signs = match after.iter().position(|byte| !is_filler(byte)) {
                     Some(sign) if matches!(after[sign], b'=' | b':') => true,
@@ -152,7 +148,7 @@ impl Literal {
     }
 }
 
-/// Whether the text ends within a flag of a command, such as `--auth-`.
+/// Returns `true` if the text ends within a flag of a command, such as `--auth-`.
 fn in_flag(text: &[u8]) -> bool {
     let mut words = text.rsplit(|&byte| !is_word(byte) && byte != b'-');
     words.next().is_some_and(|word| word.windows(2).any(|pair| pair == b"--"))
@@ -162,7 +158,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Whether a byte stands in the JSON for itself.
+/// Returns `true` if the byte is unescaped in the JSON.
 pub(super) fn is_written_as_is(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
 }
@@ -170,39 +166,39 @@ pub(super) fn is_written_as_is(byte: u8) -> bool {
 #[derive(Clone)]
 struct Searcher {
     engine: Engine,
-    /// For each text that is searched for, the literals that begin with it.
+    /// For each search text, the literals that begin with it.
     literals: Vec<Vec<Literal>>,
 }
 
 #[derive(Clone)]
 enum Engine {
     Packed(packed::Searcher),
-    /// For processors and numbers of literals that the packed one is not made for.
+    /// For processors and numbers of literals that the packed searcher does not support.
     Automaton(AhoCorasick),
 }
 
-/// The JSON is folded in pieces of this size, on the stack.
+/// The size of the pieces for case folding, on the stack.
 const PIECE: usize = 512;
-/// Zeros follow the piece, because the packed searcher is slow with short remainders.
+/// The number of zeros after a piece, because the packed searcher is slow with short remainders.
 const PADDING: usize = 20;
-/// Pieces overlap by so much that no text is cut in two.
+/// The overlap of pieces, so that no text is split.
 const TEXT: usize = 8;
 
-/// Makes upper and lower case the same; some other characters too, but the checks tell them apart.
+/// Folds the case. Also merges some other characters, which the checks distinguish.
 ///
-/// The packed searcher knows no cases, and this costs less than to search for all of them.
+/// The packed searcher is case-sensitive, and folding takes less time than searching for all variants.
 fn fold(byte: &u8) -> u8 {
     byte | 0x20
 }
 
 impl Searcher {
-    /// `None` if the literals cannot be searched for.
+    /// Creates a searcher; `None` if the literals are unsupported.
     fn new(literals: Vec<&Literal>) -> Option<Self> {
-        // The beginning of a literal is enough. The ends of keys have to be complete, for their letters are frequent.
+        // The beginning of a literal is enough, except for the ends of keys, whose letters are frequent.
         let length = |literal: &Literal| if matches!(literal.check, Check::Field(_)) { TEXT } else { 4 };
         let text = |literal: &Literal| literal.text.iter().take(length(literal)).map(fold).collect::<Vec<u8>>();
         let mut literals: Vec<_> = literals.into_iter().map(|literal| (text(literal), literal)).collect();
-        // A searcher reports one text for each place. If one begins with another, the shorter speaks for both.
+        // A searcher reports one text for each position. If one begins with another, the shorter one represents both.
         literals.sort_by_key(|(text, _)| text.len());
         let mut groups: BTreeMap<Vec<u8>, Vec<Literal>> = BTreeMap::new();
         for (mut text, literal) in literals {
@@ -211,8 +207,8 @@ impl Searcher {
             }
             groups.entry(text).or_default().push(literal.clone());
         }
-        // The packed searcher deals its texts out to 8 or 16 buckets, and has the fewest false alarms if those in one
-        // bucket are alike. So the sorted texts are cut into as many parts, and dealt one from each part in turn.
+        // The packed searcher distributes its texts to 8 or 16 buckets in turn, and has the fewest false positives if those in
+        // one bucket are similar. So the sorted texts are divided into as many parts, and taken from each part in turn.
         let buckets = if groups.len() > 32 { 16 } else { 8 };
         let (size, larger) = (groups.len() / buckets, groups.len() % buckets);
         let sorted: Vec<_> = groups.into_iter().collect();

@@ -1,4 +1,4 @@
-//! The standard rules as tables, and the set that they and the rules of users make up.
+//! The standard rules as tables, and the set of all rules.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::names::{Field, plain_name};
 use super::pattern::{Pattern, Secret};
 use super::prefilter::{Check, Prefilter};
 
-/// Secrets that look like secrets: they begin a word, with the literals given.
+/// Secrets with a typical form: a word that begins with one of these literals.
 const TOKENS: &[(&str, &str, &[&str])] = &[
     ("aws_access_key_id", r"(?:AKIA|ASIA)[A-Z0-9]{16}\b", &["AKIA", "ASIA"]),
     ("github_token", "gh[pousr]_[A-Za-z0-9]{20,}", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"]),
@@ -21,7 +21,7 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
     ("slack_token", "(?:xox[a-z]|xapp)-[A-Za-z0-9-]{12,}", &["xox", "xapp-"]),
     ("anthropic_api_key", "sk-ant-[A-Za-z0-9_-]{16,}", &["sk-"]),
     ("openai_api_key", "sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}", &["sk-"]),
-    // No separators in the first part: `sk-learn-and-other-words` is no key.
+    // No separators in the first part: `sk-learn-and-other-words` is not a key.
     ("api_key", "sk-(?:or-v1-|lf-)?[A-Za-z0-9]{20,}[A-Za-z0-9_-]*", &["sk-"]),
     ("google_api_key", "AIza[A-Za-z0-9_-]{35}", &["AIza"]),
     ("stripe_key", "[sr]k_(?:live|test)_[A-Za-z0-9]{12,}", &["sk_live_", "rk_live_", "sk_test_", "rk_test_"]),
@@ -30,16 +30,14 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
     ("huggingface_token", "hf_[A-Za-z0-9]{30,}", &["hf_"]),
 ];
 
-/// So many characters follow each literal of [`TOKENS`] at least.
+/// The least number of characters after a literal of [`TOKENS`].
 pub(super) const TOKEN_LENGTH: usize = 12;
 
-/// A secret that is known by what stands around it.
 struct ContextRule {
     kind: &'static str,
-    /// The secret is the group, or everything if there is none.
+    /// The group is the secret, or the whole match if there is none.
     pattern: &'static str,
     judge: Judge,
-    /// What tells the prefilter that it may be there.
     literal: &'static str,
     check: Check,
 }
@@ -54,7 +52,7 @@ const CONTEXTS: &[ContextRule] = &[
     },
     ContextRule {
         kind: "private_key",
-        // To the end of the text if the block has no end: a cut key is still most of a key.
+        // To the end of the text if the block has no end: a truncated key is still most of a key.
         pattern: concat!(
             r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?",
             r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)"
@@ -96,7 +94,7 @@ const CONTEXTS: &[ContextRule] = &[
     },
 ];
 
-/// Names that make a secret of what is assigned to them in text. An underscore may be a dash there, or nothing.
+/// Names whose assigned values in text are secrets. An underscore also matches a dash, or nothing.
 const ASSIGNMENTS: &[(&str, &[&str], Judge)] = &[
     ("aws_secret_access_key", &["secret_access_key", "aws_secret_key"], keep_assigned),
     ("password", &["password", "passwd", "passphrase"], keep_password),
@@ -105,7 +103,6 @@ const ASSIGNMENTS: &[(&str, &[&str], Judge)] = &[
     ("token", &["token"], keep_assigned),
 ];
 
-/// Names of fields whose values are secrets.
 const FIELDS: &[(&str, &[&str])] = &[
     ("password", &["password", "passwd", "pgpassword", "mysql_pwd"]),
     ("passphrase", &["passphrase"]),
@@ -136,7 +133,7 @@ impl RuleSet {
     pub(super) fn standard() -> Self {
         let mut rules = Self { cards: true, ..Self::default() };
         for &(kind, token, literals) in TOKENS {
-            // Text that was escaped once more has `\n` for a line feed. A token after it begins a word all the same.
+            // Escaped text has `\n` for a line feed. A token after it begins a word, too.
             rules.add_pattern(kind, &format!(r"(?-u:(?:\b|\\[nrt])({token}))"), keep_all, 0);
             literals.iter().for_each(|literal| rules.prefilter.add(*literal, Check::Token));
         }
@@ -154,7 +151,6 @@ impl RuleSet {
         rules
     }
 
-    /// Adds the pattern of a user.
     pub(super) fn add_regex(&mut self, kind: String, regex: Regex) {
         let group = regex.capture_names().position(|name| name == Some("secret")).unwrap_or(0);
         self.prefilter.add_pattern(regex.as_str());
@@ -169,29 +165,27 @@ impl RuleSet {
         }
     }
 
-    /// Makes ready for use, after everything was added.
     pub(super) fn index(&mut self) {
         self.prefilter.index();
     }
 
-    /// For JSON, and just as well for the text of one string: nothing but quotes and control characters differs.
+    /// Works for JSON and for plain text, which differ only in quotes and control characters.
     pub(super) fn could_match(&self, text: &[u8]) -> bool {
         self.prefilter.finds(text) || (self.cards && could_hold_card(text))
     }
 
-    /// The kind of the field, if its name says that it is secret.
     pub(super) fn field(&self, key: &str) -> Option<&str> {
         let fields = self.fields.iter().filter(|field| field.matches(key));
         fields.max_by_key(|field| field.name.len()).map(|field| field.kind.as_str())
     }
 
-    /// The secrets of a text from left to right; those that overlap are one.
+    /// Finds the secrets of a text from left to right; overlapping ones are merged.
     pub(super) fn secrets(&self, text: &str) -> Vec<Secret<'_>> {
         let mut secrets: Vec<_> = self.patterns.iter().flat_map(|pattern| pattern.secrets(text)).collect();
         if self.cards {
             secrets.extend(cards(text.as_bytes()).map(|range| Secret { range, kind: CARD }));
         }
-        // The sort is stable, so what is equal stays in the order of the rules.
+        // The sort is stable, so equal ranges stay in the order of the rules.
         secrets.sort_by_key(|secret| (secret.range.start, Reverse(secret.range.end)));
         secrets.dedup_by(|next, kept| {
             let overlap = next.range.start < kept.range.end;
@@ -204,7 +198,7 @@ impl RuleSet {
     }
 
     fn add_pattern(&mut self, kind: &str, pattern: &str, judge: Judge, overlap: usize) {
-        // The patterns are our own: the tests have a secret for every one of them, so none can get lost here.
+        // The tests have a secret for every built-in pattern, so that an invalid one is noticed.
         if let Ok(regex) = Regex::new(pattern) {
             let groups = if regex.captures_len() > 1 { 1..regex.captures_len() } else { 0..1 };
             self.patterns.push(Pattern { kind: kind.to_owned(), regex, groups, judge, overlap });

@@ -1,4 +1,4 @@
-//! One pass over the records of a log, and what is wrong with them.
+//! One pass over the records of a log, with its findings.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -19,35 +19,31 @@ use crate::tail::{
     CheckpointBody, EVERY, Genesis, KeyRotation, Segment, SigningContext, segment_file, uncovered_after,
 };
 
-/// More findings than this say nothing new.
 const MOST_FINDINGS: usize = 100;
 
-/// How many checkpoints that were passed are remembered, for notes that are kept beside the log a little later.
+/// The most remembered checkpoints, for notes that are written beside the log a little later.
 const MOST_PLACES: usize = 1024;
 
-/// How long a writer may take for the second half of a line.
+/// The longest time between the parts of a line that is being written.
 const WRITING: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(super) struct Check {
     key: Option<PublicKey>,
     pub(super) known: Vec<KnownCheckpoint>,
-    /// How many of `known` were dealt with.
     pub(super) passed: usize,
-    /// The chain; nothing before the first record.
     pub(super) chain: Option<Chain>,
     pub(super) report: Report,
     sessions: SessionTracker,
-    /// Whether the key in force is the one that was given, or one that it signed for.
+    /// `true` if the active key is the given one, or one that it vouches for.
     is_trusted: bool,
-    /// Whether such a key signed something.
+    /// `true` if such a key has signed a checkpoint.
     key_seen: bool,
     pub(super) first_segment: u64,
-    /// The segments before this one were removed, as a signed record says.
+    /// The segments before this one were removed, according to a signed record.
     removed_before: u64,
-    /// Blobs that are as they should be.
     pub(super) blobs: HashSet<Hash>,
-    /// The last checkpoints that were passed: what each covers, and the head and the root there.
+    /// The last checkpoints: size, head and root of each.
     pub(super) passed_places: VecDeque<(u64, Hash, Hash)>,
     pub(super) segment: u64,
     pub(super) line: u64,
@@ -57,14 +53,14 @@ pub(super) struct Check {
 pub(super) struct Chain {
     pub(super) log: String,
     pub(super) size: u64,
-    /// The hash of the record before; none if that is not a whole record.
+    /// The hash of the previous record; `None` if that is damaged.
     head: Option<Hash>,
     frontier: Frontier,
-    /// Whether the frontier is that of the log as written: not after records are missing or too many.
+    /// `false` after missing or additional records, when the frontier is not that of the log as written.
     is_whole: bool,
     uncovered: u64,
     every: u64,
-    /// The key in force; none if the log does not say which.
+    /// The active key; `None` if the log does not name one.
     key: Option<PublicKey>,
 }
 
@@ -113,7 +109,6 @@ impl Check {
         self.add_finding(problem, self.segment, self.line, text.into());
     }
 
-    /// Takes the checkpoints that are kept beside the log.
     pub(super) fn read_beside(
         &mut self,
         storage: &dyn RecordSource,
@@ -161,7 +156,7 @@ impl Check {
         self.report.segments += 1;
         let file = segment_file(segment);
         let mut text = storage.read(&file, 0).doing("read")?;
-        // A log that is being written to may end in half a line at one moment and not at the next.
+        // A growing log may end in half a line for a moment.
         for _ in 0..5 {
             if !is_last || text.ends_with(b"\n") {
                 break;
@@ -202,7 +197,7 @@ impl Check {
     fn broken(&mut self, problem: Problem, text: String) {
         self.add_finding_here(problem, text);
         self.pass_known();
-        // Whatever stands there is in the place of one record.
+        // The damaged line counts as one record.
         if let Some(chain) = &mut self.chain {
             chain.is_whole = false;
             chain.size = chain.size.saturating_add(1);
@@ -248,7 +243,7 @@ impl Check {
             }
             _ => {}
         }
-        // What a gap or retention took away was counted by its seal, too.
+        // A seal also counts records that a gap or retention has removed.
         let may_lack = self.report.gaps > 0 || self.report.first > 0;
         if let Err((problem, text)) = self.sessions.observe(record, may_lack) {
             self.add_finding_here(problem, text);
@@ -269,7 +264,6 @@ impl Check {
         Ok(())
     }
 
-    /// The first record of what is there.
     fn begin(&mut self, record: &Record<'_>) {
         let mut chain = Chain {
             log: record.log.to_string(),
@@ -293,7 +287,7 @@ impl Check {
                 Ok(_) => problem = Some((Problem::Misplaced, "the first record does not begin a log".to_owned())),
                 Err(error) => problem = Some((Problem::Unreadable, error.to_string())),
             },
-            // What was before was removed by retention: the signed frontier stands for it.
+            // Retention has removed the earlier records: the signed frontier represents them.
             Kind::Segment => match record.body::<Segment>() {
                 Ok(body) => {
                     (chain.key, chain.every) = (Some(body.public_key), body.every);
@@ -368,7 +362,7 @@ impl Check {
         }
     }
 
-    /// A checkpoint in a record: it covers what is before it.
+    /// Checks the checkpoint in a record, which covers the records before it.
     fn check_note(&mut self, record: &Record<'_>, note: &str) {
         let Some(chain) = &self.chain else { return };
         let Some(key) = &chain.key else { return };
@@ -397,7 +391,7 @@ impl Check {
         let Some(key) = &chain.key else { return };
         let context = SigningContext { log: &chain.log, key, seq: record.seq, prev: record.prev };
         if context.has_rotated(&body) {
-            // A key vouches for those after it. That somebody signed for the key that was given says nothing: it has to sign.
+            // A key vouches for its successors. A signature for the given key proves nothing: the key itself must sign.
             self.is_trusted |= self.key == Some(body.public_key);
             chain.key = Some(body.public_key);
             self.report.rotations += 1;
@@ -430,7 +424,7 @@ impl Check {
                 let text = format!("a checkpoint {place} is of another log, `{}`", known.checkpoint.log);
                 self.add_finding(Problem::Replaced, 0, 0, text);
             } else if size < chain.size {
-                // Only before the first record that is there, or after a break.
+                // Only before the first existing record, or after damage.
                 if size >= self.report.first {
                     let text = format!("the checkpoint {place} over {} cannot be compared", counted(size, "record"));
                     self.add_finding(Problem::Replaced, 0, 0, text);
@@ -455,7 +449,7 @@ impl Check {
                 };
                 self.add_finding(Problem::Checkpoint, 0, 0, text);
             } else {
-                // Anybody can write an unsigned note, with any time in it.
+                // An unsigned note can be written by anyone, with any time.
                 self.report.unsigned_elsewhere = Some(size);
             }
         }
@@ -504,7 +498,7 @@ impl Check {
             let text = format!("nothing is signed with the key that was given; the log's key is `{has}`");
             self.add_finding(Problem::Key, 0, 0, text);
         }
-        // Whoever cannot sign could remove the beginning, but not sign for it.
+        // An attacker without the key could remove the beginning, but not sign the removal.
         if self.first_segment > self.removed_before {
             let text = format!(
                 "the segments before {} are missing, and no signed record says that they were removed",
@@ -526,7 +520,7 @@ impl Check {
     }
 }
 
-/// Whether the key is the segment's, or leads to it by rotations whose records are gone.
+/// Returns `true` if the key is the segment's, or leads to it by rotations whose records are removed.
 fn leads_to(log: &str, mut key: PublicKey, segment: &Segment) -> bool {
     for text in &segment.rotations {
         let Ok(note) = Note::parse(text) else { return false };
@@ -541,7 +535,7 @@ fn leads_to(log: &str, mut key: PublicKey, segment: &Segment) -> bool {
     key == segment.public_key
 }
 
-/// The lines of a text; the last one may lack its line feed.
+/// Returns the lines of a text; the last one may lack its line feed.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A verification that goes on as the log grows.
+//! Continuous verification of a growing log.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -13,41 +13,39 @@ use crate::report::{Finding, Problem, Report};
 use crate::storage::RecordSource;
 use crate::tail::{is_odd_segment, segment_file};
 
-/// A line that is not whole for that long is not just being written.
+/// The time after which an incomplete line counts as torn.
 const UNFINISHED: Duration = Duration::from_secs(1);
 
-/// So many bytes are checked before [`Verification::advance`] returns.
+/// The number of bytes that one call of [`Verification::advance`] checks.
 const AT_ONCE: usize = 4 << 20;
 
-/// A verification that goes on as the log grows: what was checked is not read again.
+/// A continuous verification of a growing log: checked records are not read again.
 ///
-/// It cannot see that something was changed which it has passed. Whoever goes on with one looks for that now and then, by a new one.
+/// Later changes of checked records remain unnoticed. Run a new verification from time to time to detect them.
 pub struct Verification {
     check: Check,
-    /// The segment that is being read, and how far.
     segment: u64,
     offset: u64,
-    /// How far the checkpoints beside the log were read.
     beside: u64,
-    /// What is read of the segment, and not yet checked.
+    /// Bytes of the segment that are read and not yet checked.
     ahead: Vec<u8>,
-    /// Since when the log ends in half a line of that many bytes.
+    /// The length of an incomplete last line, and the time since when it is incomplete.
     torn: Option<(usize, Instant)>,
 }
 
-/// How an ongoing verification has come on.
+/// The result of one step of a continuous verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     /// There is more to check.
     More,
-    /// All that is there was checked.
+    /// All records are checked.
     Done,
-    /// The log is not the one that was begun with, or something before the end was removed: only a new verification can say more.
+    /// The log was replaced, or records before the end were removed: a new verification is needed.
     Again,
 }
 
 impl Verifier<'_> {
-    /// Begins a verification that goes on as the log grows. Nothing is read yet.
+    /// Begins a continuous verification of a growing log. Nothing is read yet.
     pub fn ongoing(self) -> Verification {
         let mut check = Check::new(self.key);
         check.known = self.known;
@@ -57,13 +55,13 @@ impl Verifier<'_> {
 }
 
 impl Verification {
-    /// Checks what was added, or a part of it if that is much.
+    /// Checks the new records, or a limited part of them.
     ///
     /// # Errors
-    /// If the log cannot be read. What is wrong *in* it stands in the report.
+    /// If the log cannot be read. Problems *in* the log are in the report.
     pub fn advance(&mut self, storage: &dyn RecordSource) -> Result<Advance, AuditError> {
         if self.ahead.is_empty() {
-            // First what covers the records, then the records: a log that is being written to may only have more of them.
+            // First the checkpoints, then the records: a growing log may only have more records.
             if !self.read_beside(storage)? || !self.read_ahead(storage)? {
                 return Ok(Advance::Again);
             }
@@ -88,30 +86,30 @@ impl Verification {
             self.check.parse(storage, line.strip_suffix(b"\n").unwrap_or(line))?;
         }
         self.offset += text.len() as u64;
-        // What was dealt with is not kept: there is more every second.
+        // Processed checkpoints are dropped, because new ones arrive every second.
         self.check.known.drain(..self.check.passed);
         self.check.passed = 0;
         Ok(Advance::More)
     }
 
-    /// The number of the record that is checked next.
+    /// Returns the number of the next record to check.
     pub fn verified_to(&self) -> u64 {
         self.check.chain.as_ref().map_or(0, |chain| chain.size)
     }
 
-    /// What was found so far. What only the end of a log tells is in the report alone.
+    /// Returns the findings so far. Findings that depend on the end of the log are only in the report.
     pub fn findings(&self) -> &[Finding] {
         &self.check.report.findings
     }
 
-    /// Whether the log ends in half a line at the moment.
+    /// Returns `true` if the log currently ends in half a line.
     pub fn is_torn(&self) -> bool {
         self.torn.is_some()
     }
 
-    /// What is known so far.
+    /// Returns the report so far.
     pub fn report(&mut self) -> Report {
-        // By far the most of it, and nothing of it is needed for the report.
+        // The largest part of the state, and not needed for the report.
         let blobs = std::mem::take(&mut self.check.blobs);
         let check = self.check.clone();
         self.check.blobs = blobs;
@@ -125,7 +123,7 @@ impl Verification {
         report
     }
 
-    /// Takes the checkpoints that were added beside the log; says whether those that were there still are.
+    /// Reads the new checkpoints beside the log; returns `false` if earlier ones were removed.
     fn read_beside(&mut self, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         let size = storage.size("checkpoints").doing("read")?.unwrap_or(0);
         if size <= self.beside {
@@ -151,7 +149,7 @@ impl Verification {
             let at = check.known.partition_point(|known| known.checkpoint.size <= checkpoint.size);
             return check.known.insert(at.max(check.passed), KnownCheckpoint { note, checkpoint, is_beside: true });
         };
-        // It is kept beside the log a little after its record, which may have been passed already.
+        // A checkpoint is written beside the log a little after its record, which may have been checked already.
         let size = checkpoint.size;
         let place = check.passed_places.iter().find(|(covered, ..)| *covered == size);
         let is_signed = chain.has_signed(&note);
@@ -160,7 +158,7 @@ impl Verification {
                 let text = format!("a checkpoint beside the log is of another log, `{}`", checkpoint.log);
                 Some((Problem::Replaced, text))
             }
-            // Before the first record that is there.
+            // Before the first existing record.
             None if size < check.report.first => None,
             None => Some((
                 Problem::Replaced,
@@ -183,7 +181,7 @@ impl Verification {
         }
     }
 
-    /// Reads what was added to the segment; says whether what was checked is still before it.
+    /// Reads the new bytes of the segment; returns `false` if checked bytes were removed.
     fn read_ahead(&mut self, storage: &dyn RecordSource) -> Result<bool, AuditError> {
         if self.segment == 0 {
             let Some(&first) = segments(storage)?.first() else {
@@ -202,7 +200,7 @@ impl Verification {
         }
         self.ahead = match storage.read(&file, self.offset) {
             Ok(ahead) => ahead,
-            // Retention has removed it meanwhile.
+            // Retention has removed the file meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error).doing("read"),
         };
@@ -215,14 +213,14 @@ impl Verification {
         self.check.report.segments += 1;
     }
 
-    /// Goes on to the next segment, if there is one: then nothing is added to this one.
+    /// Continues with the next segment, if there is one; the current one is then complete.
     fn next_segment(&mut self, storage: &dyn RecordSource) -> Result<Advance, AuditError> {
         let all = segments(storage)?;
         if all.first() != Some(&self.check.first_segment) {
             return Ok(Advance::Again);
         }
         let Some(&next) = all.iter().find(|segment| **segment > self.segment) else { return Ok(Advance::Done) };
-        // The end of this one may have come between the two looks.
+        // This segment may have grown between the two reads.
         if storage
             .size(&segment_file(self.segment))
             .doing("read")?
