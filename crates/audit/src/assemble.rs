@@ -68,7 +68,7 @@ impl EmissionAssembler {
     /// Takes the next record, and returns the entries that it completes.
     ///
     /// # Errors
-    /// If a large body cannot be read, or is not what was recorded.
+    /// If a large body cannot be read or was altered.
     pub fn push(&mut self, record: &Record<'_>, storage: &dyn RecordSource) -> Result<Vec<AssembledEntry>, AuditError> {
         let session = record.session.as_deref().unwrap_or_default();
         let body = self.bodies.read(record, storage)?;

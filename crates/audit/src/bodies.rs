@@ -149,5 +149,5 @@ fn own_messages(body: &str) -> Option<Vec<Arc<str>>> {
 }
 
 fn unfit(seq: u64, base: u64) -> AuditError {
-    AuditError::Damaged { what: format!("record {seq} continues record {base}, which is not where it was written") }
+    AuditError::Damaged { what: format!("record {seq} continues record {base}, which is missing or altered") }
 }

@@ -82,6 +82,6 @@ pub(crate) fn stored_body<'a>(record: &Record<'a>, storage: &dyn RecordSource) -
     };
     match String::from_utf8(content) {
         Ok(content) if Hash::sha256(content.as_bytes()) == hash => Ok(Body::Whole(content.into())),
-        _ => Err(AuditError::Damaged { what: format!("`{file}` is not what was recorded") }),
+        _ => Err(AuditError::Damaged { what: format!("`{file}` was altered") }),
     }
 }

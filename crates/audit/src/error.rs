@@ -17,18 +17,16 @@ pub enum AuditError {
         error: io::Error,
     },
     /// The location has no log and no traces of one.
-    #[error("there is no audit log here: no file `seg-….jsonl`")]
+    #[error("audit log not found: no file `seg-….jsonl`")]
     Missing,
     /// The log is damaged in a way that only an attack or a broken disk can cause.
-    #[error(
-        "the audit log is damaged: {what}; keep the folder as it is, find out what happened, and begin a new log elsewhere"
-    )]
+    #[error("the audit log is damaged: {what}; keep the folder unchanged, investigate, and begin a new log elsewhere")]
     Damaged {
         /// The damage.
         what: String,
     },
     /// A line is not a record.
-    #[error("line {line} of `{file}` is not as it was recorded: {error}; verify the log")]
+    #[error("line {line} of `{file}` is damaged: {error}; verify the log")]
     Line {
         /// The file of the segment.
         file: String,
@@ -48,7 +46,7 @@ pub enum AuditError {
     Restarted,
     /// The key belongs to another log than the one in this location.
     #[error(
-        "the key belongs to the audit log `{log}`, which is not here: find out what became of it, or use a new key for a new log"
+        "the key belongs to the audit log `{log}`, which is missing; restore that log, or use a new key for a new log"
     )]
     Gone {
         /// The log that the key belongs to.
@@ -57,7 +55,7 @@ pub enum AuditError {
     /// The log was signed with another key.
     #[error(
         "the audit log is signed with another key (its public key is `{expected}`, the one given has `{given}`): use the key of this log; \
-         if that was rotated, the log was put back to what it was before"
+         if the key was rotated, the log was restored from an older copy"
     )]
     WrongKey {
         /// The active public key.
@@ -70,7 +68,7 @@ pub enum AuditError {
     Key(#[from] KeyError),
     /// Keys were rotated, but the old one is still in the key file.
     #[error(
-        "the new key of the audit log is in force, but the old one could not be removed and goes when the log is next opened: {0}"
+        "the new key of the audit log is active, but the old one could not be removed; opening the log removes it: {0}"
     )]
     OldKeyStays(KeyError),
     /// Records were lost, and operations that need a record must not begin.
@@ -80,13 +78,13 @@ pub enum AuditError {
         why: String,
     },
     /// The record is unknown, or not covered by a checkpoint yet.
-    #[error("record {seq} is not there, or no checkpoint covers it yet")]
+    #[error("record {seq} not found, or not covered by a checkpoint yet")]
     NoRecord {
         /// The number of the record.
         seq: u64,
     },
     /// The value cannot be recorded as JSON.
-    #[error("it cannot be written as JSON: {0}")]
+    #[error("the value cannot be written as JSON: {0}")]
     NoJson(serde_json::Error),
     /// The queue of the log is full.
     #[error("the audit log does not keep up: {waiting} bytes are waiting to be written")]
@@ -95,7 +93,7 @@ pub enum AuditError {
         waiting: usize,
     },
     /// The log was opened before this process was forked.
-    #[error("the audit log was opened by another process: after a fork, open it anew")]
+    #[error("the audit log was opened by another process; after a fork, open the log again")]
     Forked,
     /// The log was closed.
     #[error("the audit log is closed")]
@@ -106,7 +104,7 @@ impl AuditError {
     pub(crate) fn no_segments(has_checkpoints: bool) -> Self {
         if has_checkpoints {
             // An attacker who removes all records must not be able to fake an empty location.
-            return Self::Damaged { what: "its checkpoints are there, but no segment is".to_owned() };
+            return Self::Damaged { what: "all segments are missing, but checkpoints exist".to_owned() };
         }
         Self::Missing
     }

@@ -239,15 +239,15 @@ impl fmt::Debug for SigningKey {
 #[non_exhaustive]
 pub enum KeyError {
     /// The file is missing.
-    #[error("there is no signing key at `{}`: put the key of this log there, or create a new one", path.display())]
+    #[error("signing key `{}` not found; put the key of this log there, or create a new one", path.display())]
     Missing {
         /// The expected file.
         path: PathBuf,
     },
     /// Other users can read or write the file.
     #[error(
-        "other users can read or write the signing key `{0}` (mode {mode:03o}): run `chmod 600 {0}`, \
-         and then `amplifier audit rotate-key` if someone may have read it",
+        "other users can read or write the signing key `{0}` (mode {mode:03o}); run `chmod 600 {0}`, \
+         and then `amplifier audit rotate-key` if others may have read the key",
         path.display()
     )]
     Exposed {
@@ -258,8 +258,8 @@ pub enum KeyError {
     },
     /// The file is not a key.
     #[error(
-        "`{}` is not a signing key: it should be one line of `amplifier-audit-key 1` and 44 characters of base64; \
-         restore it from a copy, or move it away and create a new key",
+        "invalid signing key `{}`; expected one line of `amplifier-audit-key 1` and 44 characters of base64; \
+         restore the file from a copy, or move the file away and create a new key",
         path.display()
     )]
     Malformed {
@@ -267,7 +267,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// The file for a new key exists already.
-    #[error("there is a file at `{}` already: load the key, or move the file away first", path.display())]
+    #[error("`{}` already exists; load the key, or move the file away first", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -284,7 +284,7 @@ pub enum KeyError {
     #[error("the system gives no random numbers for a key: {0}")]
     Random(#[from] getrandom::Error),
     /// The text is not a public key.
-    #[error("not a public key: it should be the 44 characters of base64 that stand for an Ed25519 key")]
+    #[error("invalid public key; expected the 44 characters of base64 of an Ed25519 key")]
     NotPublic,
 }
 
@@ -538,17 +538,14 @@ mod tests {
         let cases = [
             (
                 KeyError::Missing { path: path() },
-                "there is no signing key at `/keys/a`: put the key of this log there, or create a new one",
+                "signing key `/keys/a` not found; put the key of this log there, or create a new one",
             ),
             (
                 KeyError::Exposed { path: path(), mode: 0o44 },
-                "other users can read or write the signing key `/keys/a` (mode 044): run `chmod 600 /keys/a`, \
-                 and then `amplifier audit rotate-key` if someone may have read it",
+                "other users can read or write the signing key `/keys/a` (mode 044); run `chmod 600 /keys/a`, \
+                 and then `amplifier audit rotate-key` if others may have read the key",
             ),
-            (
-                KeyError::Exists { path: path() },
-                "there is a file at `/keys/a` already: load the key, or move the file away first",
-            ),
+            (KeyError::Exists { path: path() }, "`/keys/a` already exists; load the key, or move the file away first"),
         ];
         for (error, text) in cases {
             assert_eq!(error.to_string(), text);

@@ -242,7 +242,7 @@ fn read_base64(text: &str) -> Option<Hash> {
 #[non_exhaustive]
 pub enum NoteError {
     /// The text has no complete note.
-    #[error("there is no checkpoint in it")]
+    #[error("no checkpoint found")]
     Nothing,
     /// The note is too long.
     #[error("the note is longer than {MAX_BYTES} bytes")]
@@ -251,7 +251,7 @@ pub enum NoteError {
     #[error("the note has control characters, or is not UTF-8")]
     Characters,
     /// The note has no signatures.
-    #[error("the note has no signatures: a text, an empty line and lines of signatures are expected")]
+    #[error("the note has no signatures; expected a text, an empty line and lines of signatures")]
     Unsigned,
     /// The note has too many signatures.
     #[error("the note has more than {MAX_SIGNATURES} signatures")]
@@ -260,10 +260,10 @@ pub enum NoteError {
     #[error("signature {0} of the note is not of the form `— <name> <base64>`")]
     Signature(usize),
     /// The text has more or fewer lines than a checkpoint.
-    #[error("the note is no checkpoint: its text should have five lines")]
+    #[error("the note is not a checkpoint; expected a text of five lines")]
     NoCheckpoint,
     /// The line with this number, from 1, is invalid.
-    #[error("line {0} of the checkpoint is malformed")]
+    #[error("invalid line {0} of the checkpoint")]
     Line(usize),
 }
 

@@ -32,10 +32,10 @@ pub struct Proof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The record is invalid, or another one than stated.
-    #[error("the record is not as it was written")]
+    #[error("the record was altered")]
     Record,
     /// The checkpoint is invalid, or of another log.
-    #[error("the checkpoint is not one of the record's log")]
+    #[error("the checkpoint is invalid, or of another log")]
     Checkpoint,
     /// The checkpoint is not signed with that key.
     #[error("the checkpoint is not signed with that key")]
@@ -70,7 +70,7 @@ impl Proof {
         let (size, checkpoint) = newest.filter(|(size, _)| *size > seq).ok_or(AuditError::NoRecord { seq })?;
         let path = read_tree(storage)?
             .inclusion(seq, size)
-            .ok_or_else(|| damaged(format!("its records do not form a tree that leads to record {seq}")))?;
+            .ok_or_else(|| damaged(format!("the records do not form a tree with record {seq}")))?;
         Ok(Self { seq, record, checkpoint, path })
     }
 

@@ -347,9 +347,7 @@ pub fn read_tree(source: &dyn RecordSource) -> Result<Tree, AuditError> {
         if base.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     match base {
-        Some(None) => {
-            Err(AuditError::Damaged { what: "its first segment has a frontier that does not fit".to_owned() })
-        }
+        Some(None) => Err(AuditError::Damaged { what: "the frontier of the first segment does not fit".to_owned() }),
         base => Ok(Tree::new(base.flatten().unwrap_or_default(), leaves)),
     }
 }

@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
         fn next<'de, T: Deserialize<'de>, M: MapAccess<'de>>(map: &mut M, key: &'static str) -> Result<T, M::Error> {
             match map.next_key::<BorrowedText<'de>>()? {
                 Some(found) if found.0 == key => map.next_value(),
-                _ => Err(M::Error::custom(format!("`{key}` does not stand where it belongs"))),
+                _ => Err(M::Error::custom(format!("`{key}` is missing or misplaced"))),
             }
         }
         let record = Record {
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
         };
         match map.next_key::<BorrowedText<'de>>()? {
             None => Ok(record),
-            Some(_) => Err(M::Error::custom("something follows its hash")),
+            Some(_) => Err(M::Error::custom("unexpected field after the hash")),
         }
     }
 }
@@ -170,10 +170,10 @@ impl<'de> Visitor<'de> for RecordVisitor {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The bytes do not have the hash in the line.
-    #[error("its bytes do not have the hash it carries")]
+    #[error("the bytes do not have the recorded hash")]
     Edited,
     /// The line does not have the form of a record.
-    #[error("it is no record: {0}")]
+    #[error("not a record: {0}")]
     Unreadable(String),
 }
 
@@ -186,13 +186,13 @@ impl<'a> Record<'a> {
         let unreadable = |what: &str| RecordError::Unreadable(what.to_owned());
         // No early exit, so that the compiler can vectorize the loop.
         if line.iter().fold(false, |wrong, byte| wrong | !(0x20..0x7f).contains(byte)) {
-            return Err(unreadable("it has bytes that are not printable ASCII"));
+            return Err(unreadable("bytes that are not printable ASCII"));
         }
         let Some((hashed, suffix)) = line.len().checked_sub(SUFFIX).map(|at| line.split_at(at)) else {
-            return Err(unreadable("it is too short"));
+            return Err(unreadable("too short"));
         };
         let h = suffix.strip_prefix(br#","h":""#).and_then(|rest| Hash::from_hex(rest.strip_suffix(br#""}"#)?));
-        let h = h.ok_or_else(|| unreadable("it does not end with its hash"))?;
+        let h = h.ok_or_else(|| unreadable("no hash at the end"))?;
         if Hash::leaf(hashed) != h {
             return Err(RecordError::Edited);
         }
@@ -202,16 +202,16 @@ impl<'a> Record<'a> {
         let mut record = record.map_err(|error| RecordError::Unreadable(error.to_string()))?;
         record.line = text;
         if record.v != 1 {
-            return Err(RecordError::Unreadable(format!("version {} is not known here", record.v)));
+            return Err(RecordError::Unreadable(format!("unknown version {}", record.v)));
         }
         if !record.body.get().starts_with('{') {
-            return Err(unreadable("its body is no object"));
+            return Err(unreadable("the body is not an object"));
         }
         if !is_log_id(&record.log) {
-            return Err(unreadable("its log has no id"));
+            return Err(unreadable("invalid log id"));
         }
         if !is_time(record.time.as_bytes()) {
-            return Err(unreadable("its time is none"));
+            return Err(RecordError::Unreadable(format!("invalid timestamp `{}`", record.time)));
         }
         Ok(record)
     }

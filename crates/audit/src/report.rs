@@ -253,7 +253,7 @@ impl Report {
         }
         match self.anchored {
             None => not_proved.push(
-                "that nothing is missing at the end, and that nobody with the key wrote it anew: compare with an anchor"
+                "that nothing is missing at the end, and that no one with the key rewrote the log: compare with an anchor"
                     .to_owned(),
             ),
             Some(size) if size < self.size => {
@@ -342,7 +342,7 @@ impl Report {
         }
         for one in self.in_doubt.iter().take(10) {
             lines.push(format!(
-                "in doubt: record {} at {}, {} {}: it may have run, and has no outcome",
+                "unresolved: record {} at {}, {} {}: may have run, and has no outcome",
                 one.seq,
                 one.time,
                 one.event.as_deref().unwrap_or("operation"),
@@ -350,7 +350,7 @@ impl Report {
             ));
         }
         if self.in_doubt.len() > 10 {
-            lines.push(format!("in doubt: {} more", self.in_doubt.len() - 10));
+            lines.push(format!("unresolved: {} more", self.in_doubt.len() - 10));
         }
         let mut count = |count: u64, one: &str, more: &str, text: &str| {
             if count > 0 {

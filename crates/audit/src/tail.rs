@@ -76,14 +76,14 @@ pub(crate) struct SigningContext<'a> {
 impl SigningContext<'_> {
     /// Checks and returns the checkpoint of a record at this position. The root is compared if it is known.
     pub(crate) fn checkpoint(&self, note: &str, root: Option<Hash>) -> Result<Checkpoint, String> {
-        let note = Note::parse(note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
-        let checkpoint = Checkpoint::read(&note).map_err(|error| format!("the checkpoint is malformed: {error}"))?;
+        let note = Note::parse(note).map_err(|error| format!("invalid checkpoint: {error}"))?;
+        let checkpoint = Checkpoint::read(&note).map_err(|error| format!("invalid checkpoint: {error}"))?;
         let wrong = if checkpoint.log != self.log {
             "is of another log"
         } else if !note.is_signed_by(&Checkpoint::origin(self.log), self.key) {
-            "is not signed with the key in force"
+            "is not signed with the active key"
         } else if checkpoint.size != self.seq || checkpoint.head != self.prev {
-            "does not stand where it belongs"
+            "is misplaced"
         } else if root.is_some_and(|root| root != checkpoint.root) {
             "is of other records than those before it"
         } else {
@@ -138,12 +138,12 @@ pub(crate) enum TailRemainder {
 
 impl Tail {
     pub(crate) fn begin(segment: u64, text: &[u8]) -> Result<Self, String> {
-        let end = text.iter().position(|&byte| byte == b'\n').ok_or("its first record is torn")?;
-        let record = Record::parse(&text[..end]).map_err(|error| format!("its first record is damaged: {error}"))?;
+        let end = text.iter().position(|&byte| byte == b'\n').ok_or("the first record is torn")?;
+        let record = Record::parse(&text[..end]).map_err(|error| format!("the first record is damaged: {error}"))?;
         if record.seg != segment {
-            return Err(format!("it says that it is segment {}", record.seg));
+            return Err(format!("the first record names segment {}", record.seg));
         }
-        let unreadable = |error| format!("its first record is damaged: {error}");
+        let unreadable = |error| format!("the first record is damaged: {error}");
         let (frontier, key, every, rotations) = match record.kind {
             Kind::Genesis if segment == 1 && record.seq == 0 && record.prev == Hash::ZERO => {
                 let Genesis { public_key, every, .. } = record.body().map_err(unreadable)?;
@@ -151,15 +151,15 @@ impl Tail {
             }
             Kind::Segment => {
                 let Segment { note, frontier, public_key, every, rotations } = record.body().map_err(unreadable)?;
-                let frontier = Frontier::from_nodes(record.seq, frontier).ok_or("its frontier does not fit")?;
+                let frontier = Frontier::from_nodes(record.seq, frontier).ok_or("the frontier does not fit")?;
                 let context = SigningContext { log: &record.log, key: &public_key, seq: record.seq, prev: record.prev };
                 context.checkpoint(&note, Some(frontier.root()))?;
                 (frontier, public_key, every, rotations)
             }
-            kind => return Err(format!("it begins with a record of kind `{}`", kind.as_str())),
+            kind => return Err(format!("unexpected first record of kind `{}`", kind.as_str())),
         };
         if !EVERY.contains(&every) {
-            return Err(format!("it has a checkpoint after {}", counted(every, "record")));
+            return Err(format!("invalid number of records between checkpoints: {}", counted(every, "record")));
         }
         let mut tail = Self {
             log: record.log.to_string(),
@@ -240,7 +240,7 @@ impl Tail {
                 },
                 Ok(record) => {
                     return TailRemainder::Breach(format!(
-                        "record {} stands where record {} belongs",
+                        "found record {} instead of record {}",
                         record.seq, self.size
                     ));
                 }

@@ -135,7 +135,7 @@ impl<'a> Verifier<'a> {
         }
         for file in storage.list("").doing("read")? {
             if is_odd_segment(&file) {
-                check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+                check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is not a segment"));
             }
         }
         check.first_segment = segments[0];

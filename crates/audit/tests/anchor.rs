@@ -428,7 +428,7 @@ mod http {
             assert!(message.starts_with("no answer from the server: "), "{message}");
             assert!(message.ends_with(expected), "{message}");
         };
-        check("secret garbage\r\n\r\n", "what it sent is not HTTP");
+        check("secret garbage\r\n\r\n", "the response is not HTTP");
         check("", "");
         check("HTTP/1.1 2", "");
     }
@@ -447,13 +447,13 @@ mod http {
     #[test]
     fn a_wrong_setup_is_told() {
         let check = |anchor: HttpAnchor, expected: &str| {
-            assert_eq!(failure(anchor), format!("the anchor is not set up well: {expected}"));
+            assert_eq!(failure(anchor), format!("invalid anchor settings: {expected}"));
         };
-        check(HttpAnchor::new("http://secret host/"), "its URL is not valid");
-        check(HttpAnchor::new("/secret"), "its URL does not begin with `http://` or `https://` and a host");
-        check(HttpAnchor::new("ftp://secret/"), "its URL does not begin with `http://` or `https://` and a host");
-        check(HttpAnchor::new("http://a:secret@b/"), "its URL has a user name: please use a header instead");
-        check(HttpAnchor::new("http://b/").header("X", "secret\n"), "the value of header `x` is not valid");
-        check(HttpAnchor::new("http://b/").header("X: secret", ""), "the name of a header is not valid");
+        check(HttpAnchor::new("http://secret host/"), "invalid URL");
+        check(HttpAnchor::new("/secret"), "the URL does not begin with `http://` or `https://` and a host");
+        check(HttpAnchor::new("ftp://secret/"), "the URL does not begin with `http://` or `https://` and a host");
+        check(HttpAnchor::new("http://a:secret@b/"), "the URL has a user name; use a header instead");
+        check(HttpAnchor::new("http://b/").header("X", "secret\n"), "invalid value of header `x`");
+        check(HttpAnchor::new("http://b/").header("X: secret", ""), "invalid name of a header");
     }
 }

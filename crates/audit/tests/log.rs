@@ -93,7 +93,7 @@ fn an_intent_without_an_outcome_is_in_doubt() {
     let calls: Vec<_> = report.in_doubt.iter().map(|one| (one.seq, one.tool_call_id.as_deref().unwrap())).collect();
     assert_eq!(calls, [(3, "b")]);
     assert_eq!(report.unsealed, ["s", "t"]);
-    assert!(report.to_string().contains("in doubt: record 3"), "{report}");
+    assert!(report.to_string().contains("unresolved: record 3"), "{report}");
 }
 
 #[test]

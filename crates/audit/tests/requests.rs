@@ -96,7 +96,7 @@ fn check_requests(log: &Path, given: &[(&str, Value)]) {
     }
 }
 
-/// How many requests name the record that they continue.
+/// Returns the number of requests that name the record that they continue.
 fn continued(log: &Path) -> usize {
     common::lines(log).iter().filter(|line| line.contains(r#""body":{"base":"#)).count()
 }
@@ -296,7 +296,7 @@ fn a_base_that_is_not_where_it_was_written_is_an_error_and_no_other_request() {
     std::fs::write(place.segment(1), text.replacen("I look at file 0.", "I look at file 7.", 1)).unwrap();
     let record = Record::parse(last.as_bytes()).unwrap();
     let error = record.whole_body(&Folder::new(place.log())).unwrap_err().to_string();
-    assert!(error.contains("which is not where it was written"), "{error}");
+    assert!(error.contains("which is missing or altered"), "{error}");
     // Removed with its segment by another process.
     std::fs::remove_file(place.segment(1)).unwrap();
     let body = record.whole_body(&Folder::new(place.log())).unwrap();
@@ -373,7 +373,7 @@ fn requests_are_whole_after_every_failure_of_the_disk() {
     }
 }
 
-/// What is done to a conversation before the next request.
+/// A change of a conversation before the next request.
 #[derive(Clone, Debug)]
 enum Step {
     Say(usize),

@@ -68,7 +68,7 @@ fn nothing_of_the_old_key_is_left_and_the_new_one_has_signed() {
     check_sound(&place, &[old, new]);
 }
 
-/// What hides the file from confined programs is laid over the file, and a new one in its place would be seen by those that run.
+/// A sandbox mounts a cover over the file, which a new file would not have.
 #[cfg(unix)]
 #[test]
 fn the_file_of_the_key_stays_the_same_file() {
@@ -214,7 +214,7 @@ fn a_log_that_was_put_back_to_before_a_rotation_is_refused() {
     fs::remove_file(place.log().join("checkpoints")).unwrap();
     let error = place.options().open().unwrap_err();
     assert!(matches!(error, AuditError::WrongKey { .. }), "{error}");
-    assert!(error.to_string().ends_with("if that was rotated, the log was put back to what it was before"), "{error}");
+    assert!(error.to_string().ends_with("if the key was rotated, the log was restored from an older copy"), "{error}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_file_that_cannot_be_written_is_told_and_harms_nothing() {
     let away = place.at("away");
     fs::rename(place.key(), &away).unwrap();
     let error = log.rotate_key(key()).unwrap_err().to_string();
-    assert!(error.starts_with("there is no signing key at"), "{error}");
+    assert!(error.starts_with("signing key `"), "{error}");
     fs::rename(&away, place.key()).unwrap();
     put(&log, "two").unwrap();
     assert_eq!((in_force(&log), in_file(&place), log.status().failure), (before, before, None));

@@ -306,8 +306,8 @@ fn what_cannot_be_read_ends_with_code_three() {
     fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
     let Ran { code, out, error } = place.audit("show", &["--from", "2"]);
     assert_eq!((code, numbers(&out)), (3, vec![2, 3]), "what comes before is shown");
-    let told = "amplifier: line 5 of `seg-000001.jsonl`; run `amplifier audit verify` for details: its bytes do not have the hash \
-                it carries\n";
+    let told = "amplifier: line 5 of `seg-000001.jsonl`; run `amplifier audit verify` for details: the bytes do not have the \
+                recorded hash\n";
     assert_eq!(error, told);
 
     fs::write(place.segment(), format!("{whole}{{")).unwrap();
@@ -411,7 +411,10 @@ fn exit_codes_tell_sound_unsound_and_unreadable_apart() {
     fs::write(place.segment(), whole.replace("call-1", "call-2")).unwrap();
     let Ran { code, out, .. } = place.audit("verify", &[]);
     assert_eq!(code, 1);
-    assert!(out.starts_with("UNSOUND") && out.contains("seg-000001.jsonl:5: its bytes do not have the hash"), "{out}");
+    assert!(
+        out.starts_with("UNSOUND") && out.contains("seg-000001.jsonl:5: the bytes do not have the recorded hash"),
+        "{out}"
+    );
 
     // Whether or not anyone reads it.
     let mut child = amplifier(&["audit", "verify", &place.text("audit")]).stdout(Stdio::piped()).spawn().unwrap();
@@ -428,11 +431,11 @@ fn exit_codes_tell_sound_unsound_and_unreadable_apart() {
     let gone = place.audit("verify", &[]);
     let folder = place.text("audit");
     let told =
-        format!("amplifier: `{folder}`: the audit log is damaged: its checkpoints are there, but no segment is; ");
+        format!("amplifier: `{folder}`: the audit log is damaged: all segments are missing, but checkpoints exist; ");
     assert!(gone.code == 3 && gone.error.starts_with(&told), "{}", gone.error);
     fs::remove_dir_all(place.at("audit")).unwrap();
     let none = place.audit("verify", &[]);
-    let told = format!("amplifier: `{folder}`: there is no audit log here: no file `seg-….jsonl`\n");
+    let told = format!("amplifier: `{folder}`: audit log not found: no file `seg-….jsonl`\n");
     assert_eq!((none.code, none.error), (3, told));
 }
 
@@ -565,8 +568,8 @@ fn a_record_can_be_proved_to_someone_who_has_only_the_key() {
     assert!(said.starts_with("proved: record 4 is in the log "), "{said}");
     check(&proof, &[&other, &key]).fine();
     for (altered, keys, why) in [
-        (proof.replace("call-1", "call-2"), &key, "the record is not as it was written"),
-        (proof.replacen("\"seq\": 4", "\"seq\": 3", 1), &key, "the record is not as it was written"),
+        (proof.replace("call-1", "call-2"), &key, "the record was altered"),
+        (proof.replacen("\"seq\": 4", "\"seq\": 3", 1), &key, "the record was altered"),
         (proof.clone(), &other, "the checkpoint is not signed with that key"),
     ] {
         let Ran { code, out, .. } = check(&altered, &[keys]);
@@ -576,7 +579,7 @@ fn a_record_can_be_proved_to_someone_who_has_only_the_key() {
     assert_eq!(check(&proof, &[]).code, 2, "a proof without a key proves nothing");
 
     let Ran { code, error, .. } = place.audit("prove", &["--record", "10"]);
-    let told = "amplifier: record 10 is not there, or no checkpoint covers it yet\n";
+    let told = "amplifier: record 10 not found, or not covered by a checkpoint yet\n";
     assert_eq!((code, error.as_str()), (3, told));
 }
 
@@ -688,8 +691,8 @@ fn a_rotation_says_what_is_wrong() {
     fs::set_permissions(place.at("key"), fs::Permissions::from_mode(0o644)).unwrap();
     let Ran { code, out, error } = rotate();
     let told = format!(
-        "amplifier: the audit log `{}`: other users can read or write the signing key `{file}` (mode 644): run `chmod 600 {file}`, and then \
-         `amplifier audit rotate-key` if someone may have read it\n",
+        "amplifier: the audit log `{}`: other users can read or write the signing key `{file}` (mode 644); run `chmod 600 {file}`, and then \
+         `amplifier audit rotate-key` if others may have read the key\n",
         place.text("audit")
     );
     assert_eq!((code, out.as_str(), error), (3, "", told));
@@ -700,7 +703,7 @@ fn a_rotation_says_what_is_wrong() {
     fs::rename(place.at("key"), &away).unwrap();
     let Ran { code, error, .. } = rotate();
     assert_eq!(code, 3);
-    assert!(error.contains("there is no signing key at") && !place.at("key").exists(), "{error}");
+    assert!(error.contains("signing key `") && !place.at("key").exists(), "{error}");
     fs::rename(&away, place.at("key")).unwrap();
 
     // It is no less needed for a log that somebody was at.

@@ -41,10 +41,10 @@ tool:pre: A tool is about to run.
 Data
   tool_name            string          The tool that is called.
   tool_input           object          Its parameters.
-  tool_call_id         string          Optional. Which call this is, so that it can be paired with its `tool:post`.
+  tool_call_id         string          Optional. Id of the call, which pairs it with its `tool:post`.
   tool_definition      string          Optional. The digest of the tool's description and input schema, for a tool of an MCP server.
-  session_id           string          The session this event belongs to.
-  timestamp            string          When it happened: UTC, RFC 3339.
+  session_id           string          The session of the event.
+  timestamp            string          The time of the event: UTC, RFC 3339.
 
 Actions
   deny                 the tool does not run; the model reads `Denied by hook <name>: <reason>` as its result
@@ -81,10 +81,10 @@ fn programs_get_the_schema_and_what_answers_mean() {
             "description": "The orchestrator has finished a turn.",
             "type": "object",
             "properties": {
-                "session_id": { "type": "string", "description": "The session this event belongs to." },
-                "timestamp": { "type": "string", "format": "date-time", "description": "When it happened: UTC, RFC 3339." },
-                "status": { "type": "string", "description": "How it ended: `success`, `error` or `interrupted`." },
-                "response": { "type": "string", "description": "What the turn came to." },
+                "session_id": { "type": "string", "description": "The session of the event." },
+                "timestamp": { "type": "string", "format": "date-time", "description": "The time of the event: UTC, RFC 3339." },
+                "status": { "type": "string", "description": "Status: `success`, `error` or `interrupted`." },
+                "response": { "type": "string", "description": "The response of the turn." },
             },
             "required": ["status"],
             "additionalProperties": true,

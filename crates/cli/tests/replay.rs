@@ -211,7 +211,7 @@ fn nothing_follows_from_a_log_that_someone_was_at() {
     assert_eq!((ran.code, ran.out.as_str()), (0, expected), "{}", ran.error);
     fs::write(segment(&place), text.replace("rm -rf build", "rm -rf bUild")).unwrap();
     let ran = replay(&place, BUNDLE, &["--no-verify"]);
-    assert_eq!((ran.code, ran.error.contains("its bytes do not have the hash it carries")), (3, true), "{}", ran.error);
+    assert_eq!((ran.code, ran.error.contains("the bytes do not have the recorded hash")), (3, true), "{}", ran.error);
 }
 
 #[test]

@@ -568,13 +568,13 @@ fn programs_and_servers_are_anchors_too() {
         ("{ command = [] }", "the `command` of an anchor names no program"),
         (
             "{ http = \"ftp://log.example\" }",
-            "the `http` of an anchor: its URL does not begin with `http://` or `https://` and a host",
+            "the `http` of an anchor: the URL does not begin with `http://` or `https://` and a host",
         ),
-        ("{ http = \"https://\" }", "the `http` of an anchor: its URL is not valid"),
-        ("{ http = \"https://ann@log.example\" }", "the `http` of an anchor: its URL has a user name"),
+        ("{ http = \"https://\" }", "the `http` of an anchor: invalid URL"),
+        ("{ http = \"https://ann@log.example\" }", "the `http` of an anchor: the URL has a user name"),
         (
             "{ http = \"https://log.example\", headers = { \"a b\" = \"c\" } }",
-            "the `http` of an anchor: the name of a header is not valid",
+            "the `http` of an anchor: invalid name of a header",
         ),
         (
             "{ comand = [\"keep\"] }",

@@ -159,7 +159,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     let Ran { code, error, .. } = ran.await.unwrap();
     assert_eq!(code, 0, "{error}");
     assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
-    assert!(error.contains("standing answers cannot be read, so none that allows something counts: "), "{error}");
+    assert!(error.contains("approval rules cannot be read, so rules that allow are ignored: "), "{error}");
     let made = ["one", "two", "three"].map(|name| place.at("workspace").join(name).exists());
     assert_eq!(made, [true, true, false]);
 }
@@ -327,7 +327,7 @@ async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and
     hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
-    assert_eq!(question.preview.warnings, ["standing answers cannot be read, and one may deny this"]);
+    assert_eq!(question.preview.warnings, ["approval rules cannot be read, and one may deny this"]);
     hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     let made = ["one", "two"].map(|name| place.at("workspace").join(name).exists());

@@ -1,4 +1,4 @@
-//! What goes wrong outside stays outside: malformed names and answers, huge and deep data, hooks that misbehave.
+//! Robustness against invalid names and results, huge and deep data, and misbehaving hooks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
@@ -31,26 +31,27 @@ fn reports(outcome: &Outcome) -> Vec<(&str, &str)> {
 fn malformed_event_names_are_refused_everywhere() {
     let long = format!("a:{}", "x".repeat(127));
     for (name, problem) in [
-        ("", "it has no colon"),
-        ("tool", "it has no colon"),
+        ("", "no colon"),
+        ("tool", "no colon"),
         (":", "one side of the colon is empty"),
         (":pre", "one side of the colon is empty"),
         ("tool:", "one side of the colon is empty"),
-        ("tool::pre", "it has more than one colon"),
-        ("tool:pre:x", "it has more than one colon"),
-        ("tool: pre", "it contains a space or a control character"),
-        ("tool:pre\n", "it contains a space or a control character"),
-        ("tool:pre\0", "it contains a space or a control character"),
-        ("tool:\u{a0}pre", "it contains a space or a control character"),
+        ("tool::pre", "more than one colon"),
+        ("tool:pre:x", "more than one colon"),
+        ("tool: pre", "contains a space or a control character"),
+        ("tool:pre\n", "contains a space or a control character"),
+        ("tool:pre\0", "contains a space or a control character"),
+        ("tool:\u{a0}pre", "contains a space or a control character"),
         ("tool:*", "only hooks are registered by pattern, an event has one name"),
         ("*", "only hooks are registered by pattern, an event has one name"),
-        (&long, "it is longer than 128 bytes"),
+        (&long, "longer than 128 bytes"),
     ] {
         let hooks = HookRegistry::new();
         let error = name.parse::<EventName>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("`{name}` is no event name: {problem}; write it like `tool:pre`").replace(&long, &long[..128])
+            format!("invalid event name `{name}`: {problem}; expected the form `tool:pre`")
+                .replace(&long, &long[..128])
         );
         assert_eq!(hooks.emit(name, EventData::new()).now_or_never().unwrap().unwrap_err(), error);
         let collected = hooks.emit_and_collect(name, EventData::new(), Duration::ZERO).now_or_never();
@@ -185,7 +186,7 @@ fn a_time_that_is_no_time_is_unreadable_whatever_the_action() {
     }
 }
 
-/// What an unreadable answer must not bring into logs: a secret, and the characters that drive a terminal.
+/// Text that must not get from an unreadable result into logs: a secret, and characters that control a terminal.
 fn check_says_nothing(answer: Value) {
     let shown: String = answer.to_string().chars().take(100).collect();
     let error = HookResult::from_json(answer).unwrap_err().to_string();
@@ -275,7 +276,7 @@ fn an_optional_field_may_be_null() {
 
 // ---- reasons -------------------------------------------------------------------------------------------------------
 
-/// What the model reads about a denial is readable and has a bounded size.
+/// Denials for the model are readable and have a limited size.
 fn check_reason(person: &str, answer: impl Fn() -> Result<HookResult, HookError> + Send + Sync + 'static) {
     let hooks = HookRegistry::new();
     hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(move |_| answer());

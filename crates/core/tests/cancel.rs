@@ -1,4 +1,4 @@
-//! What happens when somebody stops waiting: emissions that are dropped, questions that nobody answers, late answers.
+//! Cancellation: dropped emissions, approval requests without an answer, late answers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
@@ -21,7 +21,7 @@ fn tool_pre() -> ToolPre {
     ToolPre::new("Bash", Map::new())
 }
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<&'static str>>>);
 
@@ -129,7 +129,7 @@ fn a_hook_that_panics_while_its_emission_is_dropped_does_not_reach_the_agent() {
     assert!(catch_unwind(AssertUnwindSafe(|| drop(emission))).is_ok());
 }
 
-/// What the record says about emissions, in words.
+/// The records of emissions, as text.
 fn emissions(audit: &MemoryAudit) -> Vec<String> {
     let said = audit.records().into_iter().filter_map(|record| match record.entry {
         AuditEntry::Event(EventEntry { data, decision, .. }) => {
@@ -197,7 +197,7 @@ fn hooks_that_are_given_up_have_failed_and_their_on_error_decides() {
     let outcome = (&mut emission).now_or_never().unwrap();
     assert_eq!((notes.take(), outcome.denial()), (vec!["waiting", "dropped", "later"], None));
     let error = outcome.reports().next().unwrap().error.cloned();
-    assert_eq!(error, Some(HookError::failed("was given up, because the program has to end")));
+    assert_eq!(error, Some(HookError::failed("was cancelled, because the program is ending")));
 
     // It holds for what comes later, too.
     hooks.hook(TOOL_PRE).named("guard").on_error(OnError::Deny).run(|_| pending::<()>());
@@ -235,7 +235,7 @@ impl Asking {
         (operation, self.inbox.next().now_or_never().unwrap().unwrap())
     }
 
-    /// What the record says about approvals and operations, in words.
+    /// The records of approvals and operations, as text.
     fn record(&self) -> Vec<String> {
         let said = self.audit.records().into_iter().filter_map(|record| match record.entry {
             AuditEntry::ApprovalRequest(ApprovalRequestEntry { id, hook, .. }) => Some(format!("{hook} asks {id}")),
@@ -320,7 +320,7 @@ fn a_dropped_inbox_denies() {
     let mut asking = Asking::new();
     let (operation, question) = asking.ask();
     drop((question, asking.inbox));
-    let reason = "Approval failed (the connection to the person is closed): Go?";
+    let reason = "Approval failed (the connection to the approver is closed): Go?";
     assert_eq!(operation.now_or_never().unwrap(), denied(reason), "the question that was open");
     let next = asking.session.emit(TOOL_PRE, tool_pre()).now_or_never();
     assert_eq!(next.unwrap(), denied(reason), "and the ones after it");
@@ -331,9 +331,9 @@ fn a_dropped_question_denies() {
     let mut asking = Asking::new();
     let (operation, question) = asking.ask();
     drop(question);
-    let reason = "Approval failed (the connection to the person is closed): Go?";
+    let reason = "Approval failed (the connection to the approver is closed): Go?";
     assert_eq!(operation.now_or_never().unwrap(), denied(reason));
-    let refused = "1 refused by failed: Approval failed (the connection to the person is closed): Go?";
+    let refused = "1 refused by failed: Approval failed (the connection to the approver is closed): Go?";
     assert_eq!(asking.record(), ["asker asks 1", refused]);
 }
 

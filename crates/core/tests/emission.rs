@@ -86,7 +86,7 @@ fn go_on() -> Result<HookResult, HookError> {
 fn a_guard_that_was_never_asked_denies() {
     let outcome = guarded().finish();
     assert_eq!(answers(&outcome), [("first", "failed"), ("guard", "failed"), ("watcher", "failed")]);
-    assert_eq!(outcome.denial().unwrap().to_string(), "Denied by hook guard: the hook failed: was not asked");
+    assert_eq!(outcome.denial().unwrap().to_string(), "Denied by hook guard: the hook failed: was not called");
 
     let mut emission = guarded();
     let first = emission.next_hook().unwrap();

@@ -104,7 +104,7 @@ fn own_ports_deny_without_a_terminal_and_record_it() {
         "own_ports",
         &[
             "warning [hook:careful] this tool has not been used before",
-            "Denied by hook careful: Approval failed (the connection to the person is closed): Run Bash?",
+            "Denied by hook careful: Approval failed (the connection to the approver is closed): Run Bash?",
             "8 lines of record, the last one:",
             r#"{"at":"…Z","session":null,"turn":0,"event":"tool:pre","kind":"message",…}"#,
         ],

@@ -62,7 +62,7 @@ impl Broken {
         }
     }
 
-    /// What is said about it.
+    /// The expected error.
     fn problem(self) -> &'static str {
         match self {
             Self::Failing => "out of order",
@@ -167,7 +167,7 @@ async fn check_rules(broken: Broken) {
     let session = builder.audit(audit.clone()).display(display.clone()).build();
     assert!(session.emit(TOOL_PRE, tool_pre()).await.is_proceed());
     assert_eq!(person.requests().len(), 1, "{broken:?}");
-    let text = format!("standing answers cannot be read, so none that allows something counts: {}", broken.problem());
+    let text = format!("approval rules cannot be read, so rules that allow are ignored: {}", broken.problem());
     assert_eq!(display.messages(), [DisplayMessage { text, level: Level::Error, source: "kernel".to_owned() }]);
     assert_eq!(failures(&audit), [("approval_rules", broken.problem().to_owned())], "{broken:?}");
 }
@@ -334,7 +334,7 @@ fn a_log_is_asked_about_the_records_of_the_operation_and_no_older_ones() {
     assert_eq!(*log.asked.lock().unwrap(), [1, 4]);
 }
 
-/// How long an operation waits for a display that hangs, if twenty hooks show something.
+/// Returns the time that an operation waits for a hanging display with messages of twenty hooks.
 async fn waited_for_display(audit: impl AuditLog) -> Duration {
     let hooks = HookRegistry::new();
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! What a session does with what hooks say, as far as cases written as data cannot tell.
+//! The routing of hook results by a session, beyond the cases in `conformance/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::pending;
@@ -31,7 +31,7 @@ fn answering(answer: impl Into<HookResult>) -> CoordinatorBuilder {
 
 // ---- output and messages -------------------------------------------------------------------------------------------
 
-/// What a display was shown: messages, and what hooks printed.
+/// The messages and outputs of a display.
 fn shown(answer: HookResult) -> (Vec<String>, Vec<(String, String)>) {
     let display = CollectingDisplay::new();
     let session = answering(answer).display(display.clone()).build();
@@ -260,7 +260,7 @@ fn a_session_can_forget_lasting_answers() {
     assert_eq!((emit(), person.requests().len()), (false, 2));
 }
 
-/// How often the person is asked in two emissions, after saying "Allow always" each time.
+/// Returns the number of requests in two emissions with the answer "Allow always".
 fn questions(register: impl Fn(&HookRegistry, HookResult)) -> usize {
     let person = ScriptedApprovals::new(["Allow always"]);
     let hooks = HookRegistry::new();
@@ -391,7 +391,7 @@ fn rules_that_cannot_be_used_say_why() {
     }
     for rule in ["everything", ":*", "*:*"] {
         let error = load("hook", &format!(r#"{{ "guard:*": "allow", "{rule}": "allow" }}"#)).unwrap_err();
-        assert!(error.to_string().contains(&format!("the rule `{rule}` names no hook")), "{error}");
+        assert!(error.to_string().contains(&format!("invalid rule `{rule}`: missing hook name")), "{error}");
     }
     assert_eq!(load("none", "{}").unwrap(), ApprovalRules::default());
 }
@@ -571,6 +571,6 @@ fn while_rules_cannot_be_read_an_answer_that_lasts_is_asked_again_and_no_answer_
     assert_eq!(person.requests().len(), 2, "it is asked again");
     let asked = person.requests();
     let told: Vec<_> = asked.iter().map(|request| (request.default, request.warning.as_deref())).collect();
-    let warning = "standing answers cannot be read, and one may deny this";
+    let warning = "approval rules cannot be read, and one may deny this";
     assert_eq!(told, [(DefaultDecision::Allow, None), (DefaultDecision::Deny, Some(warning))]);
 }

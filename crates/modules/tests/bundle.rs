@@ -377,7 +377,7 @@ fn values_that_would_do_something_else_than_they_seem_to_are_told() {
         (case("event: tool:pre, expect: { data: { a: 1 } }"), "`expect` has the pointer `a`: begin it with `/`"),
         (
             case("event: tool pre, expect: { decision: deny }"),
-            "`tool pre` is no event name: it contains a space or a control character; write it like `tool:pre`",
+            "invalid event name `tool pre`: contains a space or a control character; expected the form `tool:pre`",
         ),
     ];
     for (told, expected) in told {

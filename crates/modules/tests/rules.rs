@@ -680,7 +680,7 @@ fn what_is_counted_has_to_be_written_out() {
         ("session_count(event)", "`session_count` needs the name of an event at column 1: write `session_count("),
         ("session_count()", "`session_count` takes an event, and a tool if you like at column 1"),
         ("session_count('tool:per')", "there is no event `tool:per` at column 15: did you mean `tool:pre`?"),
-        ("session_count('tool:*')", "`tool:*` is no event name"),
+        ("session_count('tool:*')", "invalid event name `tool:*`"),
         ("turn(1)", "`turn` takes 0 arguments, not 1"),
     ];
     for (source, expected) in cases {

@@ -116,7 +116,7 @@ def test_a_changed_record_is_found_out(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_log_that_cannot_be_used_is_an_error_in_words(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(OSError, match="there is no audit log here"):
+    with pytest.raises(OSError, match="audit log not found"):
         verify(tmp_path)
     with pytest.raises(ValueError, match="`key`"):
         verify(tmp_path, key="nonsense")
@@ -175,5 +175,5 @@ def test_records_are_read_however_deep_they_are(tmp_path: pathlib.Path) -> None:
         log.policy_change({"deep": deep})
     last = next(record for record in records(tmp_path / "audit") if record["kind"] == "policy_change")
     assert "here" in json.dumps(last)
-    with pytest.raises(OSError, match="there is no audit log here"):
+    with pytest.raises(OSError, match="audit log not found"):
         records(tmp_path / "nowhere")

@@ -487,7 +487,7 @@ def test_wrong_configurations_are_refused(config: dict[str, Any], problem: str) 
 
 
 def test_wrong_rules_are_refused() -> None:
-    with pytest.raises(ValueError, match="names no hook"):
+    with pytest.raises(ValueError, match="missing hook name"):
         SessionCoordinator(HookRegistry(), approval_rules={"*:x": "allow"})
 
 

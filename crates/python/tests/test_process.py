@@ -257,7 +257,7 @@ def test_a_fork_leaves_the_audit_log_to_its_parent(tmp_path: pathlib.Path) -> No
         log.policy_change({{"by": "parent"}})
         """
     )
-    assert said == "the audit log was opened by another process: after a fork, open it anew\ndeny\n"
+    assert said == "the audit log was opened by another process; after a fork, open the log again\ndeny\n"
     assert verify(folder).is_sound
     assert [record["kind"] for record in records(folder)].count("policy_change") == 1
 

@@ -78,7 +78,7 @@ def test_the_terminal_shows_the_preview_and_the_warning_of_the_kernel_before_the
         asyncio.run(session.execute_with_hooks("tool:pre", {"tool_name": "Deploy", "tool_input": {"to": "staging"}}))
     os.close(write)
     expected = (
-        "\nDeploy\n! another hook changed this after the question was written; an answer that allows it counts once\n"
+        "\nDeploy\n! another hook changed the operation after the request was written; an answer that allows it counts once\n"
         '  {\n    "to": "\\u{202e}production"\n  }\nguard at tool:pre\nDeploy it?\n'
     )
     assert expected in out.getvalue()

@@ -474,8 +474,8 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     assert_eq!(
         rule.explanation,
         format!(
-            "When hook `guard` asks \"Run `ls`?\", it is allowed without asking, in every session in `{place}`, unless another rule \
-             denies it."
+            "Requests of hook `guard` with the prompt \"Run `ls`?\" are allowed without an approver, in every session in `{place}`, \
+             unless another rule denies them."
         )
     );
     // Taken back, it is asked again.

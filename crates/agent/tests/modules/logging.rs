@@ -160,7 +160,7 @@ fn bad_options_are_told() {
             ("{ events: [] }", "`events` is empty; name at least one event"),
             (
                 "{ events: [tool] }",
-                "`events`: `tool` is no event name: it has no colon; write it like `tool:pre`; `amplifier events` lists all events",
+                "`events`: invalid event name `tool`: no colon; expected the form `tool:pre`; `amplifier events` lists all events",
             ),
             ("{ max_bytes: 10 }", "`max_bytes` is 10: give it 1024 or more"),
             ("{ keep: 5000 }", "`keep` is 5000: give it 1000 or less"),

@@ -69,7 +69,7 @@ impl Anchor for CommandAnchor {
         match completed.status {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(AnchorError::Exit { program: program(), status, stderr: stderr() }),
-            None => Err(cannot_run(io::Error::other("its exit code is not known"))),
+            None => Err(cannot_run(io::Error::other("unknown exit code"))),
         }
     }
 

@@ -53,9 +53,9 @@ impl HttpAnchor {
                 value.set_sensitive(true);
                 self.headers.insert(name, value);
             }
-            (Ok(name), Err(_)) => self.fault = Some(format!("the value of header `{name}` is not valid")),
+            (Ok(name), Err(_)) => self.fault = Some(format!("invalid value of header `{name}`")),
             // The name may contain the whole header with its secret.
-            (Err(_), _) => self.fault = Some("the name of a header is not valid".into()),
+            (Err(_), _) => self.fault = Some("invalid name of a header".into()),
         }
         self
     }
@@ -106,12 +106,12 @@ impl fmt::Debug for HttpAnchor {
 
 /// Returns the URL, and the part of it that may be shown.
 fn checked(url: &str) -> Result<(Uri, String), &'static str> {
-    let url: Uri = url.parse().map_err(|_| "its URL is not valid")?;
+    let url: Uri = url.parse().map_err(|_| "invalid URL")?;
     let (Some(scheme @ ("http" | "https")), Some(authority)) = (url.scheme_str(), url.authority()) else {
-        return Err("its URL does not begin with `http://` or `https://` and a host");
+        return Err("the URL does not begin with `http://` or `https://` and a host");
     };
     if authority.as_str().contains('@') {
-        return Err("its URL has a user name: please use a header instead");
+        return Err("the URL has a user name; use a header instead");
     }
     let name = format!("{scheme}://{authority}");
     Ok((url, name))
@@ -139,8 +139,8 @@ fn explained(error: &ureq::Error, limit: Duration) -> AnchorError {
         ureq::Error::Timeout(_) => return AnchorError::TimedOut { limit, stderr: String::new() },
         ureq::Error::Io(error) => visible_line(&error.to_string()),
         ureq::Error::Rustls(error) => visible_line(&error.to_string()),
-        ureq::Error::HostNotFound => "the host is not known".into(),
-        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => "what it sent is not HTTP".into(),
+        ureq::Error::HostNotFound => "unknown host".into(),
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => "the response is not HTTP".into(),
         ureq::Error::ConnectProxyFailed(_) | ureq::Error::InvalidProxyUrl => "the proxy did not connect".into(),
         _ => "the request failed".into(),
     })

@@ -89,7 +89,7 @@ pub enum AnchorError {
         stderr: String,
     },
     /// The killed program of an earlier attempt has not ended: perhaps it waits for a disk, or runs as another user.
-    #[error("`{program}` of an earlier try has not ended yet, although it was killed")]
+    #[error("an earlier run of `{program}` was killed and has not ended yet")]
     Unended {
         /// The program.
         program: String,
@@ -109,7 +109,7 @@ pub enum AnchorError {
     #[error("no answer from the server: {0}")]
     Server(String),
     /// The configuration of the anchor is invalid.
-    #[error("the anchor is not set up well: {0}")]
+    #[error("invalid anchor settings: {0}")]
     Setup(String),
     /// The failure of another kind of anchor.
     #[error("{0}")]

@@ -28,7 +28,7 @@ impl AnchorWorkers {
                 move || worker.serve(anchor, &backoff)
             };
             if let Err(error) = thread::Builder::new().name("audit-anchor".into()).spawn(run) {
-                worker.failed(None, format!("it has no thread: {error}"));
+                worker.failed(None, format!("cannot start a thread: {error}"));
                 lock(&worker.state).ended = true;
             }
             worker
@@ -160,7 +160,7 @@ impl AnchorWorker {
             match catch_unwind(AssertUnwindSafe(|| anchor.keep(&note.text))) {
                 Ok(Ok(())) => self.succeeded(note.size),
                 Ok(Err(error)) => self.failed(Some(note), error.to_string()),
-                Err(panic) => self.failed(Some(note), format!("it panicked{}", after_colon(message(&*panic)))),
+                Err(panic) => self.failed(Some(note), format!("panicked{}", after_colon(message(&*panic)))),
             }
         }
     }
@@ -222,7 +222,7 @@ impl AnchorWorker {
         let failure = match &state.failing {
             Some(failing) => Some(failing.why.clone()),
             None if state.unfinished() && state.closing.is_some_and(|limit| limit.left().is_zero()) => {
-                Some("it was not done when the log was closed".into())
+                Some("not delivered when the log was closed".into())
             }
             None => None,
         };
@@ -289,7 +289,7 @@ mod tests {
         Panic(&'static str),
     }
 
-    /// An anchor that shows each note to the test and does what the test says, when the test says it.
+    /// An anchor that passes each note to the test and waits for its instructions.
     struct Fake {
         shown: Sender<String>,
         answers: Receiver<Answer>,
@@ -341,7 +341,7 @@ mod tests {
         AnchorState { name: "fake".into(), kept, failure: failure.map(Into::into) }
     }
 
-    /// Waits until the anchors stand like this.
+    /// Waits until the anchors have these states.
     fn expect(workers: &AnchorWorkers, states: &[AnchorState]) {
         let limit = TimeLimit::starting_now(LONG);
         while workers.states() != states {
@@ -438,7 +438,7 @@ mod tests {
         hand.expect("one");
         hand.answer(Answer::Panic("paper jam"));
         hand.expect("one");
-        assert_eq!(workers.states(), [state(None, Some("it panicked: paper jam"))]);
+        assert_eq!(workers.states(), [state(None, Some("panicked: paper jam"))]);
         hand.answer(Answer::Kept);
         expect(&workers, &[state(Some(1), None)]);
     }
@@ -490,7 +490,7 @@ mod tests {
         let began = Instant::now();
         workers.close(Duration::from_millis(50));
         assert!(began.elapsed() < LONG);
-        assert_eq!(workers.states(), [state(None, Some("it was not done when the log was closed"))]);
+        assert_eq!(workers.states(), [state(None, Some("not delivered when the log was closed"))]);
         hand.answer(Answer::Kept);
         expect(&workers, &[state(Some(1), None)]);
     }
@@ -542,7 +542,7 @@ mod tests {
         assert_eq!(*lock(&told.0), [(Level::WARN, warning.to_owned()), (Level::INFO, relief.to_owned())]);
     }
 
-    /// Gathers events.
+    /// Collects events.
     #[derive(Clone, Default)]
     struct Told(Arc<Mutex<Vec<(Level, String)>>>);
 

@@ -89,7 +89,7 @@ impl Appender {
         })();
         if let Err(error) = kept {
             // The checkpoint is also in its record; only the copy beside the log is missing.
-            tracing::warn!(%error, "a checkpoint could not be kept beside the audit log");
+            tracing::warn!(%error, "a checkpoint could not be stored beside the audit log");
         }
         self.outbox = Some(signed);
     }

@@ -30,7 +30,7 @@ impl Appender {
             storage.remove(left).doing("read")?;
         }
         if let Some(file) = files.iter().find(|file| is_odd_segment(file)) {
-            return Err(damaged(&format!("the file `{file}` is no segment")));
+            return Err(damaged(&format!("the file `{file}` is not a segment")));
         }
         let last = files.iter().filter_map(|file| segment_number(file)).max();
         let (tail, rest) = match last {
@@ -76,7 +76,7 @@ impl Appender {
         let is_claimed = appender.settings.key_file.is_some() && appender.settings.log.is_none() && last.is_some();
         // (A new log may lack its first checkpoint because its writer was killed.)
         if is_claimed && appender.tail.size > 1 && !appender.tail.is_signed {
-            return Err(damaged("nothing in it is signed with the key"));
+            return Err(damaged("no part of the log is signed with the key"));
         }
         if let Err(error) = appender.begin(rest) {
             // The next writer must not take unsafe lines for safe ones.

@@ -122,10 +122,10 @@ impl Appender {
     /// Continues after segments that another process has removed.
     fn skip_removed(&mut self) -> Result<(), AuditError> {
         let first = segments(&*self.storage)?.into_iter().find(|&segment| segment > self.tail.segment);
-        let first = first.ok_or_else(|| damaged("its segments are gone"))?;
+        let first = first.ok_or_else(|| damaged("all segments are missing"))?;
         let (tail, rest) = load(&*self.storage, first)?;
         if tail.log != self.tail.log || tail.follows.0 < self.tail.size {
-            return Err(damaged(&format!("`{}` does not follow what was there", segment_file(first))));
+            return Err(damaged(&format!("`{}` does not follow the earlier records", segment_file(first))));
         }
         self.tail = tail;
         self.others_since_safe = true;

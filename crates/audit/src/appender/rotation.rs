@@ -69,7 +69,7 @@ impl Appender {
             && let Err(error) = self.key.keep_alone(file)
         {
             // The active key can still be read.
-            tracing::warn!(%error, "a key that is not in force could not be removed from the file of the audit log's key");
+            tracing::warn!(%error, "an inactive key could not be removed from the key file of the audit log");
         }
     }
 

@@ -228,8 +228,7 @@ struct Withheld {
 impl Queue {
     pub(super) fn lost_since(&self, since: Receipt) -> Result<(), AuditError> {
         if self.lost_below > since.0 {
-            let why =
-                self.failure.clone().unwrap_or_else(|| "they were lost when it failed; it works again".to_owned());
+            let why = self.failure.clone().unwrap_or_else(|| "lost in a failure; the log works again".to_owned());
             return Err(AuditError::Lost { why });
         }
         Ok(())

@@ -62,7 +62,7 @@ impl Worker {
         while let Some(jobs) = self.next_batch() {
             let commit = catch_unwind(AssertUnwindSafe(|| self.commit(jobs)));
             if commit.is_err() {
-                self.shared.lock().failure = Some("its writer failed".to_owned());
+                self.shared.lock().failure = Some("the writer failed".to_owned());
                 break;
             }
         }
@@ -256,7 +256,7 @@ impl Worker {
         }
         // After any failure, the next record must not follow unsafe lines.
         if self.appender.has_failed() {
-            self.check(Err(AuditError::Lost { why: "a change of it failed".to_owned() }));
+            self.check(Err(AuditError::Lost { why: "a change of the log failed".to_owned() }));
         }
     }
 
@@ -278,7 +278,10 @@ impl Worker {
         queue.failure = Some(why.clone());
         drop(queue);
         if is_new {
-            tracing::error!(why, "the audit log failed; operations that need a record are denied until it works again");
+            tracing::error!(
+                why,
+                "the audit log failed; operations that need a record are denied until the log works again"
+            );
             self.reopen();
         }
     }

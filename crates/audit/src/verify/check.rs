@@ -209,10 +209,7 @@ impl Check {
         self.report.records += 1;
         *self.report.kinds.entry(record.kind).or_default() += 1;
         if record.seg != self.segment {
-            self.add_finding_here(
-                Problem::Misplaced,
-                format!("the record says that it belongs to segment {}", record.seg),
-            );
+            self.add_finding_here(Problem::Misplaced, format!("the record names segment {}", record.seg));
         }
         if self.chain.is_none() {
             self.begin(record);
@@ -281,7 +278,7 @@ impl Check {
                 Ok(body) if record.seq == 0 && record.prev == Hash::ZERO => {
                     (chain.key, chain.every) = (Some(body.public_key), body.every);
                     if body.format != crate::appender::FORMAT {
-                        problem = Some((Problem::Unreadable, format!("its format is `{}`", body.format)));
+                        problem = Some((Problem::Unreadable, format!("unknown format `{}`", body.format)));
                     }
                 }
                 Ok(_) => problem = Some((Problem::Misplaced, "the first record does not begin a log".to_owned())),
@@ -304,7 +301,7 @@ impl Check {
         if !EVERY.contains(&chain.every) {
             problem = Some((
                 Problem::MissingCheckpoint,
-                format!("it has a checkpoint after {}", counted(chain.every, "record")),
+                format!("invalid number of records between checkpoints: {}", counted(chain.every, "record")),
             ));
             chain.every = *EVERY.end();
         }
@@ -331,9 +328,9 @@ impl Check {
                 },
             ))
         } else if record.seq < chain.size {
-            Some((Problem::Misplaced, format!("record {} stands where record {} belongs", record.seq, chain.size)))
+            Some((Problem::Misplaced, format!("found record {} instead of record {}", record.seq, chain.size)))
         } else if chain.head.is_some_and(|head| head != record.prev) {
-            Some((Problem::Rewritten, "it does not follow the record before it".to_owned()))
+            Some((Problem::Rewritten, "the record does not follow the previous one".to_owned()))
         } else {
             None
         };
@@ -406,7 +403,7 @@ impl Check {
         if context.has_removed(before, note) {
             self.removed_before = self.removed_before.max(before);
         } else {
-            self.add_finding_here(Problem::Key, "a removal of segments is not signed with the key in force");
+            self.add_finding_here(Problem::Key, "a removal of segments is not signed with the active key");
         }
     }
 
@@ -442,7 +439,7 @@ impl Check {
             } else if known.is_beside || known.note.is_claimed_by(&Checkpoint::origin(&chain.log)) {
                 let size = counted(size, "record");
                 let text = match known.is_beside {
-                    true => format!("the checkpoint {place} over {size} is not signed with the key in force"),
+                    true => format!("the checkpoint {place} over {size} is not signed with the active key"),
                     false => format!(
                         "the checkpoint {place} over {size} was altered, or is signed with another key than that of the log"
                     ),
@@ -460,7 +457,7 @@ impl Check {
             return Ok(());
         }
         let Some(hash) = record.body::<Blob<'_>>().ok().and_then(|blob| blob.hash()) else {
-            self.add_finding_here(Problem::Unreadable, "its body is neither there nor a blob");
+            self.add_finding_here(Problem::Unreadable, "the body is missing, and not a blob");
             return Ok(());
         };
         let file = blob_file(&hash);

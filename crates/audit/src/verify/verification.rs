@@ -170,7 +170,7 @@ impl Verification {
             Some(_) if !is_signed && check.report.rotations == 0 => Some((
                 Problem::Checkpoint,
                 format!(
-                    "the checkpoint beside the log over {} is not signed with the key in force",
+                    "the checkpoint beside the log over {} is not signed with the active key",
                     counted(size, "record")
                 ),
             )),
@@ -188,7 +188,7 @@ impl Verification {
                 return Err(without_segments(storage, &self.check.known));
             };
             for file in storage.list("").doing("read")?.iter().filter(|file| is_odd_segment(file)) {
-                self.check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is no segment"));
+                self.check.add_finding(Problem::Unreadable, 0, 0, format!("the file `{file}` is not a segment"));
             }
             self.check.first_segment = first;
             self.begin(first);

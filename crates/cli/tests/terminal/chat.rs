@@ -163,8 +163,8 @@ fn a_rule_that_is_given_or_taken_back_elsewhere_counts_from_the_next_question_on
     place.write("home/approvals.json", "{ \"confirm:");
     chat.keys("Make it\r");
     let seen = chat.until(WAITS);
-    assert!(seen.contains("standing answers cannot be read, so none that allows something counts"), "{seen}");
-    assert!(seen.contains("! standing answers cannot be read, and one may deny this"), "{seen}");
+    assert!(seen.contains("approval rules cannot be read, so rules that allow are ignored"), "{seen}");
+    assert!(seen.contains("! approval rules cannot be read, and one may deny this"), "{seen}");
     chat.keys("d");
     assert!(chat.until_prompt().contains("Done.") && !is_made());
     chat.keys("\x04");

@@ -128,17 +128,19 @@ impl ApprovalRule {
         let word = if allows { "allowed" } else { "denied" };
         if let Some(event) = &self.event {
             return format!(
-                "When hook `{hook}` asks \"{pattern}\" at `{event}`, it is {word} without asking, {place}."
+                "Requests of hook `{hook}` at `{event}` with the prompt \"{pattern}\" are {word} without an approver, {place}."
             );
         }
-        let unless = if allows { ", unless another rule denies it" } else { "" };
+        let unless = if allows { ", unless another rule denies them" } else { "" };
         match pattern.as_str() {
-            "*" => format!("Whatever hook `{hook}` asks is {word} without asking, {place}{unless}."),
+            "*" => format!("All requests of hook `{hook}` are {word} without an approver, {place}{unless}."),
             pattern if pattern.contains('*') => format!(
-                "When hook `{hook}` asks something of the form \"{pattern}\", where `*` is any text, it is {word} without \
-                 asking, {place}{unless}."
+                "Requests of hook `{hook}` with a prompt of the form \"{pattern}\", where `*` is any text, are {word} without an \
+                 approver, {place}{unless}."
             ),
-            pattern => format!("When hook `{hook}` asks \"{pattern}\", it is {word} without asking, {place}{unless}."),
+            pattern => format!(
+                "Requests of hook `{hook}` with the prompt \"{pattern}\" are {word} without an approver, {place}{unless}."
+            ),
         }
     }
 
@@ -200,7 +202,11 @@ impl<'de> Deserialize<'de> for ApprovalRules {
                         Some((hook, pattern)) if !hook.is_empty() && !hook.contains('*') => {
                             rules.push(ApprovalRule::new(hook, pattern, decision));
                         }
-                        _ => return Err(A::Error::custom(format!("the rule `{rule}` names no hook"))),
+                        _ => {
+                            return Err(A::Error::custom(format!(
+                                "invalid rule `{rule}`: missing hook name; expected `<hook>:<pattern>`"
+                            )));
+                        }
                     }
                 }
                 Ok(ApprovalRules { rules })

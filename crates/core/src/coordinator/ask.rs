@@ -159,8 +159,7 @@ impl Coordinator {
             rules = match recording.call("approval_rules", source.rules()).await {
                 Ok(rules) => rules,
                 Err(error) => {
-                    let text =
-                        format!("standing answers cannot be read, so none that allows something counts: {error}");
+                    let text = format!("approval rules cannot be read, so rules that allow are ignored: {error}");
                     self.show(recording, Level::Error, "kernel".to_owned(), text).await;
                     are_read = false;
                     lock(read).denials()
@@ -214,7 +213,7 @@ impl Coordinator {
         let preview = match operation.preview(self, recording).await {
             Ok(preview) => preview,
             Err(error) => {
-                return (None, ApprovalDecision::failed(&key.prompt, &format!("no preview can be made: {error}")));
+                return (None, ApprovalDecision::failed(&key.prompt, &format!("cannot make a preview: {error}")));
             }
         };
         let digest = match operation.data.digest() {
@@ -365,11 +364,12 @@ impl Coordinator {
 }
 
 fn warning(are_read: bool, is_current: bool, is_known: bool) -> Option<String> {
-    let unread = (!are_read).then_some("standing answers cannot be read, and one may deny this");
-    let changed = (!is_current)
-        .then_some("another hook changed this after the question was written; an answer that allows it counts once");
+    let unread = (!are_read).then_some("approval rules cannot be read, and one may deny this");
+    let changed = (!is_current).then_some(
+        "another hook changed the operation after the request was written; an answer that allows it counts once",
+    );
     let unknown = (!is_known).then_some(
-        "the definition of this tool has changed; what allowed it before does not count until it is always allowed again",
+        "the definition of this tool has changed; rules that allow it are ignored until it is always allowed again",
     );
     let warnings: Vec<&str> = unread.into_iter().chain(changed).chain(unknown).collect();
     (!warnings.is_empty()).then(|| warnings.join("; "))

@@ -82,7 +82,7 @@ impl InjectionCheck {
         Some(match self {
             Self::Injected => return None,
             Self::OverBudget => "the injection exceeds the budget of this turn".to_owned(),
-            Self::Truncated => "the injection was cut: it exceeds the budget of this turn".to_owned(),
+            Self::Truncated => "the injection was truncated: the budget of this turn is exceeded".to_owned(),
             Self::Dropped => "the injection was dropped: the budget of this turn is used up".to_owned(),
             Self::Refused(too_large) => too_large.to_string(),
         })

@@ -48,7 +48,7 @@ impl<'a> RecordWriter<'a> {
         call: BoxFuture<'_, Result<T, PortError>>,
     ) -> Result<T, PortError> {
         let result = match self.has_hung(part) {
-            true => Err("it hung before, and was not asked again".into()),
+            true => Err("skipped, because an earlier call hung".into()),
             false => guard::port(self.session.clock(), call).await,
         };
         if let Err(error) = &result {
@@ -99,7 +99,7 @@ impl<'a> RecordWriter<'a> {
     pub(super) async fn finish(&mut self) -> Option<PortError> {
         let flushed = match &self.session.shared.audit {
             Some(audit) => guard::port(self.session.clock(), audit.flushed(self.first.unwrap_or_default())).await,
-            None if self.session.shared.config.audit_required => Err("there is none".into()),
+            None if self.session.shared.config.audit_required => Err("no audit log is configured".into()),
             None => Ok(()),
         };
         let failure = self.failure.take().or(flushed.err());

@@ -74,7 +74,7 @@ pub(super) fn aliases_of(name: &str) -> Option<&'static [&'static str; 2]> {
 
 /// An invalid event name or pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no event name: {problem}; write it like `tool:pre`")]
+#[error("invalid event name `{name}`: {problem}; expected the form `tool:pre`")]
 pub struct InvalidEventName {
     name: String,
     problem: &'static str,
@@ -82,17 +82,17 @@ pub struct InvalidEventName {
 
 pub(super) fn check(name: &str, stars: bool) -> Result<(), InvalidEventName> {
     let problem = if name.len() > LONGEST {
-        "it is longer than 128 bytes"
+        "longer than 128 bytes"
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        "it contains a space or a control character"
+        "contains a space or a control character"
     } else if name.contains('*') && !stars {
         "only hooks are registered by pattern, an event has one name"
     } else if stars && name == "*" {
         return Ok(());
     } else {
         match name.split_once(':') {
-            None => "it has no colon",
-            Some((_, rest)) if rest.contains(':') => "it has more than one colon",
+            None => "no colon",
+            Some((_, rest)) if rest.contains(':') => "more than one colon",
             Some(("", _) | (_, "")) => "one side of the colon is empty",
             Some(_) => return Ok(()),
         }

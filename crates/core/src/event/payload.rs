@@ -142,8 +142,12 @@ impl EventSpec {
         };
         let text = || json!({ "type": "string" });
         let common = [
-            field("session_id", "The session this event belongs to.", text()),
-            field("timestamp", "When it happened: UTC, RFC 3339.", json!({ "type": "string", "format": "date-time" })),
+            field("session_id", "The session of the event.", text()),
+            field(
+                "timestamp",
+                "The time of the event: UTC, RFC 3339.",
+                json!({ "type": "string", "format": "date-time" }),
+            ),
         ];
         let own = self.fields.iter().map(|spec| field(spec.name, spec.about, (spec.kind)()));
         let properties: Map = common.into_iter().chain(own).collect();

@@ -146,7 +146,7 @@ impl Driver<'_> {
         let mut given_up = self.given_up();
         let reply = poll_fn(|context| match guarded(|| poll(running.as_mut(), context)) {
             Poll::Pending if given_up.as_mut().poll(context).is_ready() => {
-                Poll::Ready(failed(HookError::failed("was given up, because the program has to end")))
+                Poll::Ready(failed(HookError::failed("was cancelled, because the program is ending")))
             }
             Poll::Pending if person_waits.is_any_open() => {
                 timer.pause();

@@ -143,7 +143,7 @@ impl<D: Data> Emission<D> {
         for index in 0..self.outcome.listeners.hooks().len() {
             let skipped = self.outcome.denial().is_some() && index < self.gates();
             if !skipped {
-                self.answer(index, Err(HookError::failed("was not asked")));
+                self.answer(index, Err(HookError::failed("was not called")));
             }
         }
     }

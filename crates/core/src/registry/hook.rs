@@ -135,7 +135,7 @@ impl<T: Hook> AnyHook for T {
 ///
 /// `When` distinguishes the two; it is always inferred.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of a hook",
+    message = "`{Self}` is not a hook result",
     note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a `Send` future of these",
     note = "the error of a `Result` must turn into `HookError`, as every `std::error::Error` does"
 )]

@@ -16,7 +16,7 @@ use super::{Action, HookError, HookResult};
 /// });
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no answer of a hook",
+    message = "`{Self}` is not a hook result",
     note = "a hook returns `HookResult`, `()`, or an `Option` or `Result` of these; an async hook a future of these"
 )]
 pub trait IntoHookResult {

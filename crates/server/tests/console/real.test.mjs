@@ -256,7 +256,7 @@ describe('questions', () => {
   test('the page of rules follows what is changed on the command line and with an editor', async (t) => {
     const place = await placed(t, { rules: { 'confirm:Run `ls`?': 'allow' } });
     const page = await enter(t, place, { hash: '#/approvals/rules' });
-    await page.getByText('When hook `confirm` asks "Run `ls`?", it is allowed without asking').waitFor();
+    await page.getByText('Requests of hook `confirm` with the prompt "Run `ls`?" are allowed without an approver').waitFor();
     assert.equal((await place.amplifier('approvals', 'revoke', '1')).code, 0);
     await page.getByText('There are no rules.').waitFor();
     await place.write('home/approvals.json', '{ "confirm:');
