@@ -1,4 +1,4 @@
-//! What someone can do who may write to a log's folder and does not have its key: nothing that is not seen.
+//! Attacks with write access to a log's folder, without its key: every one is detected.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
 

@@ -61,7 +61,7 @@ fn go_on(disk: &Disk, durability: Durability) -> Result<Report, String> {
     Verifier::new().storage(disk).map_err(|error| error.to_string())
 }
 
-/// How many calls the work takes when nothing fails, and what each is.
+/// The calls of the work without failures.
 fn calls(durability: Durability) -> Vec<String> {
     let disk = Disk::default();
     let acknowledged = work(&disk, durability);

@@ -1,4 +1,4 @@
-//! What a log says about emissions, put together again.
+//! Reassembly of emissions from a log.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
 
@@ -46,7 +46,7 @@ fn log(records: &[AuditRecord]) -> TempDir {
     folder
 }
 
-/// What comes together of the session, and what stands alone.
+/// The reassembled emissions of the session, and the unassigned records.
 fn assembled(folder: &TempDir) -> (Vec<RecordedEmission>, Vec<UnassignedRecord>) {
     let storage = Folder::new(folder.path().join("audit"));
     let mut assembler = EmissionAssembler::new();

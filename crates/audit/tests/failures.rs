@@ -1,4 +1,4 @@
-//! What a failing disk, a killed process or another writer does to a log: nothing is lost without a word, and the log stays sound.
+//! Failing disks, killed processes and other writers: every loss is recorded, and the log stays sound.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -50,7 +50,7 @@ fn bodies(storage: &dyn Storage, kind: Kind) -> Vec<serde_json::Value> {
     bodies
 }
 
-/// How many records of that kind the log says it has lost.
+/// The number of records of that kind that the log reports as lost.
 fn lost(storage: &dyn Storage, kind: &str) -> u64 {
     bodies(storage, Kind::Gap).iter().map(|gap| gap["kinds"][kind].as_u64().unwrap_or(0)).sum()
 }
@@ -62,7 +62,7 @@ fn assert_sound(storage: &dyn Storage) -> Report {
     report
 }
 
-/// How many checkpoints are kept beside the log.
+/// The number of checkpoints beside the log.
 fn beside(storage: &dyn Storage) -> usize {
     let is_there = storage.size("checkpoints").unwrap().is_some();
     if is_there {

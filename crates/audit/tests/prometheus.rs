@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 text = sys.stdin.buffer.read().decode()
 json.dump([[m.name, m.type, m.documentation, [[s.name, s.labels, float(s.value)] for s in m.samples]] for m in parse(text)], sys.stdout)";
 
-/// What `prometheus_client` reads, which `./test` installs.
+/// The values that `prometheus_client` reads, which `./test` installs.
 fn read(text: &str) -> Value {
     let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
     let mut python = Command::new(installed)

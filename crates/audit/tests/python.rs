@@ -27,7 +27,7 @@ struct Sample {
     files: Files,
     anchored: Vec<u8>,
     key: PublicKey,
-    /// What both verifiers say when they know nothing, and when they know the checkpoints and the key.
+    /// The results of both verifiers without external data, and with the checkpoints and the key.
     codes: Option<(u8, u8)>,
 }
 
@@ -564,7 +564,7 @@ fn both_say_the_same_about_anchors_that_the_log_did_not_sign() {
     ]);
 }
 
-/// Where no signature is at issue, forty lines of Python see the same.
+/// Without signatures, forty lines of Python find the same problems.
 #[test]
 fn forty_lines_of_python_agree() {
     let python = |folder: &str| {

@@ -1,4 +1,4 @@
-//! What is taken for a secret, what is not, and the laws that hold for both.
+//! Text that is redacted, text that is not, and the laws for both.
 //!
 //! The secrets are made up, and put together from pieces, so that no scanner takes this file for a leak.
 #![allow(clippy::unwrap_used)]

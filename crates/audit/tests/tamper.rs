@@ -83,12 +83,12 @@ impl Random {
 
 /// A changed log, and what the documentation says about it.
 struct Tampered {
-    /// What was done, in words.
+    /// The change, as text.
     what: String,
     files: Files,
     /// At which levels it must be found. At the others it must not: the documentation would be wrong.
     found: [bool; 4],
-    /// What it must be called wherever it is found, if there is only one word for it.
+    /// The expected problem, if there is only one.
     problem: Option<Problem>,
 }
 
@@ -110,7 +110,7 @@ impl Sample {
         self.covered().map(|covered| covered > than)
     }
 
-    /// What is found in these records, from this one on other than those that were written, if each of them fits the others.
+    /// The findings in these records, which are consistent but differ from the original ones from this one on.
     fn found_in(&self, lines: &[Line], from: u64, key: PublicKey) -> [bool; 4] {
         if self.is_covered(lines) && Self::is_recorded(lines) {
             either(self.if_more_are_covered(from), with_key(!self.signs(lines, key)))
@@ -208,7 +208,7 @@ fn a_flipped_bit_is_found_in_every_file_that_counts() {
     });
 }
 
-/// What a changed byte of a segment is called, if that is clear.
+/// The problem of a changed byte of a segment, if it is unambiguous.
 fn flipped_record(text: &[u8], byte: usize, now: u8) -> Option<Problem> {
     let end = byte + text[byte..].iter().position(|byte| *byte == b'\n').unwrap();
     let is_printable = (0x20..0x7f).contains(&now);
@@ -456,7 +456,7 @@ fn a_cut_log_is_found_by_whoever_has_a_checkpoint_of_what_is_missing() {
     });
 }
 
-/// What becomes of the checkpoints after the place from which a log is written anew.
+/// The treatment of the checkpoints after the position from which a log is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Notes {
     /// They stay.

@@ -1,4 +1,4 @@
-//! Where injections land in a conversation, and how long they stay.
+//! The position and lifetime of injections in a conversation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use amplifier_core::testing::ManualClock;
@@ -33,7 +33,7 @@ fn contents(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|message| message.content.as_str()).collect()
 }
 
-/// What the next two calls of the model see; the history is what the second one sees.
+/// The messages of the next two calls to the model; the second one has the history.
 fn check_calls(turns: impl IntoIterator<Item = Turn>, first: &[&str], second: &[&str]) {
     let conversation = Conversation::new();
     let session = Coordinator::builder(HookRegistry::new()).context(conversation.clone()).build();

@@ -21,7 +21,7 @@ fn run(name: &str) -> String {
     stdout.into_owned()
 }
 
-/// Whether a line is the expected one, in which `…` stands for what differs from run to run.
+/// Returns `true` if a line is the expected one, in which `…` matches text that differs between runs.
 fn matches(expected: &str, line: &str) -> bool {
     let Some((start, rest)) = expected.split_once('…') else {
         return line == expected;

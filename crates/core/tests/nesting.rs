@@ -90,7 +90,7 @@ fn a_hook_that_registers_at_every_call_does_not_hold_up_an_emission() {
 struct Inside {
     session: Arc<OnceLock<Coordinator>>,
     calls: Arc<AtomicUsize>,
-    /// Whether it lets others run first.
+    /// `true` if it lets others run first.
     yields: bool,
 }
 

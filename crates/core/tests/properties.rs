@@ -27,7 +27,7 @@ struct Spec {
     reason: Option<String>,
     message: Option<UserMessage>,
     suppress_output: bool,
-    /// Whether it answers only when polled a second time.
+    /// `true` if it answers only on the second poll.
     slow: bool,
 }
 
@@ -110,7 +110,7 @@ fn said_by<T: Clone>(all: &[Attributed<T>]) -> Vec<(String, T)> {
 
 // ---- the model -------------------------------------------------------------------------------------------------
 
-/// What the specification says comes of these hooks.
+/// The outcome of these hooks according to the specification.
 fn model(specs: &[Spec], data: &Bag) -> Summary {
     let mut order: Vec<&Spec> = specs.iter().collect();
     order.sort_by_key(|spec| (spec.role == HookRole::Observer, spec.priority)); // stable: then by registration
@@ -260,7 +260,7 @@ fn bag(map: Map) -> Bag {
     own.map(|(key, value)| (key, value.as_i64().unwrap())).collect()
 }
 
-/// What the hook answers, for any kind of data.
+/// The result of the hook, for any type of data.
 fn answer<O>(spec: &Spec, object: fn(Bag) -> O) -> Result<HookResult<O>, HookError> {
     let action = match spec.answer.clone() {
         Says::Continue => Action::Continue,

@@ -1,4 +1,4 @@
-//! What is on the record of a session, and under which name.
+//! The records of a session, and their names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ManualClock};

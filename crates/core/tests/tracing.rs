@@ -1,4 +1,4 @@
-//! What whoever watches with `tracing` sees: names and sizes, properly nested, and never the contents of events.
+//! Spans and events for `tracing`: names and sizes, properly nested, and never the contents of events.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ fn watch(run: impl FnOnce()) -> (Vec<Seen>, Vec<Seen>) {
     watch_at(LevelFilter::TRACE, run)
 }
 
-/// What is seen by someone who watches from this level on.
+/// The spans and events from this level on.
 fn watch_at(level: LevelFilter, run: impl FnOnce()) -> (Vec<Seen>, Vec<Seen>) {
     let watcher = Watcher::default();
     tracing::subscriber::with_default(Registry::default().with(watcher.clone()).with(level), run);

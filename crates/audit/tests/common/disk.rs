@@ -7,16 +7,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use amplifier_audit::{Lock, RecordSource, Storage};
 
-/// What is on the disk: files by their names, and what of them survives a loss of power.
+/// The content of the disk: files by name, with the part that survives a loss of power.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     names: BTreeMap<String, usize>,
     /// The names that survive.
     safe_names: BTreeMap<String, usize>,
     files: Vec<Content>,
-    /// How many calls there were that change something, and what each did.
+    /// The calls that changed something.
     pub(crate) calls: Vec<String>,
-    /// What goes wrong, from the call with that number on.
+    /// The failure, from the call with that number on.
     pub(crate) fault: Option<(usize, Fault)>,
     /// So many syncs of segments fail.
     pub(crate) failing_syncs: usize,
@@ -26,12 +26,12 @@ pub(crate) struct State {
 struct Content {
     bytes: Vec<u8>,
     safe: Vec<u8>,
-    /// What can still be read, but never becomes safe.
+    /// Bytes that can still be read, but never become safe.
     dropped: Vec<Range<usize>>,
 }
 
 impl Content {
-    /// What is there, without what was dropped.
+    /// The files, without dropped bytes.
     fn without_dropped(&self) -> Vec<u8> {
         let mut kept = self.bytes.clone();
         let end = kept.len();
@@ -42,7 +42,7 @@ impl Content {
     }
 }
 
-/// What goes wrong.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// Power is lost after so many bytes of it.
@@ -53,7 +53,7 @@ pub(crate) enum Fault {
     Short(usize),
 }
 
-/// What a loss of power leaves of what was not synced.
+/// The unsynced bytes that a loss of power leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Left {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers for the tests.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 pub(crate) mod disk;

@@ -1,4 +1,4 @@
-//! What holds for any value.
+//! Laws for any value.
 
 use std::sync::LazyLock;
 

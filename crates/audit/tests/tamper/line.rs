@@ -83,12 +83,12 @@ impl Line {
         matches!(self.kind, Kind::Checkpoint | Kind::Segment)
     }
 
-    /// Whether it says something about the log itself that a verifier checks.
+    /// Returns `true` if a verifier checks its statement about the log itself.
     pub(super) fn is_structure(&self) -> bool {
         self.is_checkpoint() || matches!(self.kind, Kind::Genesis | Kind::KeyRotation | Kind::Seal)
     }
 
-    /// Whether it says that segments were removed.
+    /// Returns `true` if it records a removal of segments.
     pub(super) fn is_removal(&self) -> bool {
         self.kind == Kind::PolicyChange && !self.body()["retention"].is_null()
     }

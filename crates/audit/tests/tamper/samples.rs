@@ -47,19 +47,19 @@ impl Sample {
         sample
     }
 
-    /// How many records retention removed.
+    /// The number of records that retention removed.
     pub(super) fn first(&self) -> u64 {
         self.lines[0].seq
     }
 
-    /// How many records the largest checkpoint covers that is known at each level.
+    /// The size of the largest known checkpoint at each level.
     pub(super) fn covered(&self) -> [u64; 4] {
         let beside = self.beside.iter().copied().max().unwrap_or(0);
         let anchored = self.anchored.iter().copied().max().unwrap_or(0);
         [0, beside, beside, beside.max(anchored)]
     }
 
-    /// What a verifier says at each level; `None` if there is no log.
+    /// The expected result at each level; `None` if there is no log.
     pub(super) fn verify(&self, files: &Files, key: PublicKey) -> [Option<Report>; 4] {
         let mut alone = files.clone();
         alone.remove("checkpoints");
@@ -85,7 +85,7 @@ impl Sample {
         files
     }
 
-    /// Whether the key, or one that it vouches for, signed something in these records.
+    /// Returns `true` if the key, or one that it vouches for, has signed one of these records.
     pub(super) fn signs(&self, lines: &[Line], key: PublicKey) -> bool {
         let place = |key: &serde_json::Value| self.keys.iter().position(|known| *key == known.to_string());
         // A segment names the keys whose records are gone.
@@ -98,7 +98,7 @@ impl Sample {
         })
     }
 
-    /// Whether there is a checkpoint wherever there has to be one at the end of these records.
+    /// Returns `true` if the end of these records has all required checkpoints.
     pub(super) fn is_covered(&self, lines: &[Line]) -> bool {
         match lines.iter().rev().position(|line| line.is_checkpoint()) {
             Some(after) => after < self.every as usize,
@@ -106,7 +106,7 @@ impl Sample {
         }
     }
 
-    /// Whether a signed record says that the segments before these records were removed.
+    /// Returns `true` if a signed record names the segments before these records as removed.
     pub(super) fn is_recorded(lines: &[Line]) -> bool {
         let says_so = |line: &Line| line.body()["retention"]["before"].as_u64() >= Some(lines[0].file);
         lines[0].file == 1 || lines.iter().any(|line| line.is_removal() && says_so(line))

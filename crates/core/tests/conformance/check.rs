@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::case::Expect;
 use crate::world::World;
 
-/// How much had happened before a step.
+/// The numbers of messages, records and requests before a step.
 pub struct Before {
     calls: usize,
     asked: usize,
@@ -27,7 +27,7 @@ impl Before {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Default)]
 pub struct Came {
     pub outcome: Option<Outcome>,
