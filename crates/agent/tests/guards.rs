@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::HookRegistry;
-use amplifier_modules::bundle::{BundleLevel, BundleWatcher, Levels, load};
-use amplifier_modules::{Host, MODULES, Scope};
+use amplifier_modules::bundle::{BundleScope, BundleStack, BundleWatcher, load};
+use amplifier_modules::{HookEnvironment, MODULES, Scope};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -84,7 +84,7 @@ impl Setup {
 
     fn world_in(&self, scope: Scope, script: Script) -> World {
         let world = World::new(script);
-        load(&self.file()).unwrap().register(&world.hooks, &Host::new(scope)).unwrap();
+        load(&self.file()).unwrap().register(&world.hooks, &HookEnvironment::new(scope)).unwrap();
         self.with_tools(world)
     }
 
@@ -92,11 +92,11 @@ impl Setup {
     fn followed(&self, script: Script) -> World {
         let world = World::new(script);
         let file = self.file();
-        let load = move || Ok(Levels::new([(BundleLevel::Named, load(&file)?)], &[]));
+        let load = move || Ok(BundleStack::new([(BundleScope::Explicit, load(&file)?)], &[]));
         let levels = load().unwrap();
-        let watcher = BundleWatcher::new(&world.hooks, Host::new(self.scope()), load);
+        let watcher = BundleWatcher::new(&world.hooks, HookEnvironment::new(self.scope()), load);
         watcher.register(levels).unwrap();
-        watcher.follow();
+        watcher.watch();
         self.with_tools(world)
     }
 
@@ -127,7 +127,7 @@ fn problem(module: &str, config: &str) -> String {
     let file = folder.path().join("bundle.yaml");
     std::fs::write(&file, bundle).unwrap();
     let loaded = load(&file).unwrap();
-    let host = Host::new(Scope::new(folder.path()).unwrap());
+    let host = HookEnvironment::new(Scope::new(folder.path()).unwrap());
     let error = loaded.register(&HookRegistry::new(), &host).expect_err(config).to_string();
     let first = error.lines().next().unwrap();
     let (_, said) = first.split_once(&format!("`config` of `{module}`: ")).expect(first);

@@ -27,7 +27,7 @@ use amplifier_agent::tool::TodoTool;
 use amplifier_core::HookRegistry;
 use amplifier_core::testing::ManualClock;
 use amplifier_modules::bundle::load;
-use amplifier_modules::{Host, Scope};
+use amplifier_modules::{HookEnvironment, Scope};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -75,11 +75,11 @@ impl Modules {
     }
 }
 
-fn host(workspace: &Path, clock: &ManualClock) -> Host {
-    Host::new(Scope::new(workspace).unwrap().clock(clock.clone()).time_zone(TimeZone::UTC))
+fn host(workspace: &Path, clock: &ManualClock) -> HookEnvironment {
+    HookEnvironment::new(Scope::new(workspace).unwrap().clock(clock.clone()).time_zone(TimeZone::UTC))
 }
 
-fn register(workspace: &Path, text: &str, hooks: &HookRegistry, host: &Host) -> Result<(), String> {
+fn register(workspace: &Path, text: &str, hooks: &HookRegistry, host: &HookEnvironment) -> Result<(), String> {
     let file = workspace.join("bundle.yaml");
     std::fs::write(&file, text).unwrap();
     let bundle = load(&file).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use amplifier_host::{BoxFuture, Config, Error, Home, Machine, bundles, workspace_folder};
 use amplifier_link::{DryRun, DryRunReport, MachineReply, MachineRequest};
-use amplifier_modules::bundle::{Loaded, load};
+use amplifier_modules::bundle::{LoadedBundle, load};
 use anyhow::{Result, bail};
 use tempfile::TempDir;
 
@@ -77,7 +77,7 @@ impl RequestHandler {
 }
 
 /// Loads a bundle from its text, by way of a temporary folder that is removed on drop.
-fn write_bundle(text: &str) -> Result<(TempDir, Loaded)> {
+fn write_bundle(text: &str) -> Result<(TempDir, LoadedBundle)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.yaml");
     std::fs::write(&file, text)?;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::{
-    BundleError, BundleLevel, FOLLOWER, FOLLOWER_TIMEOUT, Levels, Loaded, followed_events, load, load_pinned,
+    BundleError, BundleScope, BundleStack, LoadedBundle, RELOAD_HOOK, RELOAD_TIMEOUT, load, load_pinned, reload_events,
 };
-use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
-use amplifier_modules::{COUNTER, Host, Scope, WAITER};
+use amplifier_modules::trust::{BundlePins, TrustStatus, TrustStore};
+use amplifier_modules::{COUNTER, HookEnvironment, Scope, WAITER};
 use amplifier_process::sandbox::Sandbox;
 
 use crate::config::Config;
@@ -19,18 +19,18 @@ use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 /// The path of the bundle in a project.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Names of built-in hooks, which hooks of a bundle cannot take.
-const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, FOLLOWER, COUNTER, WAITER, "json"];
+const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, RELOAD_HOOK, COUNTER, WAITER, "json"];
 
 /// A stack with one bundle. A hook with the name of a built-in one is renamed, so that no approval rule applies to the wrong hook.
-pub fn alone(bundle: Loaded) -> Levels {
-    Levels::new([(BundleLevel::Named, bundle)], &RESERVED_HOOKS)
+pub fn alone(bundle: LoadedBundle) -> BundleStack {
+    BundleStack::new([(BundleScope::Explicit, bundle)], &RESERVED_HOOKS)
 }
 
 /// The bundles of a session.
 #[derive(Debug, Default)]
 pub struct Bundles {
-    user: Option<Loaded>,
-    named: Option<Loaded>,
+    user: Option<LoadedBundle>,
+    named: Option<LoadedBundle>,
     /// The bundle of the project.
     pub project: Option<Project>,
 }
@@ -48,9 +48,9 @@ pub struct Project {
 #[derive(Debug)]
 pub enum ProjectTrust {
     /// The user trusts this version.
-    Trusted(Loaded, Pinned),
+    Trusted(LoadedBundle, BundlePins),
     /// The user does not trust this version.
-    Untrusted(Loaded, Pinned, Verdict),
+    Untrusted(LoadedBundle, BundlePins, TrustStatus),
     /// The bundle cannot be trusted, for this reason.
     Unusable(String),
 }
@@ -77,7 +77,7 @@ impl Bundles {
     }
 
     /// Returns the project's bundle, if trusted.
-    pub(crate) fn trusted_project(&self) -> Option<(PathBuf, Loaded, Pinned)> {
+    pub(crate) fn trusted_project(&self) -> Option<(PathBuf, LoadedBundle, BundlePins)> {
         let Project { file, state: ProjectTrust::Trusted(bundle, pinned) } = self.project.as_ref()? else {
             return None;
         };
@@ -85,17 +85,17 @@ impl Bundles {
     }
 
     /// Returns the usable bundles as one stack.
-    pub fn levels(&self) -> Levels {
+    pub fn levels(&self) -> BundleStack {
         let project = self.project.as_ref().and_then(|project| match &project.state {
             ProjectTrust::Trusted(bundle, _) => Some(bundle),
             ProjectTrust::Untrusted(..) | ProjectTrust::Unusable(_) => None,
         });
         let all = [
-            (BundleLevel::User, self.user.as_ref()),
-            (BundleLevel::Project, project),
-            (BundleLevel::Named, self.named.as_ref()),
+            (BundleScope::User, self.user.as_ref()),
+            (BundleScope::Project, project),
+            (BundleScope::Explicit, self.named.as_ref()),
         ];
-        Levels::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &RESERVED_HOOKS)
+        BundleStack::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &RESERVED_HOOKS)
     }
 }
 
@@ -109,8 +109,8 @@ impl Project {
     fn state(file: &Path, store: &TrustStore) -> Result<ProjectTrust> {
         let mut bundle = load_pinned(file)?;
         let pinned = bundle.pin()?;
-        Ok(match store.verdict(&pinned)? {
-            Verdict::Trusted => ProjectTrust::Trusted(bundle, pinned),
+        Ok(match store.status(&pinned)? {
+            TrustStatus::Trusted => ProjectTrust::Trusted(bundle, pinned),
             verdict => ProjectTrust::Untrusted(bundle, pinned, verdict),
         })
     }
@@ -130,7 +130,7 @@ impl Project {
         let why = match &self.state {
             ProjectTrust::Trusted(..) => return None,
             ProjectTrust::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
-            ProjectTrust::Untrusted(_, _, Verdict::Changed(changes)) => {
+            ProjectTrust::Untrusted(_, _, TrustStatus::Changed(changes)) => {
                 let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
                 format!("is not the version that you trusted: {}", changes.join(", "))
             }
@@ -143,7 +143,7 @@ impl Project {
     pub fn trust(&self) -> &'static str {
         match &self.state {
             ProjectTrust::Trusted(..) => "trusted",
-            ProjectTrust::Untrusted(_, _, Verdict::Changed(_)) => "changed since it was trusted",
+            ProjectTrust::Untrusted(_, _, TrustStatus::Changed(_)) => "changed since it was trusted",
             ProjectTrust::Untrusted(..) => "not trusted",
             ProjectTrust::Unusable(_) => "cannot be trusted",
         }
@@ -154,7 +154,7 @@ impl Project {
 ///
 /// # Errors
 /// If a bundle is invalid.
-pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+pub fn register(levels: &BundleStack, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<HookEnvironment> {
     let host = host_of(config, home, levels.bundles().map(|(_, bundle)| bundle))?;
     levels.register(hooks, &host)?;
     Ok(host)
@@ -165,8 +165,8 @@ pub fn register(levels: &Levels, config: &Config, home: &Home, hooks: &HookRegis
 ///
 /// # Errors
 /// If a bundle is invalid.
-pub fn register_for_listing(levels: &Levels, config: &Config, hooks: &HookRegistry) -> Result<()> {
-    let host = Host::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
+pub fn register_for_listing(levels: &BundleStack, config: &Config, hooks: &HookRegistry) -> Result<()> {
+    let host = HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
     levels.register(hooks, &host)?;
     Ok(())
 }
@@ -175,7 +175,12 @@ pub fn register_for_listing(levels: &Levels, config: &Config, hooks: &HookRegist
 ///
 /// # Errors
 /// If the bundle is invalid.
-pub fn register_alone(bundle: &Loaded, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<Host> {
+pub fn register_alone(
+    bundle: &LoadedBundle,
+    config: &Config,
+    home: &Home,
+    hooks: &HookRegistry,
+) -> Result<HookEnvironment> {
     let host = host_of(config, home, [bundle])?;
     bundle.register(hooks, &host)?;
     Ok(host)
@@ -183,8 +188,8 @@ pub fn register_alone(bundle: &Loaded, config: &Config, home: &Home, hooks: &Hoo
 
 /// Registers placeholders for the hooks that reload bundles, for listings: they are part of every session, and do nothing outside of one.
 pub fn name_follower(hooks: &HookRegistry) {
-    for event in followed_events() {
-        hooks.hook(event).named(FOLLOWER).observer().timeout(FOLLOWER_TIMEOUT).run(|_| {});
+    for event in reload_events() {
+        hooks.hook(event).named(RELOAD_HOOK).observer().timeout(RELOAD_TIMEOUT).run(|_| {});
     }
 }
 
@@ -192,7 +197,11 @@ pub fn name_follower(hooks: &HookRegistry) {
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &'a Loaded>) -> Result<Host> {
+fn host_of<'a>(
+    config: &Config,
+    home: &Home,
+    bundles: impl IntoIterator<Item = &'a LoadedBundle>,
+) -> Result<HookEnvironment> {
     let workspace = config.workspace.canonicalize();
     let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
     let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
@@ -204,7 +213,7 @@ fn host_of<'a>(config: &Config, home: &Home, bundles: impl IntoIterator<Item = &
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
+pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<HookEnvironment> {
     // Without a sandbox, no path is protected from commands, and the session says so.
     let folders: Vec<PathBuf> = match active.level.is_sandbox() {
         true => protection.folders().map(Path::to_owned).collect(),
@@ -217,8 +226,8 @@ pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox)
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn unpinned_host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<Host> {
-    let host = Host::new(scope(workspace)?);
+pub fn unpinned_host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<HookEnvironment> {
+    let host = HookEnvironment::new(scope(workspace)?);
     Ok(host.sandbox(move |sandbox| protection::hook_sandbox(sandbox, &protection, &active)))
 }
 

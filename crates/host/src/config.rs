@@ -11,7 +11,7 @@ use amplifier_agent::Orchestrator;
 use amplifier_audit::Durability;
 use amplifier_core::{Approval, UnknownWord};
 pub use amplifier_modules::bundle::ApprovalMode;
-use amplifier_modules::bundle::{Levels, Loop, McpServer, ProviderEntry};
+use amplifier_modules::bundle::{self, BundleStack, McpServer, ProviderEntry};
 use amplifier_process::files::read_regular_text;
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ impl ConfigFile {
             workspace: self.workspace.map(resolve),
             bundle: self.bundle.map(resolve),
             anchors: self.anchors.into_iter().map(|anchor| anchor.resolve_paths(folder)).collect::<Result<_>>()?,
-            mcp: self.mcp.into_iter().map(|(name, server)| (name, server.beside(folder))).collect(),
+            mcp: self.mcp.into_iter().map(|(name, server)| (name, server.resolve_from(folder))).collect(),
             ..self
         })
     }
@@ -217,13 +217,13 @@ impl Config {
 impl Config {
     /// Adds the settings of bundles. Flags and environment take precedence; settings that affect safety can only become stricter.
     #[must_use]
-    pub fn with_bundles(&self, levels: &Levels) -> Self {
+    pub fn with_bundles(&self, levels: &BundleStack) -> Self {
         let mut config = self.clone();
         let (session, tools) = (levels.settings(), levels.tools());
         if let Some(kind) = session.orchestrator.filter(|_| !self.is_overridden("orchestrator")) {
             config.orchestrator = match kind {
-                Loop::Basic => Orchestrator::Basic,
-                Loop::Streaming => Orchestrator::Streaming,
+                bundle::Orchestrator::Basic => Orchestrator::Basic,
+                bundle::Orchestrator::Streaming => Orchestrator::Streaming,
             };
             config.set_from_bundle("orchestrator", config.orchestrator.as_str());
         }
@@ -255,7 +255,7 @@ impl Config {
     ///
     /// # Errors
     /// If the provider is unknown.
-    pub fn model(&self, levels: &Levels, environment: &Environment) -> Result<ModelChoice> {
+    pub fn model(&self, levels: &BundleStack, environment: &Environment) -> Result<ModelChoice> {
         let given = |name: &str| self.setting(name).filter(|setting| setting.source == Source::Override);
         let word = |name: &str| self.setting(name).map(|setting| setting.value.clone()).unwrap_or_default();
         let entry = match (given("provider"), given("script")) {

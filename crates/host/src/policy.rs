@@ -6,7 +6,7 @@ use amplifier_agent::tool::Workspace;
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalSystem, Coordinator, CoordinatorBuilder, HookRegistry, Level, SessionConfig};
 use amplifier_link::ReloadResult;
-use amplifier_modules::bundle::Levels;
+use amplifier_modules::bundle::BundleStack;
 
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
@@ -39,7 +39,7 @@ use crate::trust::{self, TrustPrompt};
 pub struct Policy {
     config: Config,
     home: Home,
-    levels: Levels,
+    levels: BundleStack,
     hooks: HookRegistry,
     log: Log,
     rules: ApprovalRuleFiles,
@@ -147,7 +147,7 @@ impl PolicyBuilder {
         &self,
         config: &Config,
         workspace: &Workspace,
-        levels: &Levels,
+        levels: &BundleStack,
     ) -> Result<(ProtectionPlan, ActiveSandbox)> {
         let protection = ProtectionPlan::new(config, &self.home, workspace.root(), levels)?;
         let sandbox = ActiveSandbox::find(config.is_confined, &protection, self.home.environment());
@@ -164,7 +164,7 @@ impl PolicyBuilder {
 }
 
 /// Returns strict limits with the settings of bundles.
-fn limits(levels: &Levels) -> SessionConfig {
+fn limits(levels: &BundleStack) -> SessionConfig {
     let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
     levels.apply(&mut limits);
     limits
@@ -235,7 +235,7 @@ impl Policy {
     }
 
     /// Returns the bundles at loading time.
-    pub fn levels(&self) -> &Levels {
+    pub fn levels(&self) -> &BundleStack {
         &self.levels
     }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use amplifier_audit::Log;
 use amplifier_core::HookRegistry;
 use amplifier_link::{ReloadResult, ReloadStatus};
-use amplifier_modules::Host;
-use amplifier_modules::bundle::{BundleError, BundleSource, BundleWatcher, Levels, Loaded};
-use amplifier_modules::trust::Pinned;
+use amplifier_modules::HookEnvironment;
+use amplifier_modules::bundle::{BundleError, BundleSource, BundleStack, BundleWatcher, LoadedBundle};
+use amplifier_modules::trust::BundlePins;
 use serde_json::json;
 
 use crate::bundles::{Bundles, Project, ProjectTrust};
@@ -36,7 +36,7 @@ impl BundleReloader {
         config: &Config,
         home: &Home,
         hooks: &HookRegistry,
-        host: Host,
+        host: HookEnvironment,
         log: &Log,
         protection: &ProtectionPlan,
     ) -> Result<Self> {
@@ -51,7 +51,7 @@ impl BundleReloader {
         };
         let watcher = BundleWatcher::new(hooks, host, files);
         watcher.register(bundles.levels())?;
-        watcher.follow();
+        watcher.watch();
         Ok(Self { watcher, config, home })
     }
 
@@ -65,19 +65,19 @@ impl BundleReloader {
             ProjectTrust::Untrusted(..) => ReloadStatus::NotTrusted,
             ProjectTrust::Trusted(..) | ProjectTrust::Unusable(_) => ReloadStatus::Refused,
         };
-        let result = match (&reload.levels, &reload.error, &unused) {
+        let result = match (&reload.stack, &reload.error, &unused) {
             (Some(_), ..) => ReloadStatus::Changed,
             (None, _, Some(project)) => not_used(project),
             (None, Some(_), None) => ReloadStatus::Refused,
             (None, None, None) => ReloadStatus::Unchanged,
         };
-        let unused = || unused.and_then(|project| project.warning()).filter(|_| reload.levels.is_none());
+        let unused = || unused.and_then(|project| project.warning()).filter(|_| reload.stack.is_none());
         (ReloadResult { result, message: reload.error.or_else(unused) }, news)
     }
 }
 
 /// Records that a new version of the bundles is active. The hooks inform the user of the change; the log reports failures itself.
-pub fn record_change(log: &Log, levels: &Levels) {
+pub fn record_change(log: &Log, levels: &BundleStack) {
     let files: Vec<_> = levels.bundles().flat_map(|(_, bundle)| &bundle.files).collect();
     _ = log.policy_change(&json!({ "bundles": files }));
 }
@@ -87,21 +87,21 @@ struct SessionFiles {
     home: Home,
     protection: ProtectionPlan,
     /// The project's bundle at the start of the session, if trusted.
-    project: Option<(PathBuf, Loaded, Pinned)>,
+    project: Option<(PathBuf, LoadedBundle, BundlePins)>,
     /// `true` once the user's bundle existed.
     has_user: AtomicBool,
     log: Log,
 }
 
 impl BundleSource for SessionFiles {
-    fn load(&self) -> Result<Levels, BundleError> {
+    fn load(&self) -> Result<BundleStack, BundleError> {
         let mut bundles = Bundles::find(&self.config, &self.home)?;
         // Some editors move a file away before they write it; its guards must stay active meanwhile.
         if self.has_user.load(Ordering::Relaxed) && !bundles.has_user() {
             return Err(missing(&self.home.user_bundle()));
         }
         let withheld = self.withhold(&mut bundles);
-        let levels = bundles.levels().withholding(withheld);
+        let levels = bundles.levels().with_rejected_version(withheld);
         self.protection.check(&levels)?;
         self.has_user.store(bundles.has_user(), Ordering::Relaxed);
         Ok(levels)
@@ -112,7 +112,7 @@ impl BundleSource for SessionFiles {
         Some(std::path::absolute(&file).unwrap_or(file))
     }
 
-    fn changed(&self, levels: &Levels) {
+    fn changed(&self, levels: &BundleStack) {
         record_change(&self.log, levels);
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use amplifier_audit::Log;
 use amplifier_core::{Level, PortError};
-use amplifier_modules::bundle::Loaded;
-use amplifier_modules::trust::{Pinned, TrustStore, Verdict};
+use amplifier_modules::bundle::LoadedBundle;
+use amplifier_modules::trust::{BundlePins, TrustStatus, TrustStore};
 use futures::future::BoxFuture;
 use serde_json::json;
 
@@ -26,11 +26,11 @@ pub trait TrustPrompt: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct TrustRequest<'a> {
     /// The bundle.
-    pub bundle: &'a Loaded,
+    pub bundle: &'a LoadedBundle,
     /// The files that trust pins.
-    pub pinned: &'a Pinned,
+    pub pinned: &'a BundlePins,
     /// The difference to the last trusted version.
-    pub verdict: &'a Verdict,
+    pub verdict: &'a TrustStatus,
     /// The time limit for an answer.
     pub timeout: Duration,
 }
@@ -102,7 +102,7 @@ fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
 ///
 /// # Errors
 /// If the decision cannot be recorded.
-pub fn record(log: &Log, pinned: &Pinned, decision: &str) -> Result<()> {
+pub fn record(log: &Log, pinned: &BundlePins, decision: &str) -> Result<()> {
     let change = json!({
         "project_bundle": pinned.bundle.to_string_lossy(),
         "digest": pinned.digest(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use amplifier_core::{EventData, Hook, data};
-use amplifier_modules::transport::{Request, WasmHook, WasmOptions};
+use amplifier_modules::transport::{HookRequest, WasmHook, WasmOptions};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -63,7 +63,7 @@ fn compare(name: &str, component: &Path) {
 }
 
 fn request(data: &EventData) -> String {
-    serde_json::to_string(&Request { protocol: 1, id: None, hook: "bench", event: "tool:pre", data }).unwrap()
+    serde_json::to_string(&HookRequest { protocol: 1, id: None, hook: "bench", event: "tool:pre", data }).unwrap()
 }
 
 fn timed(mut call: impl FnMut()) -> Duration {

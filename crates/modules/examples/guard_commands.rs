@@ -13,7 +13,7 @@ use std::io::{self, BufRead as _, Write as _};
 
 use amplifier_core::{FlatAction, HookRegistry, TOOL_PRE, data};
 use amplifier_modules::shell::analyse;
-use amplifier_modules::{Host, Scope, bundle};
+use amplifier_modules::{HookEnvironment, Scope, bundle};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = folder.path().join("bundle.yaml");
     std::fs::write(&file, format!("hooks:\n  - module: hooks-bash-guard\n    config: {config}\n"))?;
     let hooks = HookRegistry::new();
-    bundle::load(&file)?.register(&hooks, &Host::new(Scope::new(&workspace)?))?;
+    bundle::load(&file)?.register(&hooks, &HookEnvironment::new(Scope::new(&workspace)?))?;
 
     let mut output = io::BufWriter::new(io::stdout().lock());
     for line in io::stdin().lock().lines() {

@@ -3,8 +3,8 @@
 mod builtin;
 pub mod bundle;
 mod condition;
-mod counts;
-mod host;
+mod counters;
+mod environment;
 pub mod replay;
 mod rule;
 pub mod shell;
@@ -15,8 +15,8 @@ pub mod trust;
 
 pub use builtin::{MODULES, Module, WAITER};
 pub use condition::{Condition, ConditionError, Scope, ShellAnalysis, Span};
-pub use counts::COUNTER;
-pub use host::{Host, SandboxRequest};
+pub use counters::COUNTER;
+pub use environment::{HookEnvironment, SandboxRequest};
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};
 pub use template::Template;

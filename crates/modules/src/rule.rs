@@ -45,14 +45,14 @@ use crate::template::Template;
 #[derive(Debug)]
 pub struct Rule {
     when: Option<Condition>,
-    answer: Answer,
+    action: RuleAction,
     message: Option<(Level, Template)>,
     reason: Option<Template>,
     scope: Arc<Scope>,
 }
 
 #[derive(Debug)]
-enum Answer {
+enum RuleAction {
     /// Nothing but the message.
     Proceed,
     Deny(Template),
@@ -68,23 +68,23 @@ impl Rule {
     /// Names the field, and for expressions the place in it.
     pub fn new(options: RuleOptions, scope: Arc<Scope>) -> Result<Self, RuleError> {
         check_companions(&options)?;
-        let answer = Answer::new(&options)?;
+        let action = RuleAction::new(&options)?;
         let message = template("message", options.message.as_deref())?;
-        if message.is_none() && matches!(answer, Answer::Proceed) {
+        if message.is_none() && matches!(action, RuleAction::Proceed) {
             return Err(RuleError::Empty);
         }
         let rule = Self {
             when: options.when.as_deref().map(Condition::compile).transpose().map_err(RuleError::expression("when"))?,
-            answer,
+            action,
             message: message.map(|template| (options.level.unwrap_or_default(), template)),
             reason: template("reason", options.reason.as_deref())?,
             scope,
         };
         let counts = rule.scope.counts();
-        counts.want(rule.when.iter().flat_map(Condition::counted));
+        counts.track(rule.when.iter().flat_map(Condition::counted));
         let texts = [rule.message.as_ref().map(|(_, message)| message), rule.reason.as_ref()];
-        for text in texts.into_iter().flatten().chain(rule.answer.templates()) {
-            counts.want(text.counted());
+        for text in texts.into_iter().flatten().chain(rule.action.templates()) {
+            counts.track(text.counted());
         }
         Ok(rule)
     }
@@ -101,7 +101,7 @@ impl Rule {
             return Ok(HookResult::proceed());
         }
         // A rule that has nothing to change has nothing to say either.
-        let Some(mut result) = self.answer.result(event, data, scope)? else { return Ok(HookResult::proceed()) };
+        let Some(mut result) = self.action.result(event, data, scope)? else { return Ok(HookResult::proceed()) };
         if let Some(reason) = &self.reason {
             result = result.because(reason.render(event, data, scope)?);
         }
@@ -118,7 +118,7 @@ impl Hook for Rule {
     }
 }
 
-impl Answer {
+impl RuleAction {
     fn new(options: &RuleOptions) -> Result<Self, RuleError> {
         Ok(match options {
             RuleOptions { deny: Some(deny), .. } => Self::Deny(compile("deny", deny)?),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::condition::{Condition, ConditionError, Scope, Span, outside_strings};
 
 /// So many characters of what one expression gives are shown.
-const SHOWN: usize = 2_000;
+const MAX_SHOWN: usize = 2_000;
 
 /// Text with expressions between `{{` and `}}`, for what people and models read.
 ///
@@ -27,10 +27,10 @@ const SHOWN: usize = 2_000;
 /// # Ok(()) }
 /// ```
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
-enum Part {
+enum TemplatePart {
     Text(String),
     Expression(Condition),
 }
@@ -45,7 +45,7 @@ impl Template {
         let mut rest = 0;
         while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
             if open > rest {
-                parts.push(Part::Text(text[rest..open].to_owned()));
+                parts.push(TemplatePart::Text(text[rest..open].to_owned()));
             }
             let begin = open + 2;
             let Some(length) = expression_length(&text[begin..]) else {
@@ -53,11 +53,11 @@ impl Template {
                 return Err(error.with_help(Some("end the expression with `}}`, or write `{{ '{{' }}`".into())));
             };
             let expression = Condition::compile(&text[begin..begin + length]);
-            parts.push(Part::Expression(expression.map_err(|error| error.within(text, begin))?));
+            parts.push(TemplatePart::Expression(expression.map_err(|error| error.within(text, begin))?));
             rest = begin + length + 2;
         }
         if rest < text.len() {
-            parts.push(Part::Text(text[rest..].to_owned()));
+            parts.push(TemplatePart::Text(text[rest..].to_owned()));
         }
         Ok(Self { parts })
     }
@@ -65,8 +65,8 @@ impl Template {
     /// The events whose counts its expressions ask about.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &String> {
         let conditions = self.parts.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Expression(expression) => Some(expression),
+            TemplatePart::Text(_) => None,
+            TemplatePart::Expression(expression) => Some(expression),
         });
         conditions.flat_map(Condition::counted)
     }
@@ -85,7 +85,7 @@ impl Template {
     /// # Errors
     /// If an expression cannot be evaluated.
     pub fn value(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Value, HookError> {
-        if let [Part::Expression(expression)] = self.parts.as_slice() {
+        if let [TemplatePart::Expression(expression)] = self.parts.as_slice() {
             return expression.value(event, data, scope);
         }
         self.write(event, data, scope, |value, text| text.push_str(&plain(value))).map(Value::String)
@@ -101,8 +101,8 @@ impl Template {
         let mut text = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Expression(expression) => put(expression.value(event, data, scope)?, &mut text),
+                TemplatePart::Text(part) => text.push_str(part),
+                TemplatePart::Expression(expression) => put(expression.value(event, data, scope)?, &mut text),
             }
         }
         Ok(text)
@@ -112,8 +112,8 @@ impl Template {
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text as &dyn fmt::Debug,
-            Part::Expression(expression) => expression,
+            TemplatePart::Text(text) => text as &dyn fmt::Debug,
+            TemplatePart::Expression(expression) => expression,
         });
         f.debug_list().entries(parts).finish()
     }
@@ -144,7 +144,7 @@ fn plain(value: Value) -> String {
 fn show(value: Value, text: &mut String) {
     let value = plain(value);
     let mut readable = value.chars().filter(|c| is_readable(*c));
-    text.extend(readable.by_ref().take(SHOWN));
+    text.extend(readable.by_ref().take(MAX_SHOWN));
     if readable.next().is_some() {
         text.push('…');
     }

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
 use amplifier_modules::bundle::{
-    Bundle, BundleError, BundleLevel, BundleWatcher, Confine, Levels, MayWrite, Source, load, load_hosted,
+    Bundle, BundleError, BundleInput, BundleScope, BundleStack, BundleWatcher, SandboxConfig, WriteAccess, load,
+    load_hosted,
 };
-use amplifier_modules::{Host, SandboxRequest, Scope};
+use amplifier_modules::{HookEnvironment, SandboxRequest, Scope};
 use amplifier_process::sandbox::Sandbox;
 
 /// Every line of the text without the spaces that make it readable here.
@@ -179,7 +180,7 @@ fn registered(folder: &Path, text: &str) -> Result<HookRegistry, BundleError> {
     std::fs::write(&file, yaml(text)).unwrap();
     let hooks = HookRegistry::new();
     let scope = Scope::new(folder).unwrap();
-    load(&file)?.register(&hooks, &Host::new(scope))?;
+    load(&file)?.register(&hooks, &HookEnvironment::new(scope))?;
     Ok(hooks)
 }
 
@@ -268,8 +269,8 @@ async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all
     assert_eq!(error.message, "it cannot be confined: nothing here can do that");
 
     let bundle = load(&folder.path().join("bundle.yaml")).unwrap();
-    let host = Host::new(Scope::new(folder.path()).unwrap());
-    let (hooks, confined) = (HookRegistry::new(), Confine { network: false, write: MayWrite::Workspace });
+    let host = HookEnvironment::new(Scope::new(folder.path()).unwrap());
+    let (hooks, confined) = (HookRegistry::new(), SandboxConfig { network: false, write: WriteAccess::Workspace });
     let make = move |request: &SandboxRequest<'_>| {
         assert_eq!(request.confine, Some(&confined));
         Ok(Sandbox::through(["env", "LAUNCHED=by env"]))
@@ -454,7 +455,7 @@ async fn a_server_is_called_by_its_address_without_secrets() {
         ("mailto:user@example.org?token=abc", "http"),
     ] {
         let text = format!("hooks:\n  - http: '{address}'\n    on: tool:pre\n    on_error: deny\n");
-        let bundle = load_hosted(Source::Text(&text, Path::new("bundle.yaml"))).unwrap();
+        let bundle = load_hosted(BundleInput::Text(&text, Path::new("bundle.yaml"))).unwrap();
         assert_eq!(bundle.hooks[0].entry.shown_name(), name);
         match registered(folder.path(), &text) {
             Ok(hooks) if name.contains(":1/") => {
@@ -474,7 +475,7 @@ fn a_text_is_loaded_as_a_file_is() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("more.yaml"), "hooks: [{ rule: more, on: 'tool:pre', deny: no }]").unwrap();
     let text = "includes: [more.yaml]\nhooks: [{ rule: own, on: 'tool:pre', deny: no }]";
-    let loaded = load_hosted(Source::Text(text, &folder.path().join("bundle.yaml"))).unwrap();
+    let loaded = load_hosted(BundleInput::Text(text, &folder.path().join("bundle.yaml"))).unwrap();
     let names: Vec<String> = loaded.hooks.iter().map(|placed| placed.entry.shown_name()).collect();
     assert_eq!(names, ["more", "own"]);
     assert_eq!(loaded.files, [folder.path().join("more.yaml"), folder.path().join("bundle.yaml")]);
@@ -485,7 +486,7 @@ fn a_relative_name_means_the_same_folder_whatever_becomes_of_the_process() {
     let text = "providers: [{ provider: scripted, script: a.json }]\nhooks: [{ command: ./guard.sh, on: 'tool:pre' }]";
     let here = std::env::current_dir().unwrap();
     for (name, folder) in [("bundle.yaml", here.clone()), ("sub/bundle.yaml", here.join("sub"))] {
-        let loaded = load_hosted(Source::Text(text, Path::new(name))).unwrap();
+        let loaded = load_hosted(BundleInput::Text(text, Path::new(name))).unwrap();
         let placed = &loaded.hooks[0];
         assert_eq!((placed.folder(), placed.file.as_path()), (folder.as_path(), Path::new(name)));
         assert_eq!(loaded.providers[0].script.as_deref().map(Path::new), Some(folder.join("a.json").as_path()));
@@ -496,7 +497,7 @@ fn a_relative_name_means_the_same_folder_whatever_becomes_of_the_process() {
 #[test]
 fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     let text = "hooks:\n  - { rule: first, on: 'tool:pre', deny: no }\n  - module: own_module\n    config: { n: 1 }\n  - { rule: last, on: 'tool:pre', deny: no }\n";
-    let source = Source::Text(text, Path::new("bundle.yaml"));
+    let source = BundleInput::Text(text, Path::new("bundle.yaml"));
     // For whoever brings none, it is a mistake, as it was.
     let refused = Bundle::parse(text, Path::new("bundle.yaml")).unwrap_err().to_string();
     assert!(
@@ -505,15 +506,15 @@ fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     );
 
     let loaded = load_hosted(source).unwrap();
-    let (hooks, host) = (HookRegistry::new(), Host::new(Scope::new(".").unwrap()));
-    let levels = Levels::new([(BundleLevel::Named, loaded.clone())], &[]);
+    let (hooks, host) = (HookRegistry::new(), HookEnvironment::new(Scope::new(".").unwrap()));
+    let levels = BundleStack::new([(BundleScope::Explicit, loaded.clone())], &[]);
     let watcher = BundleWatcher::new(&hooks, host.clone(), || panic!("nothing is read anew"));
     let mut version = watcher.prepare(levels.clone()).unwrap();
-    let foreign: Vec<Option<&str>> = version.hooks().iter().map(|hook| hook.foreign()).collect();
+    let foreign: Vec<Option<&str>> = version.hooks().iter().map(|hook| hook.host_module()).collect();
     assert_eq!(foreign, [None, Some("own_module"), None]);
 
     let own = version.register().unwrap().unwrap();
-    assert_eq!(own.placed().entry.config.as_ref().unwrap()["n"], 1);
+    assert_eq!(own.definition().entry.config.as_ref().unwrap()["n"], 1);
     hooks.hook(TOOL_PRE).named("own").run(|_| ());
     assert!(version.register().unwrap().is_none());
     let names = |hooks: &HookRegistry| -> Vec<String> {
@@ -535,7 +536,7 @@ fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
 fn what_only_our_modules_can_do_is_refused_for_those_of_a_host() {
     for setting in ["when: 'true'", "ephemeral: true", "on: tool:pre"] {
         let text = format!("hooks: [{{ module: own_module, {setting} }}]");
-        let error = load_hosted(Source::Text(&text, Path::new("bundle.yaml"))).unwrap_err().to_string();
+        let error = load_hosted(BundleInput::Text(&text, Path::new("bundle.yaml"))).unwrap_err().to_string();
         assert!(error.contains("does not go with"), "{error}");
     }
 }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
-    self, ApprovalMode, BundleError, BundleLevel, BundleSource, BundleWatcher, Levels, Loop, Source, load, load_hosted,
-    schema,
+    self, ApprovalMode, BundleError, BundleInput, BundleScope, BundleSource, BundleStack, BundleWatcher, Orchestrator,
+    load, load_hosted, schema,
 };
-use amplifier_modules::{Host, MODULES, Scope};
+use amplifier_modules::{HookEnvironment, MODULES, Scope};
 use serde_json::{Value, json};
 
-fn host(folder: &Path) -> Host {
-    Host::new(Scope::new(folder).unwrap())
+fn host(folder: &Path) -> HookEnvironment {
+    HookEnvironment::new(Scope::new(folder).unwrap())
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -40,7 +40,7 @@ fn settings_tools_and_models_come_from_all_files() {
     );
     let loaded = load(&folder.path().join("mine.yaml")).unwrap();
     let session = loaded.session;
-    assert_eq!(session.orchestrator, Some(Loop::Streaming));
+    assert_eq!(session.orchestrator, Some(Orchestrator::Streaming));
     assert_eq!(session.audit, Some(Durability::Record));
     assert_eq!(session.approvals, Some(ApprovalMode::Deny));
     assert_eq!(session.approval_timeout, Some(30.0));
@@ -73,7 +73,7 @@ fn a_project_makes_things_stricter_and_chooses_nothing_for_the_person() {
          tools:\n  only: [Read, Write]\n  mcp:\n    mine: { command: ./server }\n\
          providers: [{ provider: openai, base_url: 'https://elsewhere.example/' }]\n",
     );
-    let levels = Levels::new([(BundleLevel::User, user), (BundleLevel::Project, project)], &[]);
+    let levels = BundleStack::new([(BundleScope::User, user), (BundleScope::Project, project)], &[]);
     let settings = levels.settings();
     assert_eq!(settings.audit, Some(Durability::Record));
     assert_eq!(settings.approvals, Some(ApprovalMode::Deny));
@@ -113,8 +113,8 @@ fn an_event_that_nobody_emits_is_doubted() {
         hook("d", "tool:*")
     );
     write(folder.path(), "b.yaml", &text);
-    let doubts = load(&folder.path().join("b.yaml")).unwrap().doubts();
-    let told: Vec<String> = doubts.iter().map(|doubt| doubt.message.clone()).collect();
+    let warnings = load(&folder.path().join("b.yaml")).unwrap().warnings();
+    let told: Vec<String> = warnings.iter().map(|doubt| doubt.message.clone()).collect();
     assert_eq!(told, ["there is no event `tool:prre`; did you mean `tool:pre`?"]);
 }
 
@@ -123,9 +123,9 @@ fn hooks_of_one_name_are_doubted() {
     let text = "hooks:\n  - module: hooks-approval\n  - module: hooks-approval\n  - rule: a\n    on: tool:pre\n    ask: Sure?\n  \
                 - command: 'true'\n    on: tool:pre\n    name: a\n  - { rule: a, on: tool:pre, deny: no, enabled: false }\n  \
                 - module: ./own.py\n  - module: ./own.py\n";
-    let doubts = load_hosted(Source::Text(text, Path::new("b.yaml"))).unwrap().doubts();
+    let warnings = load_hosted(BundleInput::Text(text, Path::new("b.yaml"))).unwrap().warnings();
     let told: Vec<(usize, usize, &str)> =
-        doubts.iter().map(|doubt| (doubt.line, doubt.column, doubt.message.as_str())).collect();
+        warnings.iter().map(|doubt| (doubt.line, doubt.column, doubt.message.as_str())).collect();
     let problem = |name| {
         format!(
             "a hook before it is called `{name}`, too: an answer that lasts, such as `Allow always`, holds for both; \
@@ -204,7 +204,7 @@ fn the_schema_takes_modules_that_a_host_brings() {
     for name in ["hooks-path-guard", "my_package.guard:mount", "./guard.py"] {
         let text = json!({ "hooks": [{ "module": name, "config": { "anything": [1] }, "priority": 5 }] });
         assert!(validator.is_valid(&text), "the schema, about {text}");
-        assert!(load_hosted(Source::Text(&text.to_string(), Path::new("b.yaml"))).is_ok(), "a host, about {text}");
+        assert!(load_hosted(BundleInput::Text(&text.to_string(), Path::new("b.yaml"))).is_ok(), "a host, about {text}");
         assert!(!validator.is_valid(&json!({ "hooks": [{ "module": name, "rule": "two" }] })));
     }
 }
@@ -224,17 +224,17 @@ struct Watched {
 }
 
 impl BundleSource for Watched {
-    fn load(&self) -> Result<Levels, BundleError> {
+    fn load(&self) -> Result<BundleStack, BundleError> {
         let is_loaded = self.file.exists() || !self.need_not_be_there;
         let there = is_loaded.then(|| bundle::load(&self.file)).transpose()?;
-        Ok(Levels::new(there.map(|bundle| (BundleLevel::Named, bundle)), &[]))
+        Ok(BundleStack::new(there.map(|bundle| (BundleScope::Explicit, bundle)), &[]))
     }
 
     fn expected(&self) -> Option<PathBuf> {
         self.need_not_be_there.then(|| self.file.clone())
     }
 
-    fn changed(&self, _: &Levels) {
+    fn changed(&self, _: &BundleStack) {
         *self.versions.lock().unwrap() += 1;
     }
 }
@@ -249,7 +249,7 @@ fn watch(hooks: &HookRegistry, folder: &Path, source: impl BundleSource) -> Bund
     let levels = source.load().unwrap();
     let watcher = BundleWatcher::new(hooks, host(folder), source);
     watcher.register(levels).unwrap();
-    watcher.follow();
+    watcher.watch();
     watcher
 }
 
@@ -355,13 +355,13 @@ async fn a_disk_that_does_not_answer_keeps_no_session_waiting() {
     let (disk, named) = (Mutex::new(disk), file.clone());
     let load = move || {
         disk.lock().unwrap().recv().unwrap();
-        Ok(Levels::new([(BundleLevel::Named, bundle::load(&named)?)], &[]))
+        Ok(BundleStack::new([(BundleScope::Explicit, bundle::load(&named)?)], &[]))
     };
     let hooks = HookRegistry::new();
-    let before = Levels::new([(BundleLevel::Named, bundle::load(&file).unwrap())], &[]);
+    let before = BundleStack::new([(BundleScope::Explicit, bundle::load(&file).unwrap())], &[]);
     let watcher = BundleWatcher::new(&hooks, host(folder.path()), load);
     watcher.register(before).unwrap();
-    watcher.follow();
+    watcher.watch();
     write(folder.path(), "b.yaml", &guard("new"));
     let begin = || hooks.emit(EXECUTION_START, data! { "prompt": "x" });
     let outcome = begin().await;
@@ -416,7 +416,7 @@ async fn a_hook_that_did_not_change_goes_on_where_another_one_did() {
     let reload = watcher.reload_blocking();
     assert_eq!((reload.began, reload.kept), (vec!["sh".to_owned()], vec!["guard".to_owned()]));
     assert_ne!(is_denied(&hooks).await.unwrap(), second, "its program is another one");
-    assert!(watcher.reload_blocking().levels.is_none());
+    assert!(watcher.reload_blocking().stack.is_none());
 }
 
 #[tokio::test]

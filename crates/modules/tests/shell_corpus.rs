@@ -10,7 +10,7 @@ use std::process::Command;
 
 use amplifier_core::{FlatAction, HookRegistry, TOOL_PRE, data};
 use amplifier_modules::shell::analyse;
-use amplifier_modules::{Host, Scope, bundle};
+use amplifier_modules::{HookEnvironment, Scope, bundle};
 use tempfile::TempDir;
 
 const HARMLESS: &str = include_str!("shell/harmless.txt");
@@ -58,7 +58,10 @@ async fn judged(collection: &str) -> (Vec<String>, Vec<String>) {
     let file = folder.path().join("bundle.yaml");
     fs::write(&file, "hooks:\n  - module: hooks-bash-guard\n").unwrap();
     let hooks = HookRegistry::new();
-    bundle::load(&file).unwrap().register(&hooks, &Host::new(Scope::new(workspace.path()).unwrap())).unwrap();
+    bundle::load(&file)
+        .unwrap()
+        .register(&hooks, &HookEnvironment::new(Scope::new(workspace.path()).unwrap()))
+        .unwrap();
     let (mut stopped, mut passed) = (Vec::new(), Vec::new());
     for line in collection.lines() {
         let command = line.replace('⏎', "\n");

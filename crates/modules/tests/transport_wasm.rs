@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use amplifier_core::{Hook, HookRegistry, HookResult, data};
 use amplifier_modules::bundle::load;
-use amplifier_modules::transport::{FolderGrant, Grant, TransportError, Unexpanded, WasmHook, WasmOptions};
-use amplifier_modules::{Host, Scope};
+use amplifier_modules::transport::{ExpansionError, FolderGrant, Grant, TransportError, WasmHook, WasmOptions};
+use amplifier_modules::{HookEnvironment, Scope};
 use futures::FutureExt;
 use futures::future::join_all;
 use serde_json::json;
@@ -168,7 +168,7 @@ fn what_does_not_exist_cannot_be_granted() {
     };
     let error = made(&|options| options.grant.env = vec!["NO_SUCH_VARIABLE".into()]);
     assert!(
-        matches!(error, TransportError::Unexpanded { why: Unexpanded::NoVariable(name), .. } if name == "NO_SUCH_VARIABLE")
+        matches!(error, TransportError::Expansion { why: ExpansionError::NoVariable(name), .. } if name == "NO_SUCH_VARIABLE")
     );
     let error = made(&|options| options.grant.files = vec![FolderGrant { path: "no/such".into(), write: false }]);
     assert_eq!(error.to_string(), "`no/such`, which is granted to hook `test`, is no folder; name one that is there");
@@ -207,7 +207,7 @@ hooks:
     };
     assert_eq!(loaded.hooks[0].entry.grant, Some(granted));
     let hooks = HookRegistry::new();
-    let host = Host::new(Scope::new(folder).unwrap());
+    let host = HookEnvironment::new(Scope::new(folder).unwrap());
     loaded.register(&hooks, &host).unwrap();
     let outcome = hooks.emit("tool:pre", data! { "tool_name": "Bash" }).await.unwrap();
     assert_eq!(outcome.decision.as_str(), "deny");

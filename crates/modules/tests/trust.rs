@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amplifier_core::{HookRegistry, OverBudget, SessionConfig, data};
-use amplifier_modules::bundle::{BundleLevel, Levels, Loaded, load, load_pinned};
-use amplifier_modules::trust::{Change, Difference, Pinned, TrustError, TrustStore, Verdict};
-use amplifier_modules::{Host, Scope};
+use amplifier_modules::bundle::{BundleScope, BundleStack, LoadedBundle, load, load_pinned};
+use amplifier_modules::trust::{BundlePins, Difference, FileChange, TrustError, TrustStatus, TrustStore};
+use amplifier_modules::{HookEnvironment, Scope};
 
 /// A project with a bundle, and a store elsewhere.
 struct Project {
@@ -33,11 +33,11 @@ impl Project {
         fs::write(self.at(path), text).unwrap();
     }
 
-    fn load(&self) -> Loaded {
+    fn load(&self) -> LoadedBundle {
         load_pinned(&self.at(".amplifier/bundle.yaml")).unwrap()
     }
 
-    fn pin(&self) -> Pinned {
+    fn pin(&self) -> BundlePins {
         self.load().pin().unwrap()
     }
 
@@ -59,12 +59,13 @@ impl Project {
     /// What the store says about the bundle as it is now.
     #[track_caller]
     fn check(&self, expected: &[(&str, Difference)]) {
-        let change = |(file, difference): &(&str, Difference)| Change { file: self.at(file), difference: *difference };
+        let change =
+            |(file, difference): &(&str, Difference)| FileChange { file: self.at(file), difference: *difference };
         let expected = match expected {
-            [] => Verdict::Trusted,
-            changes => Verdict::Changed(changes.iter().map(change).collect()),
+            [] => TrustStatus::Trusted,
+            changes => TrustStatus::Changed(changes.iter().map(change).collect()),
         };
-        assert_eq!(self.store().verdict(&self.pin()).unwrap(), expected);
+        assert_eq!(self.store().status(&self.pin()).unwrap(), expected);
     }
 }
 
@@ -76,7 +77,7 @@ fn command(line: &str) -> String {
 fn nothing_is_trusted_until_it_is_and_then_only_as_it_was() {
     let project = Project::new(&command("./lint.sh"));
     project.write(".amplifier/lint.sh", "exit 0\n");
-    assert_eq!(project.store().verdict(&project.pin()).unwrap(), Verdict::Unknown);
+    assert_eq!(project.store().status(&project.pin()).unwrap(), TrustStatus::Unknown);
     project.trust();
     project.check(&[]);
 
@@ -92,7 +93,7 @@ fn nothing_is_trusted_until_it_is_and_then_only_as_it_was() {
     project.check(&[(".amplifier/lint.sh", Difference::Gone)]);
 
     assert!(project.store().untrust(&project.at(".amplifier/bundle.yaml")).unwrap().is_some());
-    assert_eq!(project.store().verdict(&project.pin()).unwrap(), Verdict::Unknown);
+    assert_eq!(project.store().status(&project.pin()).unwrap(), TrustStatus::Unknown);
 }
 
 #[test]
@@ -232,7 +233,7 @@ async fn a_folder_that_is_turned_elsewhere_while_a_session_runs_is_noticed() {
     let mut loaded = project.load();
     loaded.pin().unwrap();
     let hooks = HookRegistry::new();
-    loaded.register(&hooks, &Host::new(Scope::new(project.at("")).unwrap())).unwrap();
+    loaded.register(&hooks, &HookEnvironment::new(Scope::new(project.at("")).unwrap())).unwrap();
     assert_eq!(decided(&hooks).await.0, "continue");
     fs::remove_file(&link).unwrap();
     symlink("../bad", &link).unwrap();
@@ -273,7 +274,7 @@ fn a_bundle_that_is_a_link_is_trusted_for_its_own_place_alone() {
     fs::remove_file(&file).unwrap();
     symlink(other.at(".amplifier/bundle.yaml"), &file).unwrap();
     project.store().trust(&other.pin()).unwrap();
-    assert_eq!(project.store().verdict(&project.pin()).unwrap(), Verdict::Unknown);
+    assert_eq!(project.store().status(&project.pin()).unwrap(), TrustStatus::Unknown);
     project.trust();
     project.check(&[]);
     other.write(".amplifier/bundle.yaml", "");
@@ -347,7 +348,7 @@ fn a_damaged_store_trusts_nothing_and_is_not_written_over() {
     ];
     for (text, why) in table {
         fs::write(&file, &text).unwrap();
-        let error = project.store().verdict(&project.pin()).unwrap_err();
+        let error = project.store().status(&project.pin()).unwrap_err();
         assert!(matches!(error, TrustError::Damaged { .. }) && error.to_string().contains(why), "{error}");
         assert!(project.store().trust(&project.pin()).is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
@@ -355,7 +356,7 @@ fn a_damaged_store_trusts_nothing_and_is_not_written_over() {
     fs::write(&file, &whole).unwrap();
     project.check(&[]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let error = project.store().verdict(&project.pin()).unwrap_err();
+    let error = project.store().status(&project.pin()).unwrap_err();
     assert!(error.to_string().contains("others can write to it"), "{error}");
 }
 
@@ -392,7 +393,7 @@ async fn a_program_that_changed_since_does_not_run_and_what_it_was_asked_about_i
         let mut loaded = project.load();
         loaded.pin().unwrap();
         let hooks = HookRegistry::new();
-        loaded.register(&hooks, &Host::new(Scope::new(project.at("")).unwrap())).unwrap();
+        loaded.register(&hooks, &HookEnvironment::new(Scope::new(project.at("")).unwrap())).unwrap();
         // A worker that runs already is what it was when it started.
         if kind == "command" {
             assert_eq!(decided(&hooks).await.0, "continue");
@@ -416,7 +417,7 @@ fn a_program_that_changes_between_the_look_and_the_registering_is_noticed() {
     // The bundle was read once; what stands there now does not count.
     project.write(".amplifier/bundle.yaml", "hooks: nonsense");
     let hooks = HookRegistry::new();
-    let host = Host::new(Scope::new(project.at("")).unwrap());
+    let host = HookEnvironment::new(Scope::new(project.at("")).unwrap());
     assert_eq!(loaded.register(&hooks, &host).unwrap().len(), 1);
 
     let hooks = HookRegistry::new();
@@ -427,7 +428,7 @@ fn a_program_that_changes_between_the_look_and_the_registering_is_noticed() {
 }
 
 /// A bundle of a level.
-fn level(level: BundleLevel, text: &str) -> (BundleLevel, Loaded) {
+fn level(level: BundleScope, text: &str) -> (BundleScope, LoadedBundle) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle.yaml");
     fs::write(&file, text).unwrap();
@@ -438,25 +439,25 @@ fn level(level: BundleLevel, text: &str) -> (BundleLevel, Loaded) {
 fn hooks_of_all_levels_are_registered_in_order_and_none_takes_the_place_of_another() {
     let rule = |name: &str| format!("hooks:\n  - rule: {name}\n    on: tool:pre\n    deny: no\n");
     let bundles = [
-        level(BundleLevel::Named, &rule("guard")),
+        level(BundleScope::Explicit, &rule("guard")),
         level(
-            BundleLevel::Project,
+            BundleScope::Project,
             &(rule("guard") + "    enabled: false\n  - rule: confirm\n    on: tool:pre\n    deny: no\n"),
         ),
-        level(BundleLevel::User, &rule("guard")),
+        level(BundleScope::User, &rule("guard")),
     ];
-    let levels = Levels::new(bundles, &["confirm"]);
+    let levels = BundleStack::new(bundles, &["confirm"]);
     let hooks = HookRegistry::new();
-    levels.register(&hooks, &Host::new(Scope::new(".").unwrap())).unwrap();
+    levels.register(&hooks, &HookEnvironment::new(Scope::new(".").unwrap())).unwrap();
     let listed: Vec<_> =
-        hooks.list_handlers().iter().map(|hook| (hook.name.to_string(), levels.level_of(&hook.name))).collect();
+        hooks.list_handlers().iter().map(|hook| (hook.name.to_string(), levels.scope_of(&hook.name))).collect();
     let expected = [
-        ("guard", BundleLevel::User),
-        ("confirm (project)", BundleLevel::Project),
-        ("guard (named)", BundleLevel::Named),
+        ("guard", BundleScope::User),
+        ("confirm (project)", BundleScope::Project),
+        ("guard (named)", BundleScope::Explicit),
     ];
     assert_eq!(listed, expected.map(|(name, level)| (name.to_owned(), Some(level))));
-    assert_eq!(levels.level_of("confirm"), None);
+    assert_eq!(levels.scope_of("confirm"), None);
 }
 
 #[test]
@@ -472,12 +473,12 @@ fn a_project_can_only_make_settings_stricter() {
             settings(size, policy)
         };
         let bundles = [
-            level(BundleLevel::User, &text(user)),
-            level(BundleLevel::Project, &text(project)),
-            level(BundleLevel::Named, &text(named)),
+            level(BundleScope::User, &text(user)),
+            level(BundleScope::Project, &text(project)),
+            level(BundleScope::Explicit, &text(named)),
         ];
         let mut config = SessionConfig::default();
-        Levels::new(bundles, &[]).apply(&mut config);
+        BundleStack::new(bundles, &[]).apply(&mut config);
         assert_eq!((config.injection_size_limit, config.over_budget), (Some(expected.0), expected.1));
     };
     check(" ", " ", " ", (10_240, OverBudget::Warn));

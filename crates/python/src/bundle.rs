@@ -9,10 +9,10 @@ use amplifier_host::{
     Config, Environment, Home, ModelChoice, Overrides, Source as SettingSource, bundles, reasons, record_change,
 };
 use amplifier_modules::bundle::{
-    self, BundleError, BundleSource, CompiledHook, FOLLOWER, HookEntry, Levels, Loaded, Source, followed_events,
-    load_hosted,
+    self, BundleError, BundleInput, BundleSource, BundleStack, CompiledHook, HookEntry, LoadedBundle, RELOAD_HOOK,
+    load_hosted, reload_events,
 };
-use amplifier_modules::{Host, MODULES, Module};
+use amplifier_modules::{HookEnvironment, MODULES, Module};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
@@ -33,7 +33,7 @@ pub(crate) fn mistake(error: &BundleError) -> PyErr {
 /// A bundle with all included bundles.
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct Bundle {
-    loaded: Loaded,
+    loaded: LoadedBundle,
     from: BundleOrigin,
 }
 
@@ -45,10 +45,10 @@ enum BundleOrigin {
 }
 
 impl BundleOrigin {
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> BundleInput<'_> {
         match self {
-            Self::File(file) => Source::File(file),
-            Self::Text(text, file) => Source::Text(text, file),
+            Self::File(file) => BundleInput::File(file),
+            Self::Text(text, file) => BundleInput::Text(text, file),
         }
     }
 }
@@ -59,17 +59,17 @@ impl Bundle {
         Ok(Self::of(&bundles::alone(loaded), from))
     }
 
-    fn of(levels: &Levels, from: BundleOrigin) -> Self {
+    fn of(levels: &BundleStack, from: BundleOrigin) -> Self {
         let loaded = levels.bundles().map(|(_, loaded)| loaded.clone()).next().unwrap_or_default();
         Self { loaded, from }
     }
 
-    fn levels(&self) -> Levels {
+    fn levels(&self) -> BundleStack {
         bundles::alone(self.loaded.clone())
     }
 
     /// Returns the settings of the bundle over the defaults. The user's configuration file belongs to the command only.
-    fn config(&self) -> PyResult<(Config, Levels)> {
+    fn config(&self) -> PyResult<(Config, BundleStack)> {
         let levels = self.levels();
         let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
         let usual =
@@ -77,7 +77,7 @@ impl Bundle {
         Ok((usual.with_bundles(&levels), levels))
     }
 
-    pub(crate) fn loaded(&self) -> &Loaded {
+    pub(crate) fn loaded(&self) -> &LoadedBundle {
         &self.loaded
     }
 
@@ -124,7 +124,7 @@ impl Bundle {
 
     /// Warnings about the bundle, as text.
     fn doubts(&self) -> Vec<String> {
-        self.loaded.doubts().iter().map(ToString::to_string).collect()
+        self.loaded.warnings().iter().map(ToString::to_string).collect()
     }
 
     /// The modules of the bundle that are not part of the package.
@@ -192,17 +192,17 @@ impl Bundle {
 
 /// The files of a bundle, and the log that records new versions.
 struct BundleFiles {
-    loaded: Loaded,
+    loaded: LoadedBundle,
     from: BundleOrigin,
     log: Option<Log>,
 }
 
 impl BundleSource for BundleFiles {
-    fn load(&self) -> Result<Levels, BundleError> {
-        self.loaded.renew(self.from.source()).map(bundles::alone)
+    fn load(&self) -> Result<BundleStack, BundleError> {
+        self.loaded.reload(self.from.source()).map(bundles::alone)
     }
 
-    fn changed(&self, levels: &Levels) {
+    fn changed(&self, levels: &BundleStack) {
         self.log.iter().for_each(|log| record_change(log, levels));
     }
 }
@@ -211,7 +211,7 @@ impl BundleSource for BundleFiles {
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct BundleWatcher {
     kernel: bundle::BundleWatcher,
-    host: Host,
+    host: HookEnvironment,
     from: BundleOrigin,
 }
 
@@ -273,7 +273,7 @@ impl BundleWatcher {
             };
             Python::attach(|py| match found {
                 Ok(version) => {
-                    let bundle = Py::new(py, Bundle::of(version.levels(), from))?;
+                    let bundle = Py::new(py, Bundle::of(version.stack(), from))?;
                     Ok(Py::new(py, PreparedVersion { version: Mutex::new(Some(version)), bundle })?.into_any())
                 }
                 Err(unused) => Ok(Py::new(py, Reload::new(unused))?.into_any()),
@@ -289,11 +289,11 @@ impl BundleWatcher {
     /// Registers a handler that checks for changes. Returns a function that unregisters it.
     #[staticmethod]
     fn follow(hooks: &Bound<'_, HookRegistry>, handler: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
-        let options = [("name", FOLLOWER), ("role", "observer")].into_py_dict(hooks.py())?;
+        let options = [("name", RELOAD_HOOK), ("role", "observer")].into_py_dict(hooks.py())?;
         let register = |event: EventName| {
             hooks.call_method("register", (event.as_str(), handler), Some(&options)).map(Bound::unbind)
         };
-        followed_events().map(register).into_iter().collect()
+        reload_events().map(register).into_iter().collect()
     }
 
     /// Unregisters all hooks that are not written in Python, permanently.
@@ -342,7 +342,7 @@ impl PreparedVersion {
     fn foreign(&self) -> Vec<BundleHook> {
         let version = self.version();
         let hooks = version.iter().flat_map(|version| version.hooks());
-        hooks.filter(|hook| hook.foreign().is_some()).cloned().map(BundleHook).collect()
+        hooks.filter(|hook| hook.host_module().is_some()).cloned().map(BundleHook).collect()
     }
 
     /// Registers the hooks in order, up to one with a Python module, and returns that one. Its hooks must be registered before the next call.
@@ -414,36 +414,36 @@ impl BundleHook {
     /// The identity of the hook in all versions of its bundle.
     #[getter]
     fn who(&self) -> &str {
-        self.0.who()
+        self.0.key()
     }
 
     /// `True` if the hook is unchanged from the previous version and continues to run.
     #[getter]
     fn is_kept(&self) -> bool {
-        self.0.is_kept()
+        self.0.is_unchanged()
     }
 
     /// The module that Python must provide.
     #[getter]
     fn foreign(&self) -> &str {
-        self.0.foreign().unwrap_or_default()
+        self.0.host_module().unwrap_or_default()
     }
 
     /// The folder of the bundle.
     #[getter]
     fn folder(&self) -> &Path {
-        self.0.placed().folder()
+        self.0.definition().folder()
     }
 
     /// The options of the module.
     fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let config = self.0.placed().entry.config.iter().flatten();
+        let config = self.0.definition().entry.config.iter().flatten();
         encode::to_dict(py, config.map(|(key, value)| (key.as_str(), value)))
     }
 
     /// The registration settings in the bundle.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let HookEntry { name, priority, timeout, role, on_error, .. } = &self.0.placed().entry;
+        let HookEntry { name, priority, timeout, role, on_error, .. } = &self.0.definition().entry;
         let on_error = on_error.map(OnError::as_str);
         let settings =
             json!({ "name": name, "priority": priority, "timeout": timeout, "role": role, "on_error": on_error });
@@ -453,7 +453,7 @@ impl BundleHook {
 
     /// Returns an error about the module, with its position in the bundle.
     fn problem(&self, text: &str) -> String {
-        self.0.placed().problem_in("module", text).to_string()
+        self.0.definition().problem_in("module", text).to_string()
     }
 }
 

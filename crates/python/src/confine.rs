@@ -9,7 +9,7 @@ use amplifier_host::{
     ActiveSandbox, ApprovalRuleFiles, Environment, Home, McpDefinitionStore, Notice, Notices, ProtectedPaths,
     ProtectionPlan, SandboxLevel, bundles, guards, reasons,
 };
-use amplifier_modules::Host;
+use amplifier_modules::HookEnvironment;
 use amplifier_process::files::create_private_folder;
 use amplifier_process::sandbox::launch;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -78,7 +78,7 @@ impl Protection {
     }
 
     /// Returns the environment of a bundle's hooks.
-    pub(crate) fn host(&self, workspace: &Path) -> PyResult<Host> {
+    pub(crate) fn host(&self, workspace: &Path) -> PyResult<HookEnvironment> {
         let (plan, active) = (self.plan.clone(), self.active.clone());
         let host = match self.is_shared {
             true => bundles::host(workspace, plan, active),

@@ -1,7 +1,7 @@
 use amplifier_agent::TurnEnd;
 use amplifier_agent::provider::{Script, ScriptedResponse};
 use amplifier_core::{HookRegistry, Level, PROVIDER_REQUEST, PROVIDER_RESPONSE, SESSION_END, Speaker, data};
-use amplifier_modules::Host;
+use amplifier_modules::HookEnvironment;
 use amplifier_modules::bundle::load;
 use serde_json::json;
 
@@ -114,7 +114,10 @@ async fn sub_agents_use_the_budget_of_the_session_that_they_work_for() {
 /// The hooks of a bundle, without a session.
 fn hooks(setup: &Setup) -> HookRegistry {
     let hooks = HookRegistry::new();
-    load(&setup.folder.path().join("bundle.yaml")).unwrap().register(&hooks, &Host::new(setup.scope())).unwrap();
+    load(&setup.folder.path().join("bundle.yaml"))
+        .unwrap()
+        .register(&hooks, &HookEnvironment::new(setup.scope()))
+        .unwrap();
     hooks
 }
 

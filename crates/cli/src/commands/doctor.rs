@@ -12,7 +12,7 @@ use amplifier_host::{
     ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, Project, ProjectTrust,
     ProtectionPlan, SandboxLevel, Setting, bundles, open_log,
 };
-use amplifier_modules::bundle::{BundleLevel, Levels};
+use amplifier_modules::bundle::{BundleScope, BundleStack};
 use amplifier_process::bash;
 use amplifier_process::files::create_private_folder;
 use amplifier_server::client::Address;
@@ -111,7 +111,7 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     }
     let used = levels.bundles().map(|(level, bundle)| {
         let file = bundle.files.last().map(|file| file.display().to_string()).unwrap_or_default();
-        let trusted = if level == BundleLevel::Project { ", trusted" } else { "" };
+        let trusted = if level == BundleScope::Project { ", trusted" } else { "" };
         format!("{file}: {} ({level}{trusted})", counted(bundle.hooks.len(), "hook"))
     });
     let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
@@ -177,7 +177,7 @@ fn check_model(choice: &ModelChoice) -> Result<String, String> {
 }
 
 /// Returns the sandbox that a session would have, and its protected paths.
-fn find_sandbox(config: &Config, home: &Home, levels: &Levels) -> Result<(ActiveSandbox, ProtectionPlan)> {
+fn find_sandbox(config: &Config, home: &Home, levels: &BundleStack) -> Result<(ActiveSandbox, ProtectionPlan)> {
     let workspace = config.workspace.canonicalize().unwrap_or_else(|_| config.workspace.clone());
     let bundles = levels.bundles().map(|(_, bundle)| bundle);
     let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use amplifier_core::text::counted;
 use amplifier_host::{Home, PROJECT_BUNDLE, Project, ProjectTrust, open_log, project_bundle, record_trust};
-use amplifier_modules::trust::{Pinned, Verdict};
+use amplifier_modules::trust::{BundlePins, TrustStatus};
 use anyhow::{Result, bail};
 use serde_json::json;
 
@@ -24,14 +24,14 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     let file = find_bundle(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
     let (bundle, pinned, verdict) = match Project::find(file, &store).state {
-        ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, Verdict::Trusted),
+        ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, TrustStatus::Trusted),
         ProjectTrust::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
         ProjectTrust::Unusable(why) => bail!("the bundle cannot be trusted: {why}"),
     };
     let shown = trust_dialog(&bundle, &pinned, &verdict);
     let mut out = pipe_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), EscapeMode::Exact);
-    if verdict == Verdict::Trusted {
+    if verdict == TrustStatus::Trusted {
         writeln!(out, "{}\n\n{path} is already trusted.", shown.text())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
@@ -76,7 +76,7 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
         bail!("`{path}` is not trusted; see `amplifier hooks trusted`");
     };
     let log = open_log(config, home)?;
-    record_trust(&log, &Pinned { bundle: file, files: trusted.files }, "taken back")?;
+    record_trust(&log, &BundlePins { bundle: file, files: trusted.files }, "taken back")?;
     log.close()?;
     writeln!(std::io::stdout(), "{path} is no longer trusted.")?;
     Ok(ExitCode::SUCCESS)

@@ -3,8 +3,8 @@
 use amplifier_agent::Cancel;
 use amplifier_core::PortError;
 use amplifier_host::{BoxFuture, TrustAnswer, TrustPrompt, TrustRequest};
-use amplifier_modules::bundle::Loaded;
-use amplifier_modules::trust::{Pin, Pinned, Verdict, opaque_reason};
+use amplifier_modules::bundle::LoadedBundle;
+use amplifier_modules::trust::{BundlePins, Pin, TrustStatus, opaque_reason};
 use serde_json::Value;
 
 use super::{Dialog, DialogAnswer, Screen};
@@ -34,11 +34,11 @@ impl TrustPrompt for TerminalTrustPrompt {
 }
 
 /// Builds the trust dialog, which lists every hook and every file of the bundle.
-pub fn trust_dialog(bundle: &Loaded, pinned: &Pinned, verdict: &Verdict) -> Dialog {
+pub fn trust_dialog(bundle: &LoadedBundle, pinned: &BundlePins, verdict: &TrustStatus) -> Dialog {
     let mut dialog = Dialog::new("trust needed", "this project contains hooks");
     dialog.about(pinned.bundle.display().to_string());
     dialog.note("the authors of the project wrote them; they run with your permissions");
-    if let Verdict::Changed(changes) = verdict {
+    if let TrustStatus::Changed(changes) = verdict {
         changes.iter().for_each(|change| dialog.note(format!("changed since you trusted it: {change}")));
     }
     for entry in bundle.hooks.iter().map(|placed| &placed.entry).filter(|entry| entry.enabled != Some(false)) {

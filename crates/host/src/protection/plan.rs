@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
-use amplifier_modules::bundle::{BundleError, Levels, Loaded};
+use amplifier_modules::bundle::{BundleError, BundleStack, LoadedBundle};
 use amplifier_process::files::{OpenOptionsExt, can_write, create_private_folder};
 use amplifier_process::sandbox::SandboxPolicy;
 
@@ -52,7 +52,7 @@ impl ProtectionPlan {
     ///
     /// # Errors
     /// If a path cannot be protected.
-    pub fn new(config: &Config, home: &Home, workspace: &Path, levels: &Levels) -> Result<Self> {
+    pub fn new(config: &Config, home: &Home, workspace: &Path, levels: &BundleStack) -> Result<Self> {
         check_workspace(workspace, &home_folders(home)?)?;
         project(&workspace.join(PROJECT_FOLDER))?;
         for file in anchors::files(&config.anchors) {
@@ -71,7 +71,7 @@ impl ProtectionPlan {
         config: &Config,
         home: &Home,
         workspace: &Path,
-        bundles: impl IntoIterator<Item = &'a Loaded>,
+        bundles: impl IntoIterator<Item = &'a LoadedBundle>,
     ) -> Result<Self> {
         let environment = home.environment();
         let mut own =
@@ -102,7 +102,7 @@ impl ProtectionPlan {
         home: &Home,
         is_home_used: bool,
         workspace: &Path,
-        bundle: Option<&Loaded>,
+        bundle: Option<&LoadedBundle>,
     ) -> Result<Self> {
         let mut settings = SandboxSettings::default();
         if is_home_used {
@@ -128,7 +128,7 @@ impl ProtectionPlan {
         settings: &SandboxSettings,
         environment: &Environment,
         workspace: &Path,
-        bundles: impl IntoIterator<Item = &'a Loaded>,
+        bundles: impl IntoIterator<Item = &'a LoadedBundle>,
     ) -> Result<Self> {
         let user = UserFolders::find(environment);
         let mut used: Vec<PathBuf> = own.read_only.iter().chain(&own.hidden).chain(&files).cloned().collect();
@@ -138,7 +138,7 @@ impl ProtectionPlan {
         // The target, because the key stays readable if only the link is hidden.
         let mut hidden: Vec<PathBuf> = own.hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         for bundle in bundles {
-            files.extend(bundle.places());
+            files.extend(bundle.paths());
             others.extend(
                 bundle
                     .named_files(workspace, environment.current_dir())
@@ -185,7 +185,7 @@ impl ProtectionPlan {
     ///
     /// # Errors
     /// If a file is unprotected. The error names the bundle and the file.
-    pub fn check(&self, levels: &Levels) -> Result<(), BundleError> {
+    pub fn check(&self, levels: &BundleStack) -> Result<(), BundleError> {
         levels.bundles().try_for_each(|(_, bundle)| self.check_bundle(bundle, []))
     }
 
@@ -193,13 +193,17 @@ impl ProtectionPlan {
     ///
     /// # Errors
     /// If a file is unprotected. The error names the bundle and the file.
-    pub fn check_bundle(&self, bundle: &Loaded, used: impl IntoIterator<Item = PathBuf>) -> Result<(), BundleError> {
+    pub fn check_bundle(
+        &self,
+        bundle: &LoadedBundle,
+        used: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<(), BundleError> {
         let is_protected = |file: &PathBuf| file.canonicalize().is_ok_and(|file| self.covers(&file));
         let of = bundle.files.last().map_or(Path::new(""), PathBuf::as_path);
         let files = bundle.named_files(&self.workspace, &self.current_dir);
         let files = files.map_err(|error| BundleError::whole(of, error.to_string()))?;
         // A bundle from text has no file.
-        let texts: Vec<PathBuf> = bundle.places().filter(|file| !file.exists()).collect();
+        let texts: Vec<PathBuf> = bundle.paths().filter(|file| !file.exists()).collect();
         let files = files.into_iter().filter(|file| !texts.contains(file));
         if let Some(file) = files.chain(used).find(|file| !is_protected(file)) {
             let file = file.display();

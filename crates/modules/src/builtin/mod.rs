@@ -39,8 +39,8 @@ pub(crate) use self::session_states::SessionStates;
 pub(crate) use self::session_tree::SessionTree;
 pub(crate) use self::settings::lock;
 use crate::condition::did_you_mean;
-use crate::host::Host;
-use crate::trust::Held;
+use crate::environment::HookEnvironment;
+use crate::trust::PinnedFiles;
 
 /// A built-in module.
 pub struct Module {
@@ -133,11 +133,11 @@ const GUARDS: i64 = 900;
 
 pub(crate) struct ModuleContext<'a> {
     /// The environment: workspace, clock, rules for secrets.
-    pub(crate) host: &'a Host,
+    pub(crate) host: &'a HookEnvironment,
     /// The folder of the bundle; relative paths start here.
     pub(crate) folder: &'a Path,
     /// The files that programs of the module must find unchanged since they were trusted.
-    pub(crate) held: Option<Arc<Held>>,
+    pub(crate) held: Option<Arc<PinnedFiles>>,
     /// `true` if the bundle belongs to the user, not to a project.
     pub(crate) is_own: bool,
     /// Identity of the hook; the same in all versions of a bundle.

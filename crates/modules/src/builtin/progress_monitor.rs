@@ -42,7 +42,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         return Err("everything is disabled; enable at least one option".to_owned());
     }
     let scope = context.host.scope.clone();
-    let monitor = Monitor { every, quiet, tools, summary, scope, turns: context.host.counted(context.who) };
+    let monitor = Monitor { every, quiet, tools, summary, scope, turns: context.host.module_state(context.who) };
     let events = [
         "execution:start",
         "provider:request",

@@ -83,7 +83,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     if limits.iter().any(|limit| limit.tools.is_none()) {
         events.push("provider:request");
     }
-    let buckets: Arc<SessionTree<Vec<TokenBucket>>> = context.host.counted(context.who);
+    let buckets: Arc<SessionTree<Vec<TokenBucket>>> = context.host.module_state(context.who);
     let limiter = Limiter {
         limits,
         timeout: seconds("timeout", timeout)?,

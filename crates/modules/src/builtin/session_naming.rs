@@ -11,7 +11,7 @@ use serde::Deserialize;
 use self::name::{Name, name};
 use super::session_states::SessionStates;
 use super::{ModuleContext, ModuleHook, options};
-use crate::host::Host;
+use crate::environment::HookEnvironment;
 
 /// Allowed lengths of names, in characters.
 const LENGTHS: std::ops::RangeInclusive<usize> = 10..=200;
@@ -38,7 +38,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         return Err(format!("`longest` is {longest}: give it 10 to 200 characters"));
     }
     let namer =
-        SessionNamer { longest, announce, host: context.host.clone(), status: context.host.counted(context.who) };
+        SessionNamer { longest, announce, host: context.host.clone(), status: context.host.module_state(context.who) };
     let events = ["session:start", "session:resume", "execution:start", "execution:complete", "session:end"];
     Ok(vec![ModuleHook::observer(&events, namer)])
 }
@@ -46,7 +46,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 struct SessionNamer {
     longest: usize,
     announce: bool,
-    host: Host,
+    host: HookEnvironment,
     status: Arc<SessionStates<NamingStatus>>,
 }
 

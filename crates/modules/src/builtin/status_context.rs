@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ModuleContext, ModuleHook, options};
-use crate::bundle::Confine;
+use crate::bundle::SandboxConfig;
 use crate::condition::Scope;
 
 /// Options of `hooks-status-context`.
@@ -73,7 +73,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let scope = context.host.scope.clone();
     // Agents can write to the configuration of a repository, so git runs in a sandbox if one is available.
     let sandbox = match options.git {
-        true => context.host.sandbox_for(&Confine::default()).or_else(|_| context.host.usual_sandbox(&[]))?,
+        true => context.host.sandbox_for(&SandboxConfig::default()).or_else(|_| context.host.default_sandbox(&[]))?,
         false => Sandbox::default(),
     };
     Ok(vec![ModuleHook::gate(&[event], StatusHook { options, timeout, sandbox, scope })])

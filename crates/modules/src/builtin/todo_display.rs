@@ -35,7 +35,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         return Err("`most` is 0: give it 1 or more".to_owned());
     }
     require_exact_names("tools", &options.tools)?;
-    let display = Arc::new(Display { options, lists: context.host.counted(context.who) });
+    let display = Arc::new(Display { options, lists: context.host.module_state(context.who) });
     Ok(vec![
         ModuleHook::observer(&["tool:post", "session:end"], ListObserver(display.clone())),
         ModuleHook::gate(&["provider:request"], ListInjector(display)),

@@ -38,7 +38,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         return Err("all reminders are disabled; set `after_calls`, `after_tools` or `without_list` above 0".to_owned());
     }
     require_exact_names("tools", &options.tools)?;
-    let reminder = Arc::new(Reminder { options, work: context.host.counted(context.who) });
+    let reminder = Arc::new(Reminder { options, work: context.host.module_state(context.who) });
     Ok(vec![
         ModuleHook::observer(&["execution:start", "tool:post", "session:end"], ActivityObserver(reminder.clone())),
         ModuleHook::gate(&["provider:request"], ReminderInjector(reminder)),

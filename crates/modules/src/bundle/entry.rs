@@ -9,7 +9,7 @@ use amplifier_core::{DefaultDecision, FlatOption, HookRole, Level, Map, OnError,
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::confine::{self, Confinement};
+use super::sandbox::{self, Confinement};
 use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 use crate::transport::{Grant, shown_address};
@@ -81,7 +81,7 @@ pub struct HookEntry {
     /// Programs: what is added to their environment.
     pub env: BTreeMap<String, String>,
     /// Programs: what they may do, or, in the user's own bundles, `false` for no sandbox; what the agent's commands may do unless given.
-    #[serde(deserialize_with = "confine::read")]
+    #[serde(deserialize_with = "sandbox::read")]
     pub confine: Option<Confinement>,
     /// Programs: files that they need and their command does not name, such as what they import. Trust pins them, too.
     pub files: Vec<String>,
@@ -97,7 +97,7 @@ pub struct HookEntry {
 
     /// Whether its module is one that the host brings.
     #[serde(skip)]
-    pub(super) is_foreign: bool,
+    pub(super) is_host_module: bool,
 }
 
 /// How many workers a hook can have.
@@ -128,14 +128,14 @@ impl OneOrMany {
 
 /// Why an entry is no hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct InvalidEntry {
     /// The key that does not fit, unless it is all of the entry.
     pub key: Option<&'static str>,
     /// What is wrong, in words.
     pub problem: String,
 }
 
-impl Misfit {
+impl InvalidEntry {
     fn whole(problem: impl Into<String>) -> Self {
         Self { key: None, problem: problem.into() }
     }
@@ -151,7 +151,7 @@ pub enum HookKind<'a> {
     /// A module that comes with the program.
     Module(&'static Module),
     /// A module that the host brings, by its name: see [`load_hosted`](super::load_hosted).
-    Foreign(&'a str),
+    HostModule(&'a str),
     /// A rule.
     Rule(&'a str),
     /// A program for each event.
@@ -169,10 +169,12 @@ impl HookEntry {
     ///
     /// # Errors
     /// If it is made of nothing or of more than one thing, or has settings that do not fit.
-    pub fn kind(&self) -> Result<HookKind<'_>, Misfit> {
+    pub fn kind(&self) -> Result<HookKind<'_>, InvalidEntry> {
         let module = match self.module.as_deref() {
-            Some(name) if self.is_foreign => Some(HookKind::Foreign(name)),
-            Some(name) => Some(HookKind::Module(Module::named(name).map_err(|problem| Misfit::at("module", problem))?)),
+            Some(name) if self.is_host_module => Some(HookKind::HostModule(name)),
+            Some(name) => {
+                Some(HookKind::Module(Module::named(name).map_err(|problem| InvalidEntry::at("module", problem))?))
+            }
             None => None,
         };
         let kinds = [
@@ -186,16 +188,16 @@ impl HookEntry {
         let mut kinds = kinds.into_iter().flatten();
         let kind = match (kinds.next(), kinds.next()) {
             (Some(kind), None) => kind,
-            (None, _) => return Err(Misfit::whole(format!("a hook is one of {KINDS}; this is none"))),
-            (Some(_), Some(_)) => return Err(Misfit::whole(format!("a hook is one of {KINDS}; this is more"))),
+            (None, _) => return Err(InvalidEntry::whole(format!("a hook is one of {KINDS}; this is none"))),
+            (Some(_), Some(_)) => return Err(InvalidEntry::whole(format!("a hook is one of {KINDS}; this is more"))),
         };
         self.check(&kind)?;
         Ok(kind)
     }
 
-    fn check(&self, kind: &HookKind<'_>) -> Result<(), Misfit> {
+    fn check(&self, kind: &HookKind<'_>) -> Result<(), InvalidEntry> {
         let is_rule = matches!(kind, HookKind::Rule(_));
-        let of_rules = [
+        let rule_keys = [
             ("deny", self.deny.is_some()),
             ("ask", self.ask.is_some()),
             ("options", self.options.is_some()),
@@ -209,11 +211,11 @@ impl HookEntry {
             ("level", self.level.is_some()),
             ("reason", self.reason.is_some()),
         ];
-        if let Some((key, _)) = of_rules.iter().find(|(_, given)| *given && !is_rule) {
-            return Err(Misfit::at(key, format!("`{key}` belongs to a `rule`, and this is none")));
+        if let Some((key, _)) = rule_keys.iter().find(|(_, given)| *given && !is_rule) {
+            return Err(InvalidEntry::at(key, format!("`{key}` belongs to a `rule`, and this is none")));
         }
-        let others = [
-            ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::Foreign(_)), "module"),
+        let kind_keys = [
+            ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::HostModule(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("confine", self.confine.is_some(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
             ("files", !self.files.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
@@ -222,41 +224,50 @@ impl HookEntry {
             ("grant", self.grant.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
             ("memory", self.memory.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
         ];
-        if let Some((key, _, _, of)) = others.iter().find(|(_, given, fits, _)| *given && !fits) {
-            return Err(Misfit::at(key, format!("`{key}` belongs to a hook of the kind `{of}`, and this is none")));
+        if let Some((key, _, _, of)) = kind_keys.iter().find(|(_, given, fits, _)| *given && !fits) {
+            return Err(InvalidEntry::at(
+                key,
+                format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"),
+            ));
         }
         // Whoever brings the module calls its hooks, too.
-        let of_ours = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
-        if let (HookKind::Foreign(name), Some((key, _))) = (kind, of_ours.iter().find(|(_, given)| *given)) {
+        let unsupported = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
+        if let (HookKind::HostModule(name), Some((key, _))) = (kind, unsupported.iter().find(|(_, given)| *given)) {
             let problem = format!("`{key}` does not go with `{name}`, which is no module that comes with the program");
-            return Err(Misfit::at(key, problem));
+            return Err(InvalidEntry::at(key, problem));
         }
         let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
         if is_rule && !does && self.modify.is_none() {
-            return Err(Misfit::whole("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`"));
+            return Err(InvalidEntry::whole("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`"));
         }
-        let hears_nothing = self.on.as_ref().is_none_or(|on| on.all().is_empty());
+        let has_no_event = self.on.as_ref().is_none_or(|on| on.all().is_empty());
         let module = match kind {
             HookKind::Module(module) => Some(module.name),
-            HookKind::Foreign(name) => Some(*name),
+            HookKind::HostModule(name) => Some(*name),
             _ => None,
         };
         if let Some(name) = module {
             if self.on.is_some() {
                 let problem = format!("`on` does not go with `module`: `{name}` knows which events it hears");
-                return Err(Misfit::at("on", problem));
+                return Err(InvalidEntry::at("on", problem));
             }
-        } else if hears_nothing {
-            return Err(Misfit::at("on", "`on` is missing: which events does it hear? `amplifier events` lists all"));
+        } else if has_no_event {
+            return Err(InvalidEntry::at(
+                "on",
+                "`on` is missing: which events does it hear? `amplifier events` lists all",
+            ));
         }
         let is_time = |seconds: f64| Duration::try_from_secs_f64(seconds).is_ok_and(|timeout| !timeout.is_zero());
         if self.timeout.is_some_and(|seconds| !is_time(seconds)) {
-            return Err(Misfit::at("timeout", "`timeout` is a number of seconds above zero, and not without an end"));
+            return Err(InvalidEntry::at(
+                "timeout",
+                "`timeout` is a number of seconds above zero, and not without an end",
+            ));
         }
         let is_empty = |text: &Option<String>| text.as_deref().is_some_and(|text| text.trim().is_empty());
         for (key, text) in [("name", &self.name), ("rule", &self.rule)] {
             if is_empty(text) {
-                return Err(Misfit::at(
+                return Err(InvalidEntry::at(
                     key,
                     format!("`{key}` is empty: give it a name, which questions and the record show"),
                 ));
@@ -265,12 +276,12 @@ impl HookEntry {
         let runs_nothing = |command: &OneOrMany| command.all().first().is_none_or(|first| first.trim().is_empty());
         for (key, command) in [("command", &self.command), ("worker", &self.worker)] {
             if command.as_ref().is_some_and(runs_nothing) {
-                return Err(Misfit::at(key, format!("`{key}` is empty: name a program")));
+                return Err(InvalidEntry::at(key, format!("`{key}` is empty: name a program")));
             }
         }
         if self.workers.is_some_and(|workers| !WORKERS.contains(&workers)) {
             let problem = format!("`workers` is {} to {}", WORKERS.start(), WORKERS.end());
-            return Err(Misfit::at("workers", problem));
+            return Err(InvalidEntry::at("workers", problem));
         }
         Ok(())
     }
@@ -312,7 +323,7 @@ impl HookEntry {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {
             Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
-            Ok(HookKind::Rule(name) | HookKind::Foreign(name)) => Some(name.to_owned()),
+            Ok(HookKind::Rule(name) | HookKind::HostModule(name)) => Some(name.to_owned()),
             Ok(HookKind::Http(url)) => Some(shown_address(url)),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
             Ok(HookKind::Wasm(file)) => Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Location;
 
-use super::Misfit;
+use super::InvalidEntry;
 use crate::condition::did_you_mean;
 
 /// A mistake in a bundle: the file, the place, what is wrong there, and the line with a caret below.
@@ -38,17 +38,17 @@ impl BundleError {
     /// Something that is wrong with what stands under a key of a hook, or with all of it if the key is not found.
     pub(super) fn at_key(location: Location, key: &str, message: impl Into<String>, source: &str, file: &Path) -> Self {
         let whole = Self::at(location, message, source, file);
-        match place_of(location, key, source) {
+        match key_location(location, key, source) {
             Some((line, column, text)) => Self { line, column, text: text.to_owned(), ..whole },
             None => whole,
         }
     }
 
     /// An entry that is no hook.
-    pub(super) fn misfit(location: Location, misfit: Misfit, source: &str, file: &Path) -> Self {
-        match misfit.key {
-            Some(key) => Self::at_key(location, key, misfit.problem, source, file),
-            None => Self::at(location, misfit.problem, source, file),
+    pub(super) fn invalid_entry(location: Location, invalid_entry: InvalidEntry, source: &str, file: &Path) -> Self {
+        match invalid_entry.key {
+            Some(key) => Self::at_key(location, key, invalid_entry.problem, source, file),
+            None => Self::at(location, invalid_entry.problem, source, file),
         }
     }
 
@@ -68,11 +68,11 @@ impl BundleError {
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
                 format!("`{key}` is there twice; leave one of them")
             }
-            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("expected {}", in_words(ty)),
+            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("expected {}", type_name(ty)),
             serde_saphyr::Error::MultipleDocuments { .. } => {
                 "a bundle is one document; take out the `---` before this".to_owned()
             }
-            other => match without_place(&other.to_string()).as_str() {
+            other => match without_location(&other.to_string()).as_str() {
                 "expected mapping start" => "expected keys with values: `key: value`".to_owned(),
                 "expected sequence start" => "expected a list: items that begin with `- `".to_owned(),
                 message => message.to_owned(),
@@ -86,7 +86,7 @@ impl BundleError {
 }
 
 /// The line and the column of a key. The reader gives places for entries, not for their keys.
-fn place_of<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize, usize, &'a str)> {
+fn key_location<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize, usize, &'a str)> {
     let (first, indent) = ((location.line() as usize).checked_sub(1)?, location.column() as usize - 1);
     let lines = source.lines().enumerate().skip(first);
     let own = lines.take_while(|(number, line)| {
@@ -106,7 +106,7 @@ fn place_of<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize
 }
 
 /// What a value has to be, without words of the language that reads it.
-fn in_words(kind: &str) -> &str {
+fn type_name(kind: &str) -> &str {
     let is_whole = kind.strip_prefix(['i', 'u']).is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok());
     match kind {
         "bool" | "boolean" => "`true` or `false`",
@@ -117,10 +117,10 @@ fn in_words(kind: &str) -> &str {
 }
 
 /// The place stands before the message already.
-fn without_place(message: &str) -> String {
-    let is_place = |rest: &str| rest.split(", column ").all(|number| number.parse::<u64>().is_ok());
-    let place = message.rsplit_once(" at line ").filter(|(_, rest)| is_place(rest));
-    place.map_or(message, |(message, _)| message).to_owned()
+fn without_location(message: &str) -> String {
+    let is_location = |rest: &str| rest.split(", column ").all(|number| number.parse::<u64>().is_ok());
+    let location = message.rsplit_once(" at line ").filter(|(_, rest)| is_location(rest));
+    location.map_or(message, |(message, _)| message).to_owned()
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -1,26 +1,26 @@
 //! Bundles: what hooks a session has, in a YAML file.
 
-mod confine;
 mod entry;
 mod error;
-mod hearing;
-mod level;
 mod load;
-mod mentions;
+mod path_candidates;
 mod register;
+mod sandbox;
 mod schema;
 mod settings;
+mod stack;
+mod subscribe;
 mod watch;
 
-pub use confine::{Confine, Confinement, MayWrite};
-pub use entry::{HookEntry, HookKind, Misfit, OneOrMany};
+pub use entry::{HookEntry, HookKind, InvalidEntry, OneOrMany};
 pub use error::BundleError;
-pub use level::{BundleLevel, Levels};
-pub use load::{Loaded, Placed, Source, load, load_hosted, load_pinned};
+pub use load::{BundleInput, HookDefinition, LoadedBundle, load, load_hosted, load_pinned};
 pub use register::CompiledHook;
+pub use sandbox::{Confinement, SandboxConfig, WriteAccess};
 pub use schema::schema;
-pub use settings::{ApprovalMode, Loop, McpServer, ProviderEntry, ProviderKind, SessionSettings, Tools};
-pub use watch::{BundleSource, BundleWatcher, FOLLOWER, FOLLOWER_TIMEOUT, PreparedVersion, Reload, followed_events};
+pub use settings::{ApprovalMode, McpServer, Orchestrator, ProviderEntry, ProviderKind, SessionSettings, Tools};
+pub use stack::{BundleScope, BundleStack};
+pub use watch::{BundleSource, BundleWatcher, PreparedVersion, RELOAD_HOOK, RELOAD_TIMEOUT, Reload, reload_events};
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,14 +51,14 @@ pub struct Bundle {
     #[schemars(with = "Vec<HookEntry>")]
     pub hooks: Vec<Spanned<HookEntry>>,
     /// What the hooks should do, for `amplifier hooks test`.
-    #[schemars(with = "Vec<Case>")]
-    pub tests: Vec<Spanned<Case>>,
+    #[schemars(with = "Vec<BundleTest>")]
+    pub tests: Vec<Spanned<BundleTest>>,
 }
 
 /// An event, and what the hooks of the bundle should make of it.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct BundleTest {
     /// What it shows.
     pub name: String,
     /// The event.
@@ -68,15 +68,15 @@ pub struct Case {
     pub data: Map,
     /// What has happened before it in the session. Each test has a session of its own.
     #[serde(default)]
-    pub before: Vec<Before>,
+    pub before: Vec<PriorEvent>,
     /// What should come of it.
-    pub expect: Expected,
+    pub expect: Expectation,
 }
 
 /// An event that has happened before the one that a test is about.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Before {
+pub struct PriorEvent {
     /// The event.
     pub event: String,
     /// Its data.
@@ -95,7 +95,7 @@ fn once() -> u16 {
 /// What should come of an event.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Expected {
+pub struct Expectation {
     /// The decision: `continue`, `modify`, `inject_context`, `ask_user` or `deny`.
     pub decision: Option<String>,
     /// The hook that denies or asks.
@@ -112,23 +112,23 @@ impl Bundle {
     /// # Errors
     /// If it is no YAML, or not what a bundle is made of: with the place, and a suggestion where there is one.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BundleError> {
-        Self::parse_for(text, file, Foreign::Refused)
+        Self::parse_with(text, file, HostModules::Refused)
     }
 
     /// The same, where names of modules that are not known may be the host's.
-    fn parse_for(text: &str, file: &Path, foreign: Foreign) -> Result<Self, BundleError> {
+    fn parse_with(text: &str, file: &Path, foreign: HostModules) -> Result<Self, BundleError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
         let mut bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
-        if foreign == Foreign::Allowed {
+        if foreign == HostModules::Allowed {
             for entry in bundle.hooks.iter_mut().map(|entry| &mut entry.value) {
-                entry.is_foreign = entry.module.as_deref().is_some_and(|name| Module::named(name).is_err());
+                entry.is_host_module = entry.module.as_deref().is_some_and(|name| Module::named(name).is_err());
             }
         }
         for entry in &bundle.hooks {
-            if let Err(misfit) = entry.value.kind() {
-                return Err(BundleError::misfit(entry.referenced, misfit, text, file));
+            if let Err(invalid_entry) = entry.value.kind() {
+                return Err(BundleError::invalid_entry(entry.referenced, invalid_entry, text, file));
             }
         }
         for case in &bundle.tests {
@@ -136,12 +136,12 @@ impl Bundle {
                 let problem = format!("`times` is {}: an event happens 1 to 1,000 times before a test", before.times);
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }
-            let Case { event, expect, .. } = &case.value;
+            let BundleTest { event, expect, .. } = &case.value;
             let events = case.value.before.iter().map(|before| &before.event).chain([event]);
             if let Some(error) = events.filter_map(|event| event.parse::<EventName>().err()).next() {
                 return Err(BundleError::at(case.referenced, error.to_string(), text, file));
             }
-            if *expect == Expected::default() {
+            if *expect == Expectation::default() {
                 let problem =
                     "`expect` is empty, so the test would show nothing: give it `decision`, `by`, `says` or `data`";
                 return Err(BundleError::at(case.referenced, problem, text, file));
@@ -164,7 +164,7 @@ impl Bundle {
 
 /// Whether a bundle may name modules that do not come with the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Foreign {
+enum HostModules {
     Allowed,
     Refused,
 }

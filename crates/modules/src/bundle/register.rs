@@ -12,67 +12,75 @@ use amplifier_core::{
 use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::Sandbox;
 
-use super::hearing::Hearing;
-use super::{BundleError, Confinement, HookEntry, HookKind, Loaded, OneOrMany, Placed};
+use super::subscribe::PatternHook;
+use super::{BundleError, Confinement, HookDefinition, HookEntry, HookKind, LoadedBundle, OneOrMany};
 use crate::builtin::{AnyHook, ModuleContext};
 use crate::condition::{Condition, ConditionError, Scope};
-use crate::host::Host;
+use crate::environment::HookEnvironment;
 use crate::rule::{Rule, RuleError};
 use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
 #[cfg(feature = "wasm")]
 use crate::transport::{WasmHook, WasmOptions};
-use crate::trust::Held;
+use crate::trust::PinnedFiles;
 
-impl Loaded {
+impl LoadedBundle {
     /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
     ///
     /// # Errors
     /// If one cannot be compiled; then none stays registered.
-    pub fn register(&self, hooks: &HookRegistry, host: &Host) -> Result<Vec<Registration>, BundleError> {
+    pub fn register(&self, hooks: &HookRegistry, host: &HookEnvironment) -> Result<Vec<Registration>, BundleError> {
         register_all(&self.compile(host, &[])?, hooks)
     }
 
     /// What would be wrong with the hooks that are switched off, if they were not.
-    pub fn dormant_mistakes(&self, host: &Host) -> Vec<BundleError> {
-        let dormant = self.hooks.iter().filter(|placed| placed.entry.enabled == Some(false));
-        let mistake = |placed: &Placed| {
-            let mut placed = placed.clone();
-            placed.entry.enabled = None;
+    pub fn disabled_hook_errors(&self, host: &HookEnvironment) -> Vec<BundleError> {
+        let disabled = self.hooks.iter().filter(|definition| definition.entry.enabled == Some(false));
+        let error_of = |definition: &HookDefinition| {
+            let mut definition = definition.clone();
+            definition.entry.enabled = None;
             let mut alone = Self::default();
-            alone.hooks.push(placed);
+            alone.hooks.push(definition);
             let error = alone.register(&HookRegistry::new(), host).err()?;
             Some(BundleError { message: format!("it is switched off, and has a mistake: {}", error.message), ..error })
         };
-        dormant.filter_map(mistake).collect()
+        disabled.filter_map(error_of).collect()
     }
 
     /// Compiles every hook that is not switched off, in order, and registers none. A hook that is among those of the version `before`, with the same settings and
-    /// the same files, [goes on](CompiledHook::is_kept) as it is: its worker is not started anew, and what it counts is not lost.
+    /// the same files, [goes on](CompiledHook::is_unchanged) as it is: its worker is not started anew, and what it counts is not lost.
     pub(super) fn compile(
         &self,
-        host: &Host,
+        host: &HookEnvironment,
         before: &[Arc<CompiledHook>],
     ) -> Result<Vec<Arc<CompiledHook>>, BundleError> {
-        let (mut compiled, mut namesakes) = (Vec::new(), HashMap::<String, usize>::new());
-        for placed in self.hooks.iter().filter(|placed| placed.entry.enabled != Some(false)) {
-            let name = placed.entry.shown_name();
-            let earlier = namesakes.entry(name.clone()).or_default();
-            let who = format!("{name} {earlier}");
+        let (mut compiled, mut same_names) = (Vec::new(), HashMap::<String, usize>::new());
+        for definition in self.hooks.iter().filter(|definition| definition.entry.enabled != Some(false)) {
+            let name = definition.entry.shown_name();
+            let earlier = same_names.entry(name.clone()).or_default();
+            let key = format!("{name} {earlier}");
             *earlier += 1;
-            let mut placed = placed.clone();
-            if let Some(protected) = host.protected_folders().filter(|_| placed.is_own && placed.held.is_none()) {
-                let held = placed.hold_own(host, protected).map_err(|error| placed.problem(error.to_string()))?;
-                placed.held = Some(Arc::new(held));
+            let mut definition = definition.clone();
+            if let Some(protected) =
+                host.protected_folders().filter(|_| definition.is_own && definition.pinned_files.is_none())
+            {
+                let pinned_files = definition
+                    .pin_user_files(host, protected)
+                    .map_err(|error| definition.problem(error.to_string()))?;
+                definition.pinned_files = Some(Arc::new(pinned_files));
             }
-            let sameness = Sameness::of(&placed, host.scope.workspace());
-            let same = before.iter().find(|hook| hook.who == who && hook.sameness.is_same(&sameness));
-            let parts = same.map_or_else(|| parts(&placed, &who, host), |same| Ok(same.parts.clone()))?;
-            let (is_kept, scope) = (same.is_some(), host.scope.clone());
-            compiled.push(Arc::new(CompiledHook { who, is_kept, sameness, placed, parts, scope }));
+            let fingerprint = HookFingerprint::new(&definition, host.scope.workspace());
+            let same = before.iter().find(|hook| hook.key == key && hook.fingerprint.is_same(&fingerprint));
+            let parts = same.map_or_else(|| compile_parts(&definition, &key, host), |same| Ok(same.parts.clone()))?;
+            let (is_unchanged, scope) = (same.is_some(), host.scope.clone());
+            compiled.push(Arc::new(CompiledHook { key, is_unchanged, fingerprint, definition, parts, scope }));
         }
         // Made from files, some of them: what was trusted is still what is there.
-        for placed in compiled.iter().map(|hook| &hook.placed) {
-            placed.held.as_ref().map_or(Ok(()), |held| held.check()).map_err(|why| placed.problem(why))?;
+        for definition in compiled.iter().map(|hook| &hook.definition) {
+            definition
+                .pinned_files
+                .as_ref()
+                .map_or(Ok(()), |pinned_files| pinned_files.check())
+                .map_err(|why| definition.problem(why))?;
         }
         Ok(compiled)
     }
@@ -83,64 +91,64 @@ pub(super) fn register_all(
     compiled: &[Arc<CompiledHook>],
     hooks: &HookRegistry,
 ) -> Result<Vec<Registration>, BundleError> {
-    let mut registered = Registered::default();
+    let mut registered = RegistrationGuard::default();
     compiled.iter().try_for_each(|hook| hook.register(hooks, &mut registered))?;
     Ok(registered.keep())
 }
 
 /// A hook of a bundle that is ready to be registered.
 pub struct CompiledHook {
-    who: String,
-    is_kept: bool,
-    sameness: Sameness,
-    placed: Placed,
-    parts: Vec<Part>,
+    key: String,
+    is_unchanged: bool,
+    fingerprint: HookFingerprint,
+    definition: HookDefinition,
+    parts: Vec<CompiledPart>,
     scope: Arc<Scope>,
 }
 
 impl CompiledHook {
     /// What stands in the bundle, and where.
-    pub fn placed(&self) -> &Placed {
-        &self.placed
+    pub fn definition(&self) -> &HookDefinition {
+        &self.definition
     }
 
     /// Who it is in all versions of its bundle: its name, and how many of that name are before it.
-    pub fn who(&self) -> &str {
-        &self.who
+    pub fn key(&self) -> &str {
+        &self.key
     }
 
     /// `true` if it is that of the version before, and goes on.
-    pub fn is_kept(&self) -> bool {
-        self.is_kept
+    pub fn is_unchanged(&self) -> bool {
+        self.is_unchanged
     }
 
     /// The module that the host brings for it, if it is one of those.
-    pub fn foreign(&self) -> Option<&str> {
-        match self.placed.entry.kind() {
-            Ok(HookKind::Foreign(name)) => Some(name),
+    pub fn host_module(&self) -> Option<&str> {
+        match self.definition.entry.kind() {
+            Ok(HookKind::HostModule(name)) => Some(name),
             _ => None,
         }
     }
 
     /// The mistake that nobody brings its module.
-    pub(super) fn unbrought(&self) -> BundleError {
-        let name = self.foreign().unwrap_or_default();
-        self.placed.problem_in("module", format!("nothing here brings the module `{name}`"))
+    pub(super) fn missing_host_module(&self) -> BundleError {
+        let name = self.host_module().unwrap_or_default();
+        self.definition.problem_in("module", format!("nothing here brings the module `{name}`"))
     }
 
     /// Registers it for every event that it hears.
     ///
     /// # Errors
     /// If the host brings it, and therefore registers it.
-    pub(super) fn register(&self, hooks: &HookRegistry, registered: &mut Registered) -> Result<(), BundleError> {
-        if self.foreign().is_some() {
-            return Err(self.unbrought());
+    pub(super) fn register(&self, hooks: &HookRegistry, registered: &mut RegistrationGuard) -> Result<(), BundleError> {
+        if self.host_module().is_some() {
+            return Err(self.missing_host_module());
         }
         // What its conditions ask about is counted from now on.
         self.scope.count(hooks);
         for part in &self.parts {
-            for (event, hearing) in Hearing::all(&part.events, &part.hook) {
-                registered.0.push(register(hooks, &self.placed, part, event, hearing)?);
+            for (event, pattern_hook) in PatternHook::all(&part.events, &part.hook) {
+                registered.0.push(register(hooks, &self.definition, part, event, pattern_hook)?);
             }
         }
         Ok(())
@@ -149,61 +157,69 @@ impl CompiledHook {
 
 impl std::fmt::Debug for CompiledHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CompiledHook").field("who", &self.who).field("is_kept", &self.is_kept).finish_non_exhaustive()
+        f.debug_struct("CompiledHook")
+            .field("key", &self.key)
+            .field("is_unchanged", &self.is_unchanged)
+            .finish_non_exhaustive()
     }
 }
 
 /// Registrations that are taken back, unless they are kept.
 #[derive(Debug, Default)]
-pub(super) struct Registered(Vec<Registration>);
+pub(super) struct RegistrationGuard(Vec<Registration>);
 
-impl Registered {
+impl RegistrationGuard {
     pub(super) fn keep(mut self) -> Vec<Registration> {
         std::mem::take(&mut self.0)
     }
 }
 
-impl Drop for Registered {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
         self.0.iter().for_each(Registration::unregister);
     }
 }
 
 /// All that decides how a hook is made.
-struct Sameness {
+struct HookFingerprint {
     entry: HookEntry,
     folder: PathBuf,
-    held: Option<Arc<Held>>,
+    pinned_files: Option<Arc<PinnedFiles>>,
     /// The files that it names, as they are; none if they cannot be told, which is never the same.
     files: Option<Vec<(PathBuf, Option<FileStatus>)>>,
 }
 
-impl Sameness {
-    fn of(placed: &Placed, workspace: &Path) -> Self {
-        let files = placed.named_files(workspace).ok().map(|files| {
+impl HookFingerprint {
+    fn new(definition: &HookDefinition, workspace: &Path) -> Self {
+        let files = definition.named_files(workspace).ok().map(|files| {
             let with_status = |file: PathBuf| {
                 let status = FileStatus::from_path(&file).ok();
                 (file, status)
             };
             files.into_iter().map(with_status).collect()
         });
-        Self { entry: placed.entry.clone(), folder: placed.folder().to_owned(), held: placed.held.clone(), files }
+        Self {
+            entry: definition.entry.clone(),
+            folder: definition.folder().to_owned(),
+            pinned_files: definition.pinned_files.clone(),
+            files,
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let are_held_alike = match (&self.held, &other.held) {
+        let has_same_pins = match (&self.pinned_files, &other.pinned_files) {
             (Some(one), Some(other)) => one.is_same(other),
             (None, None) => true,
             _ => false,
         };
-        let are_files_alike = self.files.is_some() && self.files == other.files;
-        self.entry == other.entry && self.folder == other.folder && are_held_alike && are_files_alike
+        let has_same_files = self.files.is_some() && self.files == other.files;
+        self.entry == other.entry && self.folder == other.folder && has_same_pins && has_same_files
     }
 }
 
 /// A hook of an entry, with what holds unless the entry says something else.
 #[derive(Clone)]
-struct Part {
+struct CompiledPart {
     events: Vec<String>,
     hook: Arc<BundleHook>,
     priority: i64,
@@ -214,29 +230,29 @@ struct Part {
 
 fn register(
     hooks: &HookRegistry,
-    placed: &Placed,
-    part: &Part,
+    definition: &HookDefinition,
+    part: &CompiledPart,
     event: &str,
-    hearing: Hearing,
+    pattern_hook: PatternHook,
 ) -> Result<Registration, BundleError> {
-    let entry = &placed.entry;
+    let entry = &definition.entry;
     hooks
         .hook(event)
         .named(entry.shown_name())
         .priority(entry.priority.unwrap_or(part.priority))
         .role(entry.role.unwrap_or(part.role))
         .on_error(entry.on_error.unwrap_or(part.on_error))
-        .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(placed)))
-        .handler(hearing)
-        .map_err(|error| invalid_event(placed, &error))
+        .timeout(part.timeout.filter(|_| entry.timeout.is_none()).unwrap_or_else(|| timeout(definition)))
+        .handler(pattern_hook)
+        .map_err(|error| invalid_event(definition, &error))
 }
 
-fn invalid_event(placed: &Placed, error: &InvalidEventName) -> BundleError {
-    placed.problem_in("on", format!("{error}; `amplifier events` lists all events"))
+fn invalid_event(definition: &HookDefinition, error: &InvalidEventName) -> BundleError {
+    definition.problem_in("on", format!("{error}; `amplifier events` lists all events"))
 }
 
-fn timeout(placed: &Placed) -> Duration {
-    let given = placed.entry.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+fn timeout(definition: &HookDefinition) -> Duration {
+    let given = definition.entry.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     given.unwrap_or(HookInfo::TIMEOUT)
 }
 
@@ -248,11 +264,11 @@ pub(super) struct BundleHook {
     ephemeral: Option<bool>,
     scope: Arc<Scope>,
     /// The files of the hook, of which a new version may have to be told.
-    held: Option<Arc<Held>>,
-    answers: Answers,
+    pinned_files: Option<Arc<PinnedFiles>>,
+    backend: HookBackend,
 }
 
-enum Answers {
+enum HookBackend {
     Module(Arc<dyn AnyHook>),
     Rule(Box<Rule>),
     Command(CommandHook),
@@ -263,70 +279,75 @@ enum Answers {
 }
 
 /// Makes the hooks of an entry: several for a module, one for everything else.
-fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleError> {
-    let entry = &placed.entry;
-    let problem = |error: &dyn std::fmt::Display| placed.problem(error.to_string());
-    let kind = entry.kind().map_err(|misfit| placed.misfit(misfit))?;
+fn compile_parts(
+    definition: &HookDefinition,
+    key: &str,
+    host: &HookEnvironment,
+) -> Result<Vec<CompiledPart>, BundleError> {
+    let entry = &definition.entry;
+    let problem = |error: &dyn std::fmt::Display| definition.problem(error.to_string());
+    let kind = entry.kind().map_err(|invalid_entry| definition.invalid_entry(invalid_entry))?;
     // A rule looks at its condition itself.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
-    let mistaken = |error: ConditionError| placed.problem_in("when", error.to_string());
-    let condition = || when.map(Condition::compile).transpose().map_err(mistaken);
-    let hook = |answers| {
+    let when_error = |error: ConditionError| definition.problem_in("when", error.to_string());
+    let condition = || when.map(Condition::compile).transpose().map_err(when_error);
+    let hook = |backend| {
         let condition = condition()?;
-        host.scope.counts().want(condition.iter().flat_map(Condition::counted));
-        let (ephemeral, scope, held) = (entry.ephemeral, host.scope.clone(), placed.held.clone());
-        Ok(Arc::new(BundleHook { condition, ephemeral, scope, held, answers }))
+        host.scope.counts().track(condition.iter().flat_map(Condition::counted));
+        let (ephemeral, scope, pinned_files) = (entry.ephemeral, host.scope.clone(), definition.pinned_files.clone());
+        Ok(Arc::new(BundleHook { condition, ephemeral, scope, pinned_files, backend }))
     };
     let name = entry.shown_name();
-    let answers = match kind {
+    let backend = match kind {
         HookKind::Module(module) => {
             let none = Map::new();
-            let (folder, held, is_own) = (placed.folder(), placed.held.clone(), placed.is_own);
-            let context = ModuleContext { host, folder, held, is_own, who };
+            let (folder, pinned_files, is_own) =
+                (definition.folder(), definition.pinned_files.clone(), definition.is_own);
+            let context = ModuleContext { host, folder, held: pinned_files, is_own, who: key };
             let parts = module.make(entry.config.as_ref().unwrap_or(&none), &context);
-            let parts = parts.map_err(|error| placed.problem_in("config", error))?;
+            let parts = parts.map_err(|error| definition.problem_in("config", error))?;
             let parts = parts.into_iter().map(|part| {
                 let (priority, role, on_error, timeout) = (part.priority, part.role, part.on_error, part.timeout);
-                let hook = hook(Answers::Module(part.hook))?;
-                Ok(Part { events: part.events, hook, priority, role, on_error, timeout })
+                let hook = hook(HookBackend::Module(part.hook))?;
+                Ok(CompiledPart { events: part.events, hook, priority, role, on_error, timeout })
             });
             return parts.collect();
         }
-        HookKind::Foreign(_) => return Ok(Vec::new()),
+        HookKind::HostModule(_) => return Ok(Vec::new()),
         HookKind::Rule(_) => {
             let rule = Rule::new(entry.rule_options(), host.scope.clone());
-            let rule = rule.map_err(|error| mistake(placed, error))?;
-            Answers::Rule(Box::new(rule))
+            let rule = rule.map_err(|error| rule_error(definition, error))?;
+            HookBackend::Rule(Box::new(rule))
         }
         HookKind::Command(command) => {
             let options = CommandOptions {
-                timeout: timeout(placed),
-                ..CommandOptions::new(name, program(placed, command, host)?)
+                timeout: timeout(definition),
+                ..CommandOptions::new(name, program(definition, command, host)?)
             };
-            Answers::Command(CommandHook::new(options).map_err(|error| problem(&error))?)
+            HookBackend::Command(CommandHook::new(options).map_err(|error| problem(&error))?)
         }
         HookKind::Worker(command) => {
-            let mut options = WorkerOptions::new(name, program(placed, command, host)?);
-            options.timeout = timeout(placed);
+            let mut options = WorkerOptions::new(name, program(definition, command, host)?);
+            options.timeout = timeout(definition);
             options.workers = entry.workers.unwrap_or(options.workers);
-            Answers::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
+            HookBackend::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
         }
         HookKind::Http(url) => {
             let mut options = HttpOptions::new(name, url);
-            options.timeout = timeout(placed);
+            options.timeout = timeout(definition);
             for (header, value) in &entry.headers {
                 options = options.header(header, value);
             }
-            Answers::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
+            HookBackend::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
         }
         #[cfg(feature = "wasm")]
         HookKind::Wasm(component) => {
             let mut options = WasmOptions::new(name, component);
-            options.folder = placed.folder().to_owned();
-            options.timeout = timeout(placed);
+            options.folder = definition.folder().to_owned();
+            options.timeout = timeout(definition);
             options.grant = entry.grant.clone().unwrap_or_default();
             options.memory = entry.memory.map_or(options.memory, |mebibytes| mebibytes.saturating_mul(1024 * 1024));
-            Answers::Wasm(Box::new(WasmHook::new(options).map_err(|error| problem(&error))?))
+            HookBackend::Wasm(Box::new(WasmHook::new(options).map_err(|error| problem(&error))?))
         }
         #[cfg(not(feature = "wasm"))]
         HookKind::Wasm(_) => {
@@ -338,13 +359,13 @@ fn parts(placed: &Placed, who: &str, host: &Host) -> Result<Vec<Part>, BundleErr
     events
         .iter()
         .try_for_each(|event| event.parse::<EventPattern>().map(drop))
-        .map_err(|error| invalid_event(placed, &error))?;
+        .map_err(|error| invalid_event(definition, &error))?;
     let (role, on_error) = (HookRole::Gate, OnError::DenyGating);
-    Ok(vec![Part { events, hook: hook(answers)?, priority: 0, role, on_error, timeout: None }])
+    Ok(vec![CompiledPart { events, hook: hook(backend)?, priority: 0, role, on_error, timeout: None }])
 }
 
 /// What is wrong with a rule, by the names that the keys have in a bundle: `timeout` and `role` are others there.
-fn mistake(placed: &Placed, error: RuleError) -> BundleError {
+fn rule_error(definition: &HookDefinition, error: RuleError) -> BundleError {
     let key_of = |field: &str| match field.split('.').next() {
         Some("timeout") => "ask_timeout".to_owned(),
         Some("role") => "inject_role".to_owned(),
@@ -355,24 +376,24 @@ fn mistake(placed: &Placed, error: RuleError) -> BundleError {
         RuleError::Field { field, problem } if !field.contains('.') => RuleError::Field { field: key.clone(), problem },
         other => other,
     };
-    placed.problem_in(&key, error.to_string())
+    definition.problem_in(&key, error.to_string())
 }
 
 /// A text is a line for the shell, a list is a program with its arguments.
-fn program(placed: &Placed, command: &OneOrMany, host: &Host) -> Result<Program, BundleError> {
+fn program(definition: &HookDefinition, command: &OneOrMany, host: &HookEnvironment) -> Result<Program, BundleError> {
     let program = match command {
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
-    let sandbox = match &placed.entry.confine {
+    let sandbox = match &definition.entry.confine {
         Some(Confinement::To(confine)) => host.sandbox_for(confine),
-        Some(Confinement::Off(_)) if placed.is_own => Ok(Sandbox::default()),
-        Some(Confinement::Off(_)) | None => host.usual_sandbox(&placed.outputs()),
+        Some(Confinement::Off(_)) if definition.is_own => Ok(Sandbox::default()),
+        Some(Confinement::Off(_)) | None => host.default_sandbox(&definition.outputs()),
     };
-    let sandbox = sandbox.map_err(|error| placed.problem(format!("it cannot be confined: {error}")))?;
-    let program = program.sandbox(sandbox).folder(placed.folder()).held(placed.held.clone());
-    let program = program.python_path(placed.import_folders(host));
-    Ok(placed.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
+    let sandbox = sandbox.map_err(|error| definition.problem(format!("it cannot be confined: {error}")))?;
+    let program = program.sandbox(sandbox).folder(definition.folder()).pinned_files(definition.pinned_files.clone());
+    let program = program.python_path(definition.import_folders(host));
+    Ok(definition.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
 }
 
 impl Hook for BundleHook {
@@ -382,14 +403,14 @@ impl Hook for BundleHook {
         {
             return Ok(HookResult::proceed());
         }
-        let mut result = match &self.answers {
-            Answers::Module(hook) => hook.answer(event, data).await,
-            Answers::Rule(rule) => rule.answer(event, data),
-            Answers::Command(hook) => hook.handle(event, data).await,
-            Answers::Worker(hook) => hook.handle(event, data).await,
-            Answers::Http(hook) => hook.handle(event, data).await,
+        let mut result = match &self.backend {
+            HookBackend::Module(hook) => hook.answer(event, data).await,
+            HookBackend::Rule(rule) => rule.answer(event, data),
+            HookBackend::Command(hook) => hook.handle(event, data).await,
+            HookBackend::Worker(hook) => hook.handle(event, data).await,
+            HookBackend::Http(hook) => hook.handle(event, data).await,
             #[cfg(feature = "wasm")]
-            Answers::Wasm(hook) => hook.handle(event, data).await,
+            HookBackend::Wasm(hook) => hook.handle(event, data).await,
         }?;
         if let (Some(ephemeral), Action::InjectContext(injection)) = (self.ephemeral, &mut result.action) {
             injection.placement = match (ephemeral, injection.placement) {
@@ -399,11 +420,11 @@ impl Hook for BundleHook {
                 (false, _) => Placement::History,
             };
         }
-        let news = self.held.as_ref().map(|held| held.take_news()).unwrap_or_default();
-        if !news.is_empty() {
+        let notices = self.pinned_files.as_ref().map(|pinned_files| pinned_files.take_notices()).unwrap_or_default();
+        if !notices.is_empty() {
             let (level, own) =
                 result.message.take().map_or((Level::Warning, None), |message| (message.level, Some(message.text)));
-            let text = news.into_iter().chain(own).collect::<Vec<_>>().join("\n");
+            let text = notices.into_iter().chain(own).collect::<Vec<_>>().join("\n");
             result = result.message(level.max(Level::Warning), text);
         }
         Ok(result)

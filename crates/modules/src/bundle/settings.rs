@@ -20,14 +20,14 @@ pub struct SessionSettings {
     /// What happens beyond that.
     pub over_budget: Option<OverBudget>,
     /// How answers are told.
-    pub orchestrator: Option<Loop>,
+    pub orchestrator: Option<Orchestrator>,
     /// How safely the audit log is kept.
     #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
     pub audit: Option<Durability>,
     /// How approvals are requested.
     pub approvals: Option<ApprovalMode>,
     /// How long a question waits for an answer, in seconds, before it is denied.
-    #[serde(deserialize_with = "above_zero")]
+    #[serde(deserialize_with = "positive_seconds")]
     #[schemars(range(min = 0))]
     pub approval_timeout: Option<f64>,
     /// What the model is told before everything else.
@@ -35,7 +35,7 @@ pub struct SessionSettings {
 }
 
 /// Here, so that the reader knows the place.
-fn above_zero<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
+fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
     let seconds = Option::<f64>::deserialize(reader)?;
     if let Some(seconds) = seconds.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
         return Err(D::Error::custom(format!("`approval_timeout` is {seconds}: give seconds, above zero")));
@@ -46,7 +46,7 @@ fn above_zero<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Er
 words! {
     /// How answers are told.
     #[derive(JsonSchema)]
-    pub enum Loop("orchestrator") {
+    pub enum Orchestrator("orchestrator") {
         /// When they are complete.
         Basic = "loop-basic",
         /// Piece by piece.
@@ -94,7 +94,7 @@ pub struct McpServer {
 impl McpServer {
     /// The same with a program that begins at that folder, if it has a path that is not whole. A name alone is looked for where programs are.
     #[must_use]
-    pub fn beside(mut self, folder: &Path) -> Self {
+    pub fn resolve_from(mut self, folder: &Path) -> Self {
         if self.command.contains('/') {
             // Without the dots that stand in it.
             let program: PathBuf = folder.join(&self.command).components().collect();

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::error::Span;
-use super::evaluate::{Evaluated, Evaluation, Operand, fail, truth};
+use super::evaluate::{EvalResult, Evaluation, Operand, fail, truth};
 use super::node::Operator;
-use super::operate::{calculate, compare, compare_numbers, describe};
+use super::operators::{calculate, compare, compare_numbers, describe};
 
 impl<'a> Evaluation<'a> {
     pub(super) fn binary(
@@ -17,7 +17,7 @@ impl<'a> Evaluation<'a> {
         one: Operand<'a>,
         other: &Value,
         span: Span,
-    ) -> Evaluated<Operand<'a>> {
+    ) -> EvalResult<Operand<'a>> {
         let holds = match operator {
             Operator::Equal => self.equal(&one, other, span)?,
             Operator::NotEqual => !self.equal(&one, other, span)?,
@@ -38,7 +38,7 @@ impl<'a> Evaluation<'a> {
         Ok(truth(holds))
     }
 
-    fn add(&mut self, one: Operand<'a>, other: &Value, span: Span) -> Evaluated<Operand<'a>> {
+    fn add(&mut self, one: Operand<'a>, other: &Value, span: Span) -> EvalResult<Operand<'a>> {
         if let (Value::Number(one), Value::Number(other)) = (&*one, other) {
             return calculate(Operator::Add, one, other).map(Cow::Owned).or_else(|message| fail(span, message));
         }
@@ -55,7 +55,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(sum))
     }
 
-    fn order(&mut self, operator: Operator, one: &Value, other: &Value, span: Span) -> Evaluated<Option<Ordering>> {
+    fn order(&mut self, operator: Operator, one: &Value, other: &Value, span: Span) -> EvalResult<Option<Ordering>> {
         if one.is_null() || other.is_null() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn is_in(&mut self, item: &Value, list: &Value, span: Span) -> Evaluated<bool> {
+    fn is_in(&mut self, item: &Value, list: &Value, span: Span) -> EvalResult<bool> {
         match (item, list) {
             (_, Value::Array(items)) => {
                 for other in items {
@@ -83,7 +83,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether two values are the same; `1` is `1.0`, and values of different kinds are not the same.
-    fn equal(&mut self, one: &Value, other: &Value, span: Span) -> Evaluated<bool> {
+    fn equal(&mut self, one: &Value, other: &Value, span: Span) -> EvalResult<bool> {
         self.spend(1, span)?;
         match (one, other) {
             (Value::Number(one), Value::Number(other)) => Ok(compare_numbers(one, other) == Some(Ordering::Equal)),
@@ -115,7 +115,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-fn mismatch<T>(operator: Operator, one: &Value, other: &Value, span: Span) -> Evaluated<T> {
+fn mismatch<T>(operator: Operator, one: &Value, other: &Value, span: Span) -> EvalResult<T> {
     let symbol = operator.symbol();
     fail(span, format!("`{symbol}` does not work with {} and {}", describe(one), describe(other)))
 }

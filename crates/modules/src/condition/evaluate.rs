@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::Scope;
 use super::error::Span;
-use super::node::{Body, Kind, Loop, Node};
-use super::operate::{describe, negate};
+use super::node::{Kind, Loop, LoopBody, Node};
+use super::operators::{describe, negate};
 
 /// How much one evaluation may do. A step costs one unit; texts cost by their length: see `docs/reference/rules.md`.
 const BUDGET: usize = 1_000_000;
@@ -21,16 +21,16 @@ pub(super) const COPIED: usize = 16;
 
 /// Why an expression gives nothing, and where.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct EvalError {
     pub(super) message: String,
     pub(super) span: Span,
 }
 
-pub(super) type Evaluated<T> = Result<T, Failure>;
+pub(super) type EvalResult<T> = Result<T, EvalError>;
 pub(super) type Operand<'a> = Cow<'a, Value>;
 
-pub(super) fn fail<T>(span: Span, message: impl Into<String>) -> Evaluated<T> {
-    Err(Failure { message: message.into(), span })
+pub(super) fn fail<T>(span: Span, message: impl Into<String>) -> EvalResult<T> {
+    Err(EvalError { message: message.into(), span })
 }
 
 /// One evaluation: the event, what may be asked, and what is left of the budget.
@@ -50,7 +50,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Takes from the budget. Once it is empty, every step fails, so that nothing can swallow the failure.
-    pub(super) fn spend(&mut self, units: usize, span: Span) -> Evaluated<()> {
+    pub(super) fn spend(&mut self, units: usize, span: Span) -> EvalResult<()> {
         match self.left.checked_sub(units) {
             Some(left) => {
                 self.left = left;
@@ -64,7 +64,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether a part of the expression holds; `null` does not.
-    pub(super) fn truth(&mut self, node: &'a Node) -> Evaluated<bool> {
+    pub(super) fn truth(&mut self, node: &'a Node) -> EvalResult<bool> {
         match *self.value(node)? {
             Value::Bool(truth) => Ok(truth),
             Value::Null => Ok(false),
@@ -72,7 +72,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    pub(super) fn value(&mut self, node: &'a Node) -> Evaluated<Operand<'a>> {
+    pub(super) fn value(&mut self, node: &'a Node) -> EvalResult<Operand<'a>> {
         let span = node.span;
         self.spend(1, span)?;
         Ok(match &node.kind {
@@ -104,8 +104,8 @@ impl<'a> Evaluation<'a> {
                 },
                 other => return fail(span, format!("`-` needs a number, found {}", describe(other))),
             },
-            Kind::And(pair) => truth(self.decided_by(false, pair)?),
-            Kind::Or(pair) => truth(self.decided_by(true, pair)?),
+            Kind::And(pair) => truth(self.short_circuit(false, pair)?),
+            Kind::Or(pair) => truth(self.short_circuit(true, pair)?),
             Kind::If(parts) => {
                 let [test, then, otherwise] = &**parts;
                 let part = if self.truth(test)? { then } else { otherwise };
@@ -140,7 +140,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// As CEL has it: one side that decides is enough, even if the other fails.
-    fn decided_by(&mut self, decisive: bool, pair: &'a [Node; 2]) -> Evaluated<bool> {
+    fn short_circuit(&mut self, decisive: bool, pair: &'a [Node; 2]) -> EvalResult<bool> {
         let first = self.truth(&pair[0]);
         if matches!(first, Ok(first) if first == decisive) {
             return Ok(decisive);
@@ -152,7 +152,7 @@ impl<'a> Evaluation<'a> {
         first.and(second)
     }
 
-    fn all_data(&mut self, span: Span) -> Evaluated<Operand<'a>> {
+    fn all_data(&mut self, span: Span) -> EvalResult<Operand<'a>> {
         let mut all = Map::new();
         for (key, value) in self.data.iter() {
             all.insert(key.to_owned(), self.own(Cow::Borrowed(value), span)?);
@@ -160,7 +160,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(all.into()))
     }
 
-    fn item(&mut self, at: usize, span: Span) -> Evaluated<Operand<'a>> {
+    fn item(&mut self, at: usize, span: Span) -> EvalResult<Operand<'a>> {
         let item = match self.items.get_mut(at) {
             Some(Cow::Borrowed(value)) => return Ok(Cow::Borrowed(*value)),
             // Taken out while it is measured, because measuring takes from the budget.
@@ -172,7 +172,7 @@ impl<'a> Evaluation<'a> {
         copy
     }
 
-    fn map(&mut self, entries: &'a [(Node, Node)]) -> Evaluated<Operand<'a>> {
+    fn map(&mut self, entries: &'a [(Node, Node)]) -> EvalResult<Operand<'a>> {
         let mut map = Map::new();
         for (key, value) in entries {
             let span = key.span;
@@ -188,7 +188,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(map.into()))
     }
 
-    fn repeat(&mut self, repeated: &'a Loop) -> Evaluated<Operand<'a>> {
+    fn repeat(&mut self, repeated: &'a Loop) -> EvalResult<Operand<'a>> {
         let span = repeated.range.span;
         let items: Vec<Operand<'a>> = match self.value(&repeated.range)? {
             Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
@@ -201,16 +201,16 @@ impl<'a> Evaluation<'a> {
         };
         self.spend(items.len(), span)?;
         match &repeated.body {
-            Body::All(test) => self.any(items, test, false).map(|found| truth(!found)),
-            Body::Exists(test) => self.any(items, test, true).map(truth),
-            Body::ExistsOne(test) => {
+            LoopBody::All(test) => self.any(items, test, false).map(|found| truth(!found)),
+            LoopBody::Exists(test) => self.any(items, test, true).map(truth),
+            LoopBody::ExistsOne(test) => {
                 let mut count = 0_usize;
                 for item in items {
                     count += usize::from(self.with(item, |this| this.truth(test))?);
                 }
                 Ok(truth(count == 1))
             }
-            Body::Collect { filter, make } => {
+            LoopBody::Collect { filter, make } => {
                 let mut made = Vec::new();
                 for item in items {
                     let value = self.with(item, |this| {
@@ -226,7 +226,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether the test gives this for any item; a failure counts only if none does.
-    fn any(&mut self, items: Vec<Operand<'a>>, test: &'a Node, wanted: bool) -> Evaluated<bool> {
+    fn any(&mut self, items: Vec<Operand<'a>>, test: &'a Node, wanted: bool) -> EvalResult<bool> {
         let mut failure = None;
         for item in items {
             match self.with(item, |this| this.truth(test)) {
@@ -246,14 +246,14 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The value for oneself; only what is borrowed has to be copied.
-    pub(super) fn own(&mut self, value: Operand<'a>, span: Span) -> Evaluated<Value> {
+    pub(super) fn own(&mut self, value: Operand<'a>, span: Span) -> EvalResult<Value> {
         if let Cow::Borrowed(value) = value {
             self.spend_copy(value, span)?;
         }
         Ok(value.into_owned())
     }
 
-    pub(super) fn spend_copy(&mut self, value: &Value, span: Span) -> Evaluated<()> {
+    pub(super) fn spend_copy(&mut self, value: &Value, span: Span) -> EvalResult<()> {
         match value {
             Value::String(text) => self.spend(1 + text.len() / COPIED, span),
             Value::Array(items) => {
@@ -271,7 +271,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    pub(super) fn spend_read(&mut self, text: &str, span: Span) -> Evaluated<()> {
+    pub(super) fn spend_read(&mut self, text: &str, span: Span) -> EvalResult<()> {
         self.spend(text.len() / READ, span)
     }
 }
@@ -281,7 +281,7 @@ pub(super) fn truth<'a>(truth: bool) -> Operand<'a> {
 }
 
 /// The field of an object; what has none gives `null`.
-fn select<'a>(operand: Operand<'a>, field: &str, span: Span) -> Evaluated<Operand<'a>> {
+fn select<'a>(operand: Operand<'a>, field: &str, span: Span) -> EvalResult<Operand<'a>> {
     let selected = match operand {
         Cow::Borrowed(Value::Object(fields)) => fields.get(field).map(Cow::Borrowed),
         Cow::Owned(Value::Object(mut fields)) => fields.remove(field).map(Cow::Owned),
@@ -292,7 +292,7 @@ fn select<'a>(operand: Operand<'a>, field: &str, span: Span) -> Evaluated<Operan
 }
 
 /// The item of a list, or the field of an object, whose place or name was calculated.
-fn select_at<'a>(operand: Operand<'a>, index: &Value, span: Span) -> Evaluated<Operand<'a>> {
+fn select_at<'a>(operand: Operand<'a>, index: &Value, span: Span) -> EvalResult<Operand<'a>> {
     let item = match (operand, index) {
         (operand, Value::String(field)) => return select(operand, field, span),
         (Cow::Borrowed(Value::Array(items)), Value::Number(at)) => {

@@ -9,18 +9,18 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::error::Span;
-use super::evaluate::{COPIED, Evaluated, Evaluation, Operand, SEARCHED, fail, truth};
+use super::evaluate::{COPIED, EvalResult, Evaluation, Operand, SEARCHED, fail, truth};
 use super::lower::{regex, texts};
 use super::node::{Function, Node};
-use super::operate::describe;
-use super::path::{self, LONGEST_PATTERN};
-use crate::counts::{BEGIN, TURN};
+use super::operators::describe;
+use super::path::{self, MAX_PATTERN};
+use crate::counters::{BEGIN, TURN};
 
 /// What asking the file system, compiling a pattern or analysing a command costs.
 const EXPENSIVE: usize = 5_000;
 
 impl<'a> Evaluation<'a> {
-    pub(super) fn call(&mut self, function: Function, nodes: &'a [Node], span: Span) -> Evaluated<Operand<'a>> {
+    pub(super) fn call(&mut self, function: Function, nodes: &'a [Node], span: Span) -> EvalResult<Operand<'a>> {
         let mut arguments = Vec::with_capacity(nodes.len());
         for node in nodes {
             arguments.push(self.value(node)?);
@@ -66,8 +66,8 @@ impl<'a> Evaluation<'a> {
             Function::Matches => {
                 let Some(pattern) = text(&other, span)? else { return Ok(truth(false)) };
                 self.spend(EXPENSIVE, span)?;
-                if pattern.len() > LONGEST_PATTERN {
-                    return fail(span, format!("the pattern is longer than {LONGEST_PATTERN} bytes"));
+                if pattern.len() > MAX_PATTERN {
+                    return fail(span, format!("the pattern is longer than {MAX_PATTERN} bytes"));
                 }
                 // What went wrong would repeat a pattern that may come from the event.
                 let regex = regex(pattern).or_else(|_| fail(span, "the pattern is not a regular expression"))?;
@@ -98,11 +98,11 @@ impl<'a> Evaluation<'a> {
             Function::Minute => Cow::Owned(self.now(span)?.minute().into()),
             Function::Weekday => Cow::Owned(name_of(self.now(span)?.weekday()).into()),
             Function::Turn => {
-                self.counted(TURN, span)?;
+                self.require_counted(TURN, span)?;
                 Cow::Owned(self.scope.counts.turn(self.data).into())
             }
             Function::SessionMinutes => {
-                self.counted(BEGIN, span)?;
+                self.require_counted(BEGIN, span)?;
                 Cow::Owned(self.scope.counts.minutes(self.data, self.scope.timer().wall()).into())
             }
             // Lowered to a kind of its own.
@@ -112,44 +112,44 @@ impl<'a> Evaluation<'a> {
     }
 
     /// How often an event has happened in the session.
-    pub(super) fn session_count(&mut self, event: &str, tool: Option<&'a Node>, span: Span) -> Evaluated<Operand<'a>> {
-        self.counted(event, span)?;
+    pub(super) fn session_count(&mut self, event: &str, tool: Option<&'a Node>, span: Span) -> EvalResult<Operand<'a>> {
+        self.require_counted(event, span)?;
         let counts = &self.scope.counts;
         let count = match tool {
-            None => counts.of(self.data, event),
+            None => counts.count(self.data, event),
             Some(tool) => {
                 let name = self.value(tool)?;
-                text(&name, tool.span)?.map_or(0, |name| counts.of_tool(self.data, event, name))
+                text(&name, tool.span)?.map_or(0, |name| counts.tool_count(self.data, event, name))
             }
         };
         Ok(Cow::Owned(count.into()))
     }
 
     /// Fails where an event is not counted: a zero would let through what a rule stands against.
-    fn counted(&self, event: &str, span: Span) -> Evaluated<()> {
-        match self.scope.counts.counts(event) {
+    fn require_counted(&self, event: &str, span: Span) -> EvalResult<()> {
+        match self.scope.counts.is_counted(event) {
             true => Ok(()),
             false => fail(span, format!("nobody counts `{event}` here")),
         }
     }
 
-    fn now(&self, span: Span) -> Evaluated<Zoned> {
+    fn now(&self, span: Span) -> EvalResult<Zoned> {
         self.scope.now().map_or_else(|| fail(span, "the clock shows no time"), Ok)
     }
 
-    pub(super) fn search(&mut self, searched: &Value, regex: &Regex, span: Span) -> Evaluated<bool> {
+    pub(super) fn search(&mut self, searched: &Value, regex: &Regex, span: Span) -> EvalResult<bool> {
         let Some(text) = text(searched, span)? else { return Ok(false) };
         self.spend(text.len() / SEARCHED, span)?;
         Ok(regex.is_match(text))
     }
 
-    pub(super) fn path_matches(&mut self, path: &Value, globs: &GlobSet, span: Span) -> Evaluated<bool> {
+    pub(super) fn path_matches(&mut self, path: &Value, globs: &GlobSet, span: Span) -> EvalResult<bool> {
         let Some(path) = text(path, span)? else { return Ok(false) };
         self.spend(EXPENSIVE, span)?;
         path::matches(self.scope, path, globs).or_else(|message| fail(span, message))
     }
 
-    fn has_secret(&mut self, value: &Value, span: Span) -> Evaluated<bool> {
+    fn has_secret(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
         self.spend_copy(value, span)?;
         let mut redacted = value.clone();
         self.scope.redact(&mut redacted);
@@ -157,7 +157,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Two texts; none if one of them is missing.
-    fn texts<'v>(&mut self, one: &'v Value, other: &'v Value, span: Span) -> Evaluated<Option<(&'v str, &'v str)>> {
+    fn texts<'v>(&mut self, one: &'v Value, other: &'v Value, span: Span) -> EvalResult<Option<(&'v str, &'v str)>> {
         let (Some(one), Some(other)) = (text(one, span)?, text(other, span)?) else { return Ok(None) };
         self.spend_read(one, span)?;
         Ok(Some((one, other)))
@@ -165,7 +165,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// The text; none if it is missing.
-fn text(value: &Value, span: Span) -> Evaluated<Option<&str>> {
+fn text(value: &Value, span: Span) -> EvalResult<Option<&str>> {
     match value {
         Value::String(text) => Ok(Some(text)),
         Value::Null => Ok(None),
@@ -173,7 +173,7 @@ fn text(value: &Value, span: Span) -> Evaluated<Option<&str>> {
     }
 }
 
-fn whole(value: Operand<'_>, span: Span) -> Evaluated<Operand<'_>> {
+fn whole(value: Operand<'_>, span: Span) -> EvalResult<Operand<'_>> {
     let number: Option<i64> = match &*value {
         Value::Number(number) if number.is_i64() || number.is_u64() => return Ok(value),
         // Beyond 2^53 a double no longer says which whole number it is.

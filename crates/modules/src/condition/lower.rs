@@ -12,15 +12,15 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use super::error::{ConditionError, Span};
-use super::node::{Body, Function, Kind, Loop, Node, Operator, SHELL_FIELDS};
+use super::node::{Function, Kind, Loop, LoopBody, Node, Operator, SHELL_FIELDS};
 use super::{did_you_mean, path};
-use crate::counts::{BEGIN, TURN};
+use crate::counters::{BEGIN, TURN};
 
 /// So deep may an expression be nested, operators counted: it keeps the evaluator's stack small.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 pub(super) const TOO_DEEP: &str = "the expression is nested too deeply: split it into several rules";
 /// A compiled regular expression may take so many bytes.
-const LARGEST_REGEX: usize = 256 << 10;
+const MAX_REGEX_SIZE: usize = 256 << 10;
 
 /// The names that stand alone: the documented fields of all events, and what every event has.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -47,7 +47,7 @@ pub(super) fn lower(
 /// Compiles a regular expression of bounded size.
 pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
     let regex =
-        RegexBuilder::new(pattern).size_limit(LARGEST_REGEX).dfa_size_limit(LARGEST_REGEX).nest_limit(50).build();
+        RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_SIZE).nest_limit(50).build();
     regex.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the regular expression is too large: use smaller counts".to_owned(),
         // The last line says what is wrong; those before it show the pattern.
@@ -69,13 +69,13 @@ struct Lowering<'a> {
     counted: BTreeSet<String>,
 }
 
-type Lowered<T> = Result<T, ConditionError>;
+type LowerResult<T> = Result<T, ConditionError>;
 
 impl Lowering<'_> {
-    fn node(&mut self, expression: IdedExpr) -> Lowered<Node> {
+    fn node(&mut self, expression: IdedExpr) -> LowerResult<Node> {
         let span = self.span(expression.id);
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return self.fail(span, TOO_DEEP, None);
         }
         let (kind, span) = match expression.expr {
@@ -93,11 +93,11 @@ impl Lowering<'_> {
         Ok(Node { kind, span })
     }
 
-    fn boxed(&mut self, expression: IdedExpr) -> Lowered<Box<Node>> {
+    fn boxed(&mut self, expression: IdedExpr) -> LowerResult<Box<Node>> {
         self.node(expression).map(Box::new)
     }
 
-    fn literal(&self, literal: LiteralValue, span: Span) -> Lowered<Value> {
+    fn literal(&self, literal: LiteralValue, span: Span) -> LowerResult<Value> {
         Ok(match literal {
             LiteralValue::Boolean(value) => value.into_inner().into(),
             LiteralValue::Double(value) => value.into_inner().into(),
@@ -109,7 +109,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn name(&self, name: &str, span: Span) -> Lowered<Kind> {
+    fn name(&self, name: &str, span: Span) -> LowerResult<Kind> {
         let name = name.trim_start_matches('.');
         if let Some(at) = self.items.iter().rposition(|item| item == name) {
             return Ok(Kind::Item(at));
@@ -127,7 +127,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn select(&mut self, select: SelectExpr, dot: Span) -> Lowered<(Kind, Span)> {
+    fn select(&mut self, select: SelectExpr, dot: Span) -> LowerResult<(Kind, Span)> {
         let SelectExpr { operand, field, test } = select;
         // The parser remembers where the dot is, and where `has(` ends.
         let span = if test { dot } else { self.after(dot, &field) };
@@ -148,8 +148,8 @@ impl Lowering<'_> {
         Ok((kind, span))
     }
 
-    fn list(&mut self, list: ListExpr) -> Lowered<Kind> {
-        let nodes = list.elements.into_iter().map(|element| self.node(element)).collect::<Lowered<Vec<_>>>()?;
+    fn list(&mut self, list: ListExpr) -> LowerResult<Kind> {
+        let nodes = list.elements.into_iter().map(|element| self.node(element)).collect::<LowerResult<Vec<_>>>()?;
         if nodes.iter().any(|node| !matches!(node.kind, Kind::Constant(_))) {
             return Ok(Kind::List(nodes));
         }
@@ -161,7 +161,7 @@ impl Lowering<'_> {
         Ok(Kind::Constant(constants.collect()))
     }
 
-    fn map(&mut self, entries: Vec<IdedEntryExpr>, span: Span) -> Lowered<Kind> {
+    fn map(&mut self, entries: Vec<IdedEntryExpr>, span: Span) -> LowerResult<Kind> {
         let mut nodes = Vec::new();
         for entry in entries {
             let EntryExpr::MapEntry(entry) = entry.expr else {
@@ -173,7 +173,7 @@ impl Lowering<'_> {
     }
 
     /// Recognises which macro made the comprehension by its step.
-    fn comprehension(&mut self, comprehension: ComprehensionExpr, span: Span) -> Lowered<Kind> {
+    fn comprehension(&mut self, comprehension: ComprehensionExpr, span: Span) -> LowerResult<Kind> {
         let ComprehensionExpr { iter_range, iter_var, loop_step, .. } = comprehension;
         let range = self.node(iter_range)?;
         self.items.push(iter_var);
@@ -185,18 +185,18 @@ impl Lowering<'_> {
         }
     }
 
-    fn body(&mut self, step: IdedExpr) -> Lowered<Option<Body>> {
+    fn body(&mut self, step: IdedExpr) -> LowerResult<Option<LoopBody>> {
         let Some((name, arguments)) = into_call(step) else { return Ok(None) };
         match (name.as_str(), <[IdedExpr; 2]>::try_from(arguments)) {
-            (operators::LOGICAL_AND, Ok([_, test])) => Ok(Some(Body::All(self.node(test)?))),
-            (operators::LOGICAL_OR, Ok([_, test])) => Ok(Some(Body::Exists(self.node(test)?))),
+            (operators::LOGICAL_AND, Ok([_, test])) => Ok(Some(LoopBody::All(self.node(test)?))),
+            (operators::LOGICAL_OR, Ok([_, test])) => Ok(Some(LoopBody::Exists(self.node(test)?))),
             (operators::ADD, Ok([_, made])) => self.collect(None, made),
             (operators::CONDITIONAL, Err(arguments)) => {
                 let Ok([test, then, _]) = <[IdedExpr; 3]>::try_from(arguments) else { return Ok(None) };
                 let sum = into_call(then).and_then(|(_, sum)| <[IdedExpr; 2]>::try_from(sum).ok());
                 match sum {
                     Some([_, made]) if matches!(made.expr, Expr::List(_)) => self.collect(Some(test), made),
-                    Some(_) => Ok(Some(Body::ExistsOne(self.node(test)?))),
+                    Some(_) => Ok(Some(LoopBody::ExistsOne(self.node(test)?))),
                     None => Ok(None),
                 }
             }
@@ -204,14 +204,14 @@ impl Lowering<'_> {
         }
     }
 
-    fn collect(&mut self, filter: Option<IdedExpr>, made: IdedExpr) -> Lowered<Option<Body>> {
+    fn collect(&mut self, filter: Option<IdedExpr>, made: IdedExpr) -> LowerResult<Option<LoopBody>> {
         let Expr::List(ListExpr { mut elements, .. }) = made.expr else { return Ok(None) };
         let Some(make) = elements.pop() else { return Ok(None) };
         let filter = filter.map(|filter| self.node(filter)).transpose()?;
-        Ok(Some(Body::Collect { filter, make: self.node(make)? }))
+        Ok(Some(LoopBody::Collect { filter, make: self.node(make)? }))
     }
 
-    fn call(&mut self, call: CallExpr, span: Span) -> Lowered<(Kind, Span)> {
+    fn call(&mut self, call: CallExpr, span: Span) -> LowerResult<(Kind, Span)> {
         let CallExpr { func_name, target, args } = call;
         let mut arguments = Vec::with_capacity(args.len() + 1);
         for argument in target.map(|target| *target).into_iter().chain(args) {
@@ -266,7 +266,7 @@ impl Lowering<'_> {
     }
 
     /// `session_count(event)` or `session_count(event, tool)`. The event is written out, so that it is known what has to be counted.
-    fn session_count(&mut self, mut arguments: Vec<Node>, span: Span) -> Lowered<(Kind, Span)> {
+    fn session_count(&mut self, mut arguments: Vec<Node>, span: Span) -> LowerResult<(Kind, Span)> {
         if !matches!(arguments.len(), 1 | 2) {
             let help = "write `session_count('tool:pre', 'Bash')`";
             return self.fail(span, "`session_count` takes an event, and a tool if you like", Some(help.into()));
@@ -290,7 +290,7 @@ impl Lowering<'_> {
         Ok((Kind::SessionCount(name, tool), span))
     }
 
-    fn fail<T>(&self, span: Span, message: impl Into<String>, help: Option<String>) -> Lowered<T> {
+    fn fail<T>(&self, span: Span, message: impl Into<String>, help: Option<String>) -> LowerResult<T> {
         Err(ConditionError::new(self.source, span, message).with_help(help))
     }
 

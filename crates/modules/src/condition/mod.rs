@@ -10,12 +10,12 @@ mod evaluate;
 mod functions;
 mod lower;
 mod node;
-mod operate;
+mod operators;
 mod parse;
 mod path;
 mod scope;
 mod suggest;
-mod syntax;
+mod syntax_error;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -92,7 +92,7 @@ impl Condition {
     }
 
     // Without the event's values: errors are logged, and values may be secret.
-    fn failed(&self, failure: evaluate::Failure) -> HookError {
+    fn failed(&self, failure: evaluate::EvalError) -> HookError {
         let error = ConditionError::new(&self.source, failure.span, failure.message);
         HookError::failed(format!("the expression cannot be evaluated: {error}"))
     }

@@ -49,11 +49,11 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Loop {
     pub(super) range: Node,
-    pub(super) body: Body,
+    pub(super) body: LoopBody,
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum LoopBody {
     All(Node),
     Exists(Node),
     ExistsOne(Node),

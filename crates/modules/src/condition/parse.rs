@@ -8,12 +8,12 @@ use cel::parser::{ParseErrors, Parser};
 use super::error::{ConditionError, Span};
 use super::lower::{TOO_DEEP, lower};
 use super::node::Node;
-use super::syntax::explain;
+use super::syntax_error::explain;
 
 /// The longest expression, in bytes.
-pub(super) const LONGEST: usize = 2048;
+pub(super) const MAX_LENGTH: usize = 2048;
 /// So deep may brackets be nested.
-pub(super) const DEEPEST: usize = 24;
+pub(super) const MAX_DEPTH: usize = 24;
 /// So deep may brackets and `?:` be nested for the parser.
 const PARSER_DEPTH: u16 = 100;
 /// The parser recurses a dozen calls deep for each bracket and each operator: 2 KB of text can need megabytes.
@@ -39,10 +39,10 @@ pub(super) fn parse(source: &str) -> Result<(Node, BTreeSet<String>), ConditionE
 }
 
 fn check_size(source: &str) -> Result<(), ConditionError> {
-    if source.len() > LONGEST {
-        let message = format!("the expression has {} bytes, {LONGEST} are allowed", source.len());
+    if source.len() > MAX_LENGTH {
+        let message = format!("the expression has {} bytes, {MAX_LENGTH} are allowed", source.len());
         // Without the source: nobody reads so much of it.
-        let error = ConditionError::new("", Span::new(LONGEST, source.len() - LONGEST), message);
+        let error = ConditionError::new("", Span::new(MAX_LENGTH, source.len() - MAX_LENGTH), message);
         return Err(error.with_help(Some("split it into several rules".into())));
     }
     if source.trim().is_empty() {
@@ -55,8 +55,8 @@ fn check_size(source: &str) -> Result<(), ConditionError> {
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEEPEST {
-            let message = format!("brackets are nested deeper than {DEEPEST}");
+        if depth > MAX_DEPTH {
+            let message = format!("brackets are nested deeper than {MAX_DEPTH}");
             return Err(ConditionError::new(source, Span::new(at, 1), message));
         }
     }

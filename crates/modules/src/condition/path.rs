@@ -5,14 +5,14 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::Scope;
 
 /// The longest pattern that an expression may take from the event, in bytes.
-pub(super) const LONGEST_PATTERN: usize = 2048;
+pub(super) const MAX_PATTERN: usize = 2048;
 
 /// Compiles patterns in which `*` stays within one folder and `**` does not.
 pub(crate) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        if pattern.len() > LONGEST_PATTERN {
-            return Err(format!("the pattern has {} bytes, {LONGEST_PATTERN} are allowed", pattern.len()));
+        if pattern.len() > MAX_PATTERN {
+            return Err(format!("the pattern has {} bytes, {MAX_PATTERN} are allowed", pattern.len()));
         }
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         set.add(glob.map_err(|error| format!("`{pattern}` is not a pattern for paths: {}", error.kind()))?);

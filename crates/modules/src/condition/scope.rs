@@ -13,7 +13,7 @@ use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use soft_canonicalize::soft_canonicalize;
 
-use crate::counts::Counts;
+use crate::counters::EventCounters;
 use crate::shell::{Analysis, analyse};
 
 /// Says what a shell command does: an object with `analysable`, `programs`, `commands`, `writes`, `deletes`, `network`, `hosts`,
@@ -29,7 +29,7 @@ pub struct Scope {
     pub(super) shell: ShellAnalysis,
     redaction: Redaction,
     redaction_key: [u8; 32],
-    pub(super) counts: Arc<Counts>,
+    pub(super) counts: Arc<EventCounters>,
 }
 
 impl Scope {
@@ -115,7 +115,7 @@ impl Scope {
     }
 
     /// What is counted.
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &EventCounters {
         &self.counts
     }
 

@@ -11,7 +11,7 @@ use super::clock::RecordedClock;
 use super::summary::DecisionSummary;
 use crate::bundle::{self, BundleError, HookKind};
 use crate::condition::Scope;
-use crate::host::Host;
+use crate::environment::HookEnvironment;
 
 /// A bundle that is evaluated on recorded events: with the recorded time, and without approval requests to a user.
 ///
@@ -68,7 +68,7 @@ impl ReplayPolicy {
                 false
             });
         }
-        let host = Host::new(scope.clock(clock.clone()));
+        let host = HookEnvironment::new(scope.clock(clock.clone()));
         bundle.register(&hooks, &host)?;
         Ok(Self { hooks, scope: host.scope, clock, skipped })
     }
@@ -85,15 +85,15 @@ impl ReplayPolicy {
 
     /// Returns the events that rules of the bundle count.
     pub fn counted(&self) -> Vec<String> {
-        self.scope.counts().wanted()
+        self.scope.counts().tracked()
     }
 
     /// Counts a recorded event without evaluating it, so that rules know the events before those that are evaluated.
     pub fn count(&self, event: &str, data: &EventData, at: SystemTime) {
         let Ok(event) = event.parse::<EventName>() else { return };
         let (event, counts) = (event.canonical(), self.scope.counts());
-        if counts.counts(event) {
-            counts.see(event, data, at);
+        if counts.is_counted(event) {
+            counts.record(event, data, at);
         }
         if event == SESSION_END.as_str() {
             counts.forget(data);
@@ -124,7 +124,7 @@ fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
     match kind {
         HookKind::Rule(_) => None,
         HookKind::Module(module) if module.is_pure() => None,
-        HookKind::Module(_) | HookKind::Foreign(_) => Some("module"),
+        HookKind::Module(_) | HookKind::HostModule(_) => Some("module"),
         HookKind::Command(_) => Some("command"),
         HookKind::Worker(_) => Some("worker"),
         HookKind::Http(_) => Some("http"),

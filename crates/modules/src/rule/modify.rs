@@ -12,25 +12,25 @@ use crate::template::Template;
 /// What a rule changes, checked.
 #[derive(Debug)]
 pub(super) struct Modification {
-    set: Vec<(Pointer, Wanted)>,
+    set: Vec<(Pointer, ValueTemplate)>,
     remove: Vec<Pointer>,
     redact: Vec<Pointer>,
 }
 
 /// What is put somewhere: values with templates in the place of texts.
 #[derive(Debug)]
-enum Wanted {
+enum ValueTemplate {
     Value(Value),
     Template(Template),
-    List(Vec<Wanted>),
-    Object(Vec<(String, Wanted)>),
+    List(Vec<ValueTemplate>),
+    Object(Vec<(String, ValueTemplate)>),
 }
 
 impl Modification {
     pub(super) fn new(options: &ModifyOptions) -> Result<Self, RuleError> {
         let set = options.set.iter().map(|(pointer, value)| {
             let field = format!("modify.set.{pointer}");
-            Ok((Pointer::new(&field, pointer)?, Wanted::new(&field, value)?))
+            Ok((Pointer::new(&field, pointer)?, ValueTemplate::new(&field, value)?))
         });
         let pointers = |field: &str, pointers: &[String]| {
             pointers.iter().map(|pointer| Pointer::new(field, pointer)).collect::<Result<Vec<_>, _>>()
@@ -48,14 +48,14 @@ impl Modification {
 
     /// The templates that it is made of.
     pub(super) fn templates(&self) -> Vec<&Template> {
-        self.set.iter().flat_map(|(_, wanted)| wanted.templates()).collect()
+        self.set.iter().flat_map(|(_, value_template)| value_template.templates()).collect()
     }
 
     /// The change for an event; none if the data is as wanted already. All templates see the data as it was before.
     pub(super) fn answer(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Option<HookResult>, HookError> {
         let mut changed = Changes { data, fields: Vec::new() };
-        for (pointer, wanted) in &self.set {
-            let value = wanted.value(event, data, scope)?;
+        for (pointer, value_template) in &self.set {
+            let value = value_template.value(event, data, scope)?;
             *pointer.make(changed.field(&pointer.field))? = value;
         }
         for pointer in &self.remove {
@@ -80,7 +80,7 @@ fn redact(pointer: &Pointer, value: &mut Value, scope: &Scope) {
     }
 }
 
-impl Wanted {
+impl ValueTemplate {
     fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Value(_) => Vec::new(),
@@ -112,7 +112,9 @@ impl Wanted {
             Self::Template(template) => template.value(event, data, scope),
             Self::List(items) => items.iter().map(|item| item.value(event, data, scope)).collect(),
             Self::Object(entries) => {
-                let entries = entries.iter().map(|(key, wanted)| Ok((key.clone(), wanted.value(event, data, scope)?)));
+                let entries = entries
+                    .iter()
+                    .map(|(key, value_template)| Ok((key.clone(), value_template.value(event, data, scope)?)));
                 entries.collect::<Result<Map<_, _>, _>>().map(Value::Object)
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::error::RuleError;
 
 /// So deep may a pointer lead: what it makes must stay readable JSON.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// A JSON Pointer (RFC 6901) into an event's data.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl Pointer {
         };
         let field = parts.next().unwrap_or_default();
         let path: Vec<_> = parts.collect();
-        if path.len() > DEEPEST {
-            return Err(RuleError::field(option, format!("points deeper than {DEEPEST} levels")));
+        if path.len() > MAX_DEPTH {
+            return Err(RuleError::field(option, format!("points deeper than {MAX_DEPTH} levels")));
         }
         if matches!(field.as_str(), "" | "session_id" | "timestamp") {
             return Err(RuleError::field(option, format!("cannot change `{pointer}`")));
@@ -49,9 +49,9 @@ impl Pointer {
                     if part == "-" {
                         items.push(Value::Null);
                     }
-                    at.and_then(|at| items.get_mut(at)).ok_or_else(|| self.nowhere())?
+                    at.and_then(|at| items.get_mut(at)).ok_or_else(|| self.unreachable_error())?
                 }
-                _ => return Err(self.nowhere()),
+                _ => return Err(self.unreachable_error()),
             };
         }
         Ok(value)
@@ -78,8 +78,10 @@ impl Pointer {
         }
     }
 
-    fn nowhere(&self) -> HookError {
-        HookError::failed(format!("`{self}` leads nowhere in this event's data: something on the way is no object"))
+    fn unreachable_error(&self) -> HookError {
+        HookError::failed(format!(
+            "`{self}` leads nowhere in this event's data: something on the way is no object"
+        ))
     }
 }
 

@@ -6,8 +6,8 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 use amplifier_process::{CompletedProcess, describe};
 
 use super::program::{self, Program};
-use super::protocol::{self, PROTOCOL, Request};
-use super::{LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head};
+use super::protocol::{self, HookRequest, PROTOCOL};
+use super::{MAX_OUTPUT, MAX_OUTPUT_CHARS, TIMEOUT, TransportError, head};
 
 /// The exit code that denies.
 const DENY: i32 = 2;
@@ -28,7 +28,7 @@ pub struct CommandOptions {
 impl CommandOptions {
     /// Runs a program with the usual limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
-        Self { name: name.into(), program, timeout: TIMEOUT, most_output: MOST_OUTPUT }
+        Self { name: name.into(), program, timeout: TIMEOUT, most_output: MAX_OUTPUT }
     }
 }
 
@@ -74,11 +74,11 @@ impl Hook for CommandHook {
     /// Dropping the future kills the command and all that it began.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let CommandOptions { name, program, timeout, most_output } = &self.options;
-        let request = Request { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
-        if let Some(denial) = program.denied().await? {
+        let request = HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
+        if let Some(denial) = program.deny_if_changed().await? {
             return Ok(denial);
         }
-        program.denying_changed(conclude(&program.run(&request, *timeout, *most_output).await?, *timeout))
+        program.deny_changed_at_start(conclude(&program.run(&request, *timeout, *most_output).await?, *timeout))
     }
 }
 
@@ -98,11 +98,11 @@ fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookE
     match status.and_then(|status| status.code()) {
         Some(0) => {
             let answer = protocol::read(&stdout.bytes)?;
-            let said = head(&stderr.bytes, LONGEST_SAID);
+            let said = head(&stderr.bytes, MAX_OUTPUT_CHARS);
             Ok(if said.is_empty() { answer } else { answer.with_output(said) })
         }
         Some(DENY) => {
-            let reason = head(&stderr.bytes, LONGEST_SAID);
+            let reason = head(&stderr.bytes, MAX_OUTPUT_CHARS);
             Ok(HookResult::deny(if reason.is_empty() { "the command gave no reason".to_owned() } else { reason }))
         }
         _ => failed(format!("the command {}", describe(*status))),

@@ -11,11 +11,11 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url, Version};
 use tokio::time::timeout;
 
-use super::protocol::{self, PROTOCOL, Request};
-use super::{MOST_OUTPUT, TIMEOUT, TransportError, head, runtime, variables::expanded};
+use super::protocol::{self, HookRequest, PROTOCOL};
+use super::{MAX_OUTPUT, TIMEOUT, TransportError, expand::expand_for_hook, head, runtime};
 
 /// How much of the text of a failure is kept.
-const LONGEST_SAID: usize = 1000;
+const MAX_BODY_CHARS: usize = 1000;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -45,7 +45,7 @@ impl HttpOptions {
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             timeout: TIMEOUT,
-            most_output: MOST_OUTPUT,
+            most_output: MAX_OUTPUT,
         }
     }
 
@@ -117,7 +117,7 @@ impl HttpHook {
     async fn send(&self, request: Vec<u8>) -> Result<Response, reqwest::Error> {
         let post = |body| self.client.post(self.url.clone()).headers(self.headers.clone()).body(body).send();
         match post(request.clone()).await {
-            Err(error) if is_cut(&error) => post(request).await,
+            Err(error) if is_connection_lost(&error) => post(request).await,
             response => response,
         }
     }
@@ -130,13 +130,13 @@ impl HttpHook {
         if !status.is_success() {
             // The status says more than why the text of it could not be read.
             let hint = if status.is_redirection() { "; redirections are not followed" } else { "" };
-            let said = head(&body, LONGEST_SAID);
+            let said = head(&body, MAX_BODY_CHARS);
             let said = if said.is_empty() { said } else { format!(": {said}") };
             return Err(HookError::Failed(format!("the server answered with status {}{hint}{said}", status.as_u16())));
         }
         is_whole?;
         // A server that dies after its headers has the same nothing to say as one that lets something pass.
-        if body.trim_ascii().is_empty() && !says_its_end(&response) {
+        if body.trim_ascii().is_empty() && !has_explicit_end(&response) {
             return Err(HookError::Failed(
                 "the connection ended before an answer; one that is empty on purpose has status 204".to_owned(),
             ));
@@ -146,11 +146,11 @@ impl HttpHook {
 }
 
 /// Whether the end of the body is told, rather than that of the connection.
-fn says_its_end(response: &Response) -> bool {
-    let told = [CONTENT_LENGTH, TRANSFER_ENCODING];
+fn has_explicit_end(response: &Response) -> bool {
+    let markers = [CONTENT_LENGTH, TRANSFER_ENCODING];
     response.status() == StatusCode::NO_CONTENT
         || response.version() >= Version::HTTP_2
-        || told.iter().any(|header| response.headers().contains_key(header))
+        || markers.iter().any(|header| response.headers().contains_key(header))
 }
 
 impl Hook for HttpHook {
@@ -160,7 +160,7 @@ impl Hook for HttpHook {
     /// Dropping the future gives up the request; whether the server has read it is not known.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         runtime()?;
-        let request = Request { protocol: PROTOCOL, id: None, hook: &self.options.name, event, data }.to_json()?;
+        let request = HookRequest { protocol: PROTOCOL, id: None, hook: &self.options.name, event, data }.to_json()?;
         let limit = self.options.timeout;
         timeout(limit, self.exchange(request)).await.unwrap_or(Err(HookError::TimedOut(limit)))
     }
@@ -173,7 +173,7 @@ pub(super) fn headers<'a>(
 ) -> Result<HeaderMap, TransportError> {
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, JSON), (ACCEPT, JSON)]);
     for (name, value) in given {
-        let value = expanded(hook, name, value)?;
+        let value = expand_for_hook(hook, name, value)?;
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         let Some((name, mut value)) = header else {
             return Err(TransportError::Header { hook: hook.to_owned(), header: name.clone() });
@@ -241,7 +241,7 @@ async fn read(response: &mut Response, body: &mut Vec<u8>, most: usize) -> Resul
 }
 
 /// Whether the connection was refused or reset, or closed before the request was sent. A time-out is none of it: the server may be at work.
-fn is_cut(error: &reqwest::Error) -> bool {
+fn is_connection_lost(error: &reqwest::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset};
     let mut source = error.source();
     while let Some(cause) = source {

@@ -4,12 +4,12 @@
 //! time and of size, and every failure becomes a [`HookError`], so that the hook's `on_error` decides.
 
 mod command;
+mod expand;
 mod grant;
 mod http;
 mod post;
 mod program;
 mod protocol;
-mod variables;
 #[cfg(feature = "wasm")]
 mod wasm;
 mod worker;
@@ -22,13 +22,13 @@ use amplifier_core::text::is_readable;
 use tokio::runtime::Handle;
 
 pub use command::{CommandHook, CommandOptions};
+pub use expand::{ExpansionError, expand};
 pub use grant::{FolderGrant, Grant};
 pub(crate) use http::shown_address;
 pub use http::{HttpHook, HttpOptions};
 pub(crate) use post::Post;
 pub use program::Program;
-pub use protocol::{PROTOCOL, Request};
-pub use variables::{Unexpanded, expand};
+pub use protocol::{HookRequest, PROTOCOL};
 #[cfg(feature = "wasm")]
 pub use wasm::{WasmHook, WasmOptions};
 pub use worker::{WorkerHook, WorkerOptions};
@@ -37,10 +37,10 @@ pub use worker::{WorkerHook, WorkerOptions};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many bytes an answer may have, if nothing else is said.
-const MOST_OUTPUT: usize = 1024 * 1024;
+const MAX_OUTPUT: usize = 1024 * 1024;
 
 /// How many characters of stderr are a reason, or part of the transcript.
-const LONGEST_SAID: usize = 10_240;
+const MAX_OUTPUT_CHARS: usize = 10_240;
 
 /// Why a hook cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -54,13 +54,13 @@ pub enum TransportError {
     },
     /// A value names variables in a way that cannot be used.
     #[error("`{place}` of hook `{hook}` {why}")]
-    Unexpanded {
+    Expansion {
         /// The hook.
         hook: String,
         /// The header or the variable whose value it is.
         place: String,
         /// What is wrong.
-        why: Unexpanded,
+        why: ExpansionError,
     },
     /// A header that cannot be sent.
     #[error(

@@ -11,11 +11,11 @@ use amplifier_core::{HookError, HookResult};
 use amplifier_process::sandbox::{PIN_MISMATCH_TEXT, Sandbox};
 use amplifier_process::{Command, CompletedProcess, Environment, Process, posix_shell};
 
-use super::{TransportError, runtime, tail, variables::expanded};
-use crate::trust::Held;
+use super::{TransportError, expand::expand_for_hook, runtime, tail};
+use crate::trust::PinnedFiles;
 
 /// How much of stderr is part of an error's text.
-const LONGEST_STDERR: usize = 1000;
+const MAX_STDERR_CHARS: usize = 1000;
 
 /// A program and the surroundings in which it runs.
 ///
@@ -40,7 +40,7 @@ pub struct Program {
     sandbox: Sandbox,
     /// The folders that Python imports from beside its own, if it does not import from wherever its script is.
     python_path: Option<Vec<PathBuf>>,
-    held: Option<Arc<Held>>,
+    pinned_files: Option<Arc<PinnedFiles>>,
 }
 
 impl Program {
@@ -52,7 +52,7 @@ impl Program {
             environment: Vec::new(),
             sandbox: Sandbox::default(),
             python_path: None,
-            held: None,
+            pinned_files: None,
         }
     }
 
@@ -91,27 +91,27 @@ impl Program {
 
     /// Runs only while these files are as they were trusted.
     #[must_use]
-    pub(crate) fn held(mut self, held: Option<Arc<Held>>) -> Self {
-        self.held = held;
+    pub(crate) fn pinned_files(mut self, pinned_files: Option<Arc<PinnedFiles>>) -> Self {
+        self.pinned_files = pinned_files;
         self
     }
 
     /// Denies if a file is not as it was trusted: a guard must not be got around by changing its program, whatever its `on_error` says.
-    pub(super) async fn denied(&self) -> Result<Option<HookResult>, HookError> {
-        Ok(self.changed().await?.map(HookResult::deny))
+    pub(super) async fn deny_if_changed(&self) -> Result<Option<HookResult>, HookError> {
+        Ok(self.find_change().await?.map(HookResult::deny))
     }
 
     /// Which file is not as it was trusted, in words.
-    pub(crate) async fn changed(&self) -> Result<Option<String>, HookError> {
-        let Some(held) = self.held.clone() else { return Ok(None) };
-        let checked = tokio::task::spawn_blocking(move || held.check()).await;
+    pub(crate) async fn find_change(&self) -> Result<Option<String>, HookError> {
+        let Some(pinned_files) = self.pinned_files.clone() else { return Ok(None) };
+        let checked = tokio::task::spawn_blocking(move || pinned_files.check()).await;
         let checked = checked.map_err(|error| HookError::Failed(format!("files could not be looked at: {error}")))?;
         Ok(checked.err())
     }
 
     /// Turns the failure of a program whose files had other bytes when it was started than when they were looked at into a denial, as
-    /// [`denied`](Self::denied) does.
-    pub(super) fn denying_changed(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
+    /// [`denied`](Self::deny_if_changed) does.
+    pub(super) fn deny_changed_at_start(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
         match answer {
             Err(error) if !self.sandbox.is_none() && error.to_string().contains(PIN_MISMATCH_TEXT) => {
                 Ok(HookResult::deny("a file of the hook changed while it was started, so it did not run"))
@@ -126,7 +126,7 @@ impl Program {
             return Err(TransportError::NoCommand { hook: hook.to_owned() });
         }
         for (name, value) in &mut self.environment {
-            *value = expanded(hook, name, value)?;
+            *value = expand_for_hook(hook, name, value)?;
         }
         Ok(self)
     }
@@ -159,7 +159,7 @@ impl Program {
     fn to_command(&self) -> Command {
         let (program, arguments) =
             self.command.split_first().map_or((OsStr::new(""), &[][..]), |(program, rest)| (program, rest));
-        let pins = self.held.as_ref().map(|held| held.pinned_files()).unwrap_or_default();
+        let pins = self.pinned_files.as_ref().map(|files| files.for_sandbox()).unwrap_or_default();
         let mut command =
             Command::new(program, Environment::Hooks).args(arguments).sandbox(&self.sandbox.pinning(&pins));
         if let Some(folder) = &self.folder {
@@ -192,7 +192,7 @@ impl fmt::Debug for Program {
 
 /// What happened, and what the process said last.
 pub(super) fn with_stderr(what: String, stderr: &[u8]) -> String {
-    match tail(stderr, LONGEST_STDERR) {
+    match tail(stderr, MAX_STDERR_CHARS) {
         said if said.is_empty() => what,
         said => format!("{what}; its stderr ends with: {said}"),
     }

@@ -11,11 +11,11 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 use tokio::time::timeout;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
-use super::protocol::{self, LONGEST_ERROR, PROTOCOL, Request};
-use super::{Grant, LONGEST_SAID, MOST_OUTPUT, TIMEOUT, TransportError, head, program, runtime};
-use engine::Shared;
+use super::protocol::{self, HookRequest, MAX_ERROR_CHARS, PROTOCOL};
+use super::{Grant, MAX_OUTPUT, MAX_OUTPUT_CHARS, TIMEOUT, TransportError, head, program, runtime};
+use engine::WasmRuntime;
 use guest::Guest;
-use sandbox::{Granted, Sandbox, TimeIsUp};
+use sandbox::{DeadlineExceeded, ResolvedGrant, Sandbox};
 
 const MIB: usize = 1024 * 1024;
 
@@ -48,7 +48,7 @@ impl WasmOptions {
             grant: Grant::default(),
             memory: 64 * MIB,
             timeout: TIMEOUT,
-            most_output: MOST_OUTPUT,
+            most_output: MAX_OUTPUT,
         }
     }
 }
@@ -72,9 +72,9 @@ impl WasmOptions {
 #[derive(Debug)]
 pub struct WasmHook {
     options: WasmOptions,
-    shared: &'static Shared,
+    shared: &'static WasmRuntime,
     guest: Guest,
-    granted: Granted,
+    granted: ResolvedGrant,
 }
 
 impl WasmHook {
@@ -84,13 +84,13 @@ impl WasmHook {
     /// If the file is no such component, the limits are out of bounds, or what is granted does not exist.
     pub fn new(options: WasmOptions) -> Result<Self, TransportError> {
         let hook = &options.name;
-        if !(1..=engine::MOST_MEMORY).contains(&options.memory) {
-            return Err(TransportError::Memory { hook: hook.clone(), most: engine::MOST_MEMORY / MIB });
+        if !(1..=engine::MAX_MEMORY).contains(&options.memory) {
+            return Err(TransportError::Memory { hook: hook.clone(), most: engine::MAX_MEMORY / MIB });
         }
-        let granted = Granted::resolve(hook, &options.grant, &options.folder)?;
+        let granted = ResolvedGrant::resolve(hook, &options.grant, &options.folder)?;
         let path = options.folder.join(&options.component);
         let unusable = |why: String| TransportError::Component { hook: hook.clone(), path: path.clone(), why };
-        let shared = Shared::get().map_err(unusable)?;
+        let shared = WasmRuntime::get().map_err(unusable)?;
         let guest = shared.guest(&guest::read(&path).map_err(unusable)?).map_err(unusable)?;
         Ok(Self { options, shared, guest, granted })
     }
@@ -98,7 +98,7 @@ impl WasmHook {
     /// One call, in a sandbox of its own. What the component writes goes to `output`.
     async fn call(&self, request: &str, output: MemoryOutputPipe) -> wasmtime::Result<Result<String, String>> {
         let deadline = Instant::now().checked_add(self.options.timeout);
-        let _turn = self.shared.turn().await?;
+        let _permit = self.shared.acquire_permit().await?;
         let sandbox = Sandbox::new(&self.granted, self.options.memory, output)?;
         let mut store = sandbox.into_store(self.shared.engine(), deadline, self.options.most_output);
         self.guest.handle(&mut store, request).await
@@ -113,7 +113,7 @@ impl Hook for WasmHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let WasmOptions { name, timeout: limit, most_output, .. } = &self.options;
         runtime()?;
-        let request = serde_json::to_string(&Request { protocol: PROTOCOL, id: None, hook: name, event, data })?;
+        let request = serde_json::to_string(&HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data })?;
         // One byte more tells what is too much from what just fits.
         let output = MemoryOutputPipe::new(most_output.saturating_add(1));
         let called = timeout(*limit, self.call(&request, output.clone())).await;
@@ -128,11 +128,11 @@ impl Hook for WasmHook {
             }
             Ok(Ok(Ok(answer))) => {
                 let answer = protocol::read(answer.as_bytes())?;
-                let said = head(&said, LONGEST_SAID);
+                let said = head(&said, MAX_OUTPUT_CHARS);
                 Ok(if said.is_empty() { answer } else { answer.with_output(said) })
             }
-            Ok(Ok(Err(error))) => failed(head(error.as_bytes(), LONGEST_ERROR)),
-            Ok(Err(error)) if !error.is::<TimeIsUp>() => failed(format!("the component failed: {error:#}")),
+            Ok(Ok(Err(error))) => failed(head(error.as_bytes(), MAX_ERROR_CHARS)),
+            Ok(Err(error)) if !error.is::<DeadlineExceeded>() => failed(format!("the component failed: {error:#}")),
             Err(_) | Ok(Err(_)) => {
                 let late = HookError::TimedOut(*limit);
                 // The plain error holds no text: it is right only where there is none.

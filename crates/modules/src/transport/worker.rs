@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::program::Program;
-use super::protocol::{PROTOCOL, Request};
-use super::{MOST_OUTPUT, TIMEOUT, TransportError, runtime};
-use slot::{Ask, Slot};
+use super::protocol::{HookRequest, PROTOCOL};
+use super::{MAX_OUTPUT, TIMEOUT, TransportError, runtime};
+use slot::{WorkerRequest, WorkerSlot};
 
 /// How a [`WorkerHook`] runs.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct WorkerOptions {
 impl WorkerOptions {
     /// Keeps one program running, with the usual limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
-        Self { name: name.into(), program, workers: 1, timeout: TIMEOUT, most_output: MOST_OUTPUT }
+        Self { name: name.into(), program, workers: 1, timeout: TIMEOUT, most_output: MAX_OUTPUT }
     }
 }
 
@@ -57,7 +57,7 @@ impl WorkerOptions {
 #[derive(Debug)]
 pub struct WorkerHook {
     options: WorkerOptions,
-    slots: Vec<Slot>,
+    slots: Vec<WorkerSlot>,
     next_id: AtomicU64,
 }
 
@@ -68,7 +68,7 @@ impl WorkerHook {
     /// If there is no command, or the environment lacks what it names.
     pub fn new(mut options: WorkerOptions) -> Result<Self, TransportError> {
         options.program = options.program.resolve(&options.name)?;
-        let slots = (0..options.workers.max(1)).map(|_| Slot::default()).collect();
+        let slots = (0..options.workers.max(1)).map(|_| WorkerSlot::default()).collect();
         Ok(Self { options, slots, next_id: AtomicU64::new(1) })
     }
 }
@@ -83,19 +83,20 @@ impl Hook for WorkerHook {
         let Some(slot) = self.slots.iter().min_by_key(|slot| slot.load()) else {
             return Err(HookError::failed("there is no worker"));
         };
-        let _busy = slot.enter();
+        let _load = slot.enter();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut line = Request { protocol: PROTOCOL, id: Some(id), hook: &self.options.name, event, data }.to_json()?;
+        let mut line =
+            HookRequest { protocol: PROTOCOL, id: Some(id), hook: &self.options.name, event, data }.to_json()?;
         line.push(b'\n');
         let (reply, answer) = oneshot::channel();
-        let asks = slot.asks(&runtime, &self.options);
+        let requests = slot.requests(&runtime, &self.options);
         let exchange = async {
             // If the worker's task is gone, so is the other end of `answer`.
-            let _ = asks.send(Ask { id, line, reply }).await;
+            let _ = requests.send(WorkerRequest { id, line, reply }).await;
             answer.await.unwrap_or_else(|_| Err(HookError::failed("the worker was ended with its runtime")))
         };
         let limit = self.options.timeout;
         let answer = timeout(limit, exchange).await.unwrap_or(Err(HookError::TimedOut(limit)));
-        self.options.program.denying_changed(answer)
+        self.options.program.deny_changed_at_start(answer)
     }
 }

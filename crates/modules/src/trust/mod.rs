@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use amplifier_modules::bundle::load_pinned;
-//! use amplifier_modules::trust::{TrustStore, Verdict};
+//! use amplifier_modules::trust::{TrustStore, TrustStatus};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let file = folder.path().join("bundle.yaml");
@@ -13,35 +13,35 @@
 //! # std::fs::write(folder.path().join("lint.sh"), "exit 0\n")?;
 //! let store = TrustStore::new(folder.path().join("trust.json"));
 //! let pinned = load_pinned(&file)?.pin()?;
-//! assert_eq!(store.verdict(&pinned)?, Verdict::Unknown);
+//! assert_eq!(store.status(&pinned)?, TrustStatus::Unknown);
 //! store.trust(&pinned)?;
-//! assert_eq!(store.verdict(&pinned)?, Verdict::Trusted);
+//! assert_eq!(store.status(&pinned)?, TrustStatus::Trusted);
 //!
 //! std::fs::write(folder.path().join("lint.sh"), "exit 2\n")?;
 //! let pinned = load_pinned(&file)?.pin()?;
-//! assert!(matches!(store.verdict(&pinned)?, Verdict::Changed(files) if files.len() == 1));
+//! assert!(matches!(store.status(&pinned)?, TrustStatus::Changed(files) if files.len() == 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod change;
-mod held;
+mod bundle_pins;
 mod opaque;
-mod own;
 mod pin;
-mod pinned;
+mod recheck;
+mod references;
+mod status;
 mod store;
-mod words;
+mod user_hooks;
 
 use std::path::PathBuf;
 
-pub use change::{Change, Difference, Verdict};
-pub(crate) use held::Held;
+pub use bundle_pins::BundlePins;
 pub use opaque::opaque_reason;
-pub(crate) use own::is_changeable;
 pub use pin::Pin;
-pub(crate) use pin::{LARGEST_BUNDLE, read_pinned};
-pub use pinned::Pinned;
+pub(crate) use pin::{MAX_BUNDLE_SIZE, read_pinned};
+pub(crate) use recheck::PinnedFiles;
+pub use status::{Difference, FileChange, TrustStatus};
 pub use store::{TrustStore, TrustedBundle};
+pub(crate) use user_hooks::is_changeable;
 
 /// Why something can neither be trusted nor be known to be.
 #[derive(Debug, thiserror::Error)]
@@ -56,10 +56,10 @@ pub enum TrustError {
         why: std::io::Error,
     },
     /// A hook or an MCP server with more text than is searched for files.
-    #[error("{who} names too much to look for files in it: {what}; please put it into a script, and name that")]
-    TooMuch {
+    #[error("{owner} names too much to look for files in it: {what}; please put it into a script, and name that")]
+    TooManyReferences {
         /// Which.
-        who: String,
+        owner: String,
         /// Of what there is too much, and how much there may be.
         what: String,
     },

@@ -90,12 +90,12 @@ pub fn opaque_reason(command: &[String]) -> Option<String> {
     };
     match shell::commands(&line) {
         Err(why) => Some(why),
-        Ok(commands) => commands.iter().find_map(|command| hidden(&command.plain)),
+        Ok(commands) => commands.iter().find_map(|command| opaque_command_reason(&command.plain)),
     }
 }
 
 /// Why a simple command hides what it runs, if it does.
-fn hidden(command: &str) -> Option<String> {
+fn opaque_command_reason(command: &str) -> Option<String> {
     let mut words = command.split_whitespace();
     let program = words.next()?;
     // `python3.12` and `Rscript` as well.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Larger files are not hashed. It also ends what has no end, as some files of the system have none.
-const LARGEST: u64 = 4 << 30;
+const MAX_SIZE: u64 = 4 << 30;
 /// Larger bundles are not read.
-pub(crate) const LARGEST_BUNDLE: u64 = 4 << 20;
+pub(crate) const MAX_BUNDLE_SIZE: u64 = 4 << 20;
 
 /// What a file was when it was trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,15 +28,15 @@ pub struct Pin {
 }
 
 /// The name of a file by which it is pinned: all folders resolved, but not the file itself, which may be a link.
-pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn resolve_parent(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(folder.canonicalize()?.join(name))
 }
 
 /// Pins a file by its [`place`], with the status that it had before it was read.
-pub(super) fn pin(place: &Path) -> io::Result<(Pin, FileStatus)> {
-    let (mut file, _) = open(place)?;
+pub(super) fn pin(location: &Path) -> io::Result<(Pin, FileStatus)> {
+    let (mut file, _) = open(location)?;
     let status = FileStatus::from_file(&file)?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 128 * 1024];
@@ -49,39 +49,39 @@ pub(super) fn pin(place: &Path) -> io::Result<(Pin, FileStatus)> {
             Err(error) => return Err(error),
         };
         size += read as u64;
-        if size > LARGEST {
-            return Err(too_large(LARGEST));
+        if size > MAX_SIZE {
+            return Err(too_large(MAX_SIZE));
         }
         hash.update(&chunk[..read]);
     }
     let sha256 = Hash::from_bytes(hash.finalize().into());
-    Ok((Pin { sha256, mode: status.mode, leads_to: leads_to(place)? }, status))
+    Ok((Pin { sha256, mode: status.mode, leads_to: leads_to(location)? }, status))
 }
 
 /// Reads a bundle, and pins what was read: the text that counts is the text that was hashed.
 pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
-    let place = place(path)?;
-    let (file, metadata) = open(&place)?;
+    let location = resolve_parent(path)?;
+    let (file, metadata) = open(&location)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST_BUNDLE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_BUNDLE {
-        return Err(too_large(LARGEST_BUNDLE));
+    file.take(MAX_BUNDLE_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BUNDLE_SIZE {
+        return Err(too_large(MAX_BUNDLE_SIZE));
     }
-    let pin = Pin { sha256: Hash::sha256(&bytes), mode: mode(&metadata), leads_to: leads_to(&place)? };
+    let pin = Pin { sha256: Hash::sha256(&bytes), mode: mode(&metadata), leads_to: leads_to(&location)? };
     let text = String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))?;
-    Ok((text, place, pin))
+    Ok((text, location, pin))
 }
 
 /// Where a link leads, whatever other links it leads over.
-pub(super) fn leads_to(place: &Path) -> io::Result<Option<PathBuf>> {
-    let real = place.canonicalize()?;
-    Ok((real != place).then_some(real))
+pub(super) fn leads_to(location: &Path) -> io::Result<Option<PathBuf>> {
+    let real = location.canonicalize()?;
+    Ok((real != location).then_some(real))
 }
 
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let (file, metadata) = open_regular(path)?;
-    if metadata.len() > LARGEST {
-        return Err(too_large(LARGEST));
+    if metadata.len() > MAX_SIZE {
+        return Err(too_large(MAX_SIZE));
     }
     Ok((file, metadata))
 }

@@ -12,13 +12,13 @@ use amplifier_process::files::{
 use amplifier_process::locks::FileLock;
 use serde::{Deserialize, Serialize};
 
-use super::change::{Verdict, changes};
-use super::{Pin, Pinned, TrustError};
+use super::status::{TrustStatus, changes};
+use super::{BundlePins, Pin, TrustError};
 
 /// How long another writer is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// A store is never larger than this.
-const LARGEST: u64 = 64 << 20;
+const MAX_SIZE: u64 = 64 << 20;
 /// The form that the file has.
 const VERSION: u32 = 1;
 
@@ -67,18 +67,18 @@ impl TrustStore {
         if !is_writable_by_owner_only(&metadata) {
             return Err(self.damaged("others can write to it"));
         }
-        if metadata.len() > LARGEST {
+        if metadata.len() > MAX_SIZE {
             return Err(self.damaged("it is too large"));
         }
         let mut text = Vec::new();
-        file.take(LARGEST).read_to_end(&mut text).map_err(|error| self.failed(error))?;
+        file.take(MAX_SIZE).read_to_end(&mut text).map_err(|error| self.failed(error))?;
         let content: Content = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
         if content.version != VERSION {
             return Err(self.damaged(format!("its version is {}, and this program knows {VERSION}", content.version)));
         }
         // Whoever changes a file of an entry has to change its digest, too: half a change is no trust.
         let is_whole = |(bundle, trusted): (&PathBuf, &TrustedBundle)| {
-            Pinned { bundle: bundle.clone(), files: trusted.files.clone() }.digest() == trusted.digest
+            BundlePins { bundle: bundle.clone(), files: trusted.files.clone() }.digest() == trusted.digest
         };
         if !content.bundles.iter().all(is_whole) {
             return Err(self.damaged("a digest is not that of its files"));
@@ -90,11 +90,11 @@ impl TrustStore {
     ///
     /// # Errors
     /// As [`list`](Self::list): then it is not trusted.
-    pub fn verdict(&self, pinned: &Pinned) -> Result<Verdict, TrustError> {
+    pub fn status(&self, pinned: &BundlePins) -> Result<TrustStatus, TrustError> {
         Ok(match self.list()?.get(&pinned.bundle) {
-            None => Verdict::Unknown,
-            Some(trusted) if trusted.files == pinned.files => Verdict::Trusted,
-            Some(trusted) => Verdict::Changed(changes(&trusted.files, &pinned.files)),
+            None => TrustStatus::Unknown,
+            Some(trusted) if trusted.files == pinned.files => TrustStatus::Trusted,
+            Some(trusted) => TrustStatus::Changed(changes(&trusted.files, &pinned.files)),
         })
     }
 
@@ -102,7 +102,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If the store cannot be written, or is damaged.
-    pub fn trust(&self, pinned: &Pinned) -> Result<(), TrustError> {
+    pub fn trust(&self, pinned: &BundlePins) -> Result<(), TrustError> {
         let trusted = TrustedBundle {
             trusted_at: jiff::Timestamp::now().to_string(),
             digest: pinned.digest(),
@@ -145,7 +145,7 @@ impl TrustStore {
 
 /// Takes the lock, and fails if another process keeps it.
 fn lock(file: &Path) -> io::Result<FileLock> {
-    FileLock::wait_for(file, PATIENCE)?.ok_or_else(|| {
+    FileLock::wait_for(file, LOCK_TIMEOUT)?.ok_or_else(|| {
         let message = format!("`{}` is held by another process; please try again", file.display());
         io::Error::new(ErrorKind::TimedOut, message)
     })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, data};
 use amplifier_modules::bundle::load;
 use amplifier_modules::transport::{FolderGrant, Grant, WasmHook};
-use amplifier_modules::{Host, Scope, Starter};
+use amplifier_modules::{HookEnvironment, Scope, Starter};
 use futures::future::join_all;
 
 use super::guest;
@@ -191,7 +191,7 @@ async fn passes(bundle: &Path, component: &Path) {
     std::fs::copy(component, built.join(component.file_name().unwrap())).unwrap();
     let loaded = load(bundle).unwrap();
     let hooks = HookRegistry::new();
-    loaded.register(&hooks, &Host::new(Scope::new(folder).unwrap())).unwrap();
+    loaded.register(&hooks, &HookEnvironment::new(Scope::new(folder).unwrap())).unwrap();
     assert!(!loaded.tests.is_empty());
     for (_, case) in &loaded.tests {
         let outcome = hooks.emit(case.event.as_str(), case.data.clone()).await.unwrap();

@@ -21,8 +21,8 @@ use amplifier_core::{
     OnError, catalog,
 };
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
-use amplifier_modules::bundle::{BundleError, BundleLevel, Loaded, Placed, load, schema};
-use amplifier_modules::{Host, Starter};
+use amplifier_modules::bundle::{BundleError, BundleScope, HookDefinition, LoadedBundle, load, schema};
+use amplifier_modules::{HookEnvironment, Starter};
 use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -155,12 +155,12 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
     let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
     bundle.check_tools(&tool_names(&Workspace::new(&config.workspace)?))?;
     let file = bundle.files.last().context("a bundle is a file")?;
-    let doubts = [bundle.doubts(), bundle.dormant_mistakes(&host), unused_defaults(&bundle)].concat();
-    for doubt in &doubts {
+    let warnings = [bundle.warnings(), bundle.disabled_hook_errors(&host), unused_defaults(&bundle)].concat();
+    for doubt in &warnings {
         writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), EscapeMode::Stream))?;
     }
     let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
-    let warnings = match doubts.len() {
+    let warnings = match warnings.len() {
         0 => String::new(),
         warned => format!(", {}", counted(warned, "warning")),
     };
@@ -169,8 +169,8 @@ fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<
 }
 
 /// Returns warnings for `default: allow`, which sessions of this command ignore.
-fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
-    let allows = |placed: &&Placed| placed.entry.default == Some(DefaultDecision::Allow);
+fn unused_defaults(bundle: &LoadedBundle) -> Vec<BundleError> {
+    let allows = |placed: &&HookDefinition| placed.entry.default == Some(DefaultDecision::Allow);
     let idle = bundle.hooks.iter().filter(allows).map(|placed| {
         let problem = "`amplifier` ignores `default: allow`: a request without an answer in time is denied; the key has an effect \
                        only in other programs";
@@ -180,7 +180,7 @@ fn unused_defaults(bundle: &Loaded) -> Vec<BundleError> {
 }
 
 /// Loads the named bundle, else the configured one, else the project's if trusted, else the user's.
-pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<Loaded> {
+pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home) -> Result<LoadedBundle> {
     if let Some(file) = given.or_else(|| config.bundle.clone()) {
         return Ok(load(&file)?);
     }
@@ -198,7 +198,7 @@ pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home
 /// The hooks that a session would have.
 pub(crate) struct RegisteredHooks {
     pub(crate) hooks: HookRegistry,
-    pub(crate) host: Host,
+    pub(crate) host: HookEnvironment,
     /// The reason for possibly missing hooks.
     pub(crate) warning: Option<String>,
 }
@@ -226,7 +226,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
     bundles::register_for_listing(&levels, &config, &hooks)?;
     guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     bundles::name_follower(&hooks);
-    let level = |hook: &HookInfo| levels.level_of(&hook.name).map_or("built in", BundleLevel::as_str);
+    let level = |hook: &HookInfo| levels.scope_of(&hook.name).map_or("built in", BundleScope::as_str);
     let listed = match event {
         None => hooks.list_handlers(),
         Some(event) => match hooks.list_handlers_of(event) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amplifier_core::{HookRegistry, Outcome};
 use amplifier_host::{Config, Home, bundles};
-use amplifier_modules::bundle::{Case, Expected, Loaded};
+use amplifier_modules::bundle::{BundleTest, Expectation, LoadedBundle};
 use anstyle::AnsiColor;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -41,7 +41,7 @@ impl Test {
 }
 
 /// Runs every test of a bundle and prints the results.
-async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
+async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
     let mut out = pipe_stdout();
     let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
         let passed = expected == found;
@@ -72,7 +72,7 @@ async fn test(bundle: &Loaded, config: &Config, home: &Home, json: bool) -> Resu
 }
 
 /// Runs every test of a bundle and returns the results as JSON.
-pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) -> Result<Value> {
+pub(crate) async fn test_results(bundle: &LoadedBundle, config: &Config, home: &Home) -> Result<Value> {
     let mut tests = Vec::new();
     let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
         tests.push(line(file, case, expected == found, took, &expected, &found));
@@ -85,7 +85,7 @@ pub(crate) async fn test_results(bundle: &Loaded, config: &Config, home: &Home) 
 
 struct TestResult<'a> {
     file: &'a Path,
-    case: &'a Case,
+    case: &'a BundleTest,
     took: Duration,
     expected: Value,
     found: Value,
@@ -93,7 +93,7 @@ struct TestResult<'a> {
 
 /// Runs every test of a bundle with only the bundle's hooks and returns the number of failures.
 async fn run<'a>(
-    bundle: &'a Loaded,
+    bundle: &'a LoadedBundle,
     config: &Config,
     home: &Home,
     mut each: impl FnMut(TestResult<'a>) -> Result<()>,
@@ -102,7 +102,7 @@ async fn run<'a>(
     bundles::register_alone(bundle, config, home, &hooks)?;
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
-        let Case { name, event, data, before, expect } = case;
+        let BundleTest { name, event, data, before, expect } = case;
         // Each test has its own session, so that tests do not affect each other.
         let session = |data: &Map<String, Value>| {
             let mut data = data.clone();
@@ -125,7 +125,7 @@ async fn run<'a>(
     Ok(failed)
 }
 
-fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {
+fn line(file: &Path, case: &BundleTest, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {
     let mut line = json!({
         "test": case.name,
         "file": file.display().to_string(),
@@ -141,7 +141,7 @@ fn line(file: &Path, case: &Case, passed: bool, took: Duration, expected: &Value
 }
 
 /// Returns the expected and the actual values, limited to the fields in the expectation.
-fn compare_outcome(wanted: &Expected, outcome: &Outcome) -> (Value, Value) {
+fn compare_outcome(wanted: &Expectation, outcome: &Outcome) -> (Value, Value) {
     let (mut expected, mut found) = (Map::new(), Map::new());
     let mut compare = |what: &str, wanted: Value, came: Value| {
         expected.insert(what.to_owned(), wanted);

@@ -8,7 +8,7 @@ use amplifier_core::text::counted;
 use amplifier_core::{DecisionKind, EmissionReport, HookRegistry, Map};
 use amplifier_host::Home;
 use amplifier_link::DryRunReport;
-use amplifier_modules::Host;
+use amplifier_modules::HookEnvironment;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
@@ -58,7 +58,12 @@ impl Try {
 }
 
 /// Runs the hooks for an event and waits for their background work. No approval is requested, and only hooks run.
-pub(crate) async fn dry_run(hooks: &HookRegistry, host: &Host, event: &str, data: Map) -> Result<EmissionReport> {
+pub(crate) async fn dry_run(
+    hooks: &HookRegistry,
+    host: &HookEnvironment,
+    event: &str,
+    data: Map,
+) -> Result<EmissionReport> {
     let outcome = hooks.emit(event, data).await;
     host.settle().await;
     Ok(outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?.report())

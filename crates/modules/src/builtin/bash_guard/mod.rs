@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::{require_exact_names, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
-use crate::bundle::Confine;
+use crate::bundle::SandboxConfig;
 use crate::condition::Scope;
 use crate::shell::{Analysis, Effects, inspect};
 
@@ -111,7 +111,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     if let Some(both) = options.deny.iter().find(|program| options.allow.contains(program)) {
         return Err(format!("`{both}` is in `deny` and in `allow`; remove one of the entries"));
     }
-    let sandbox = context.host.sandbox_for(&Confine::default()).unwrap_or_default();
+    let sandbox = context.host.sandbox_for(&SandboxConfig::default()).unwrap_or_default();
     let guard = CommandGuard { options, timeout, scope: context.host.scope.clone(), sandbox };
     Ok(vec![ModuleHook::guard(&["tool:pre"], guard).priority(GUARDS)])
 }

@@ -48,7 +48,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         budget,
         summary,
         timeout: seconds("timeout", timeout)?,
-        sessions: context.host.counted(context.who),
+        sessions: context.host.module_state(context.who),
     });
     let mut parts =
         vec![ModuleHook::observer(&["session:start", "provider:response", "session:end"], UsageCounter(cost.clone()))];

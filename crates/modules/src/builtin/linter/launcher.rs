@@ -5,9 +5,9 @@ use std::sync::Arc;
 use amplifier_process::sandbox::Sandbox;
 
 use super::ModuleContext;
-use crate::bundle::{Confine, Confinement, MayWrite};
+use crate::bundle::{Confinement, SandboxConfig, WriteAccess};
 
-const USUAL: Confine = Confine { network: false, write: MayWrite::Temporary };
+const USUAL: SandboxConfig = SandboxConfig { network: false, write: WriteAccess::Temporary };
 
 #[derive(Clone, Debug)]
 pub(super) enum LinterLauncher {
@@ -25,14 +25,14 @@ impl LinterLauncher {
         let host = context.host;
         let confine = match options {
             Some(Confinement::Off(_)) if context.is_own => return Ok(Self::Unconfined),
-            Some(Confinement::Off(_)) => return Ok(Self::Confined(host.usual_sandbox(&[])?)),
+            Some(Confinement::Off(_)) => return Ok(Self::Confined(host.default_sandbox(&[])?)),
             Some(Confinement::To(confine)) => confine,
-            None if !host.confines() => return Ok(Self::Unconfined),
+            None if !host.can_confine() => return Ok(Self::Unconfined),
             None => USUAL,
         };
         match (host.sandbox_for(&confine), options) {
             (Ok(sandbox), _) => Ok(Self::Confined(sandbox)),
-            (Err(why), None) => Ok(Self::Limited { sandbox: host.usual_sandbox(&[])?, why: why.into() }),
+            (Err(why), None) => Ok(Self::Limited { sandbox: host.default_sandbox(&[])?, why: why.into() }),
             (Err(why), Some(_)) => Err(format!("`confine`: the sandbox cannot be created: {why}")),
         }
     }

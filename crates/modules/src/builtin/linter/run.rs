@@ -10,7 +10,7 @@ use globset::GlobSet;
 
 use super::launcher::LinterLauncher;
 use crate::transport::{Program, head};
-use crate::trust::Held;
+use crate::trust::PinnedFiles;
 
 /// Maximum size of stdout and of stderr, in bytes.
 const MOST_OUTPUT: usize = 1 << 20;
@@ -33,7 +33,7 @@ pub(super) struct Linter {
     pub(super) exit_codes: Vec<i32>,
     pub(super) launcher: LinterLauncher,
     /// The files that must be unchanged since they were trusted.
-    pub(super) held: Option<Arc<Held>>,
+    pub(super) held: Option<Arc<PinnedFiles>>,
     /// `true` once the missing linter was reported to the user.
     pub(super) is_reported_missing: AtomicBool,
 }
@@ -48,8 +48,8 @@ pub(super) enum LintResult {
 impl Linter {
     pub(super) async fn lint(&self, file: &Path, workspace: &Path) -> LintResult {
         let program = Program::new(self.command_for(file)).sandbox(self.launcher.sandbox());
-        let program = program.folder(workspace).held(self.held.clone());
-        match program.changed().await {
+        let program = program.folder(workspace).pinned_files(self.held.clone());
+        match program.find_change().await {
             Ok(None) => {}
             Ok(Some(why)) => return self.failure(&why),
             Err(error) => return self.failure(&error.to_string()),

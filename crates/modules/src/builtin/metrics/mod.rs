@@ -76,7 +76,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let timeout = seconds("timeout", timeout)?;
     let otlp = otlp.map(|url| Post::new("hooks-metrics", &url, &headers, timeout)).transpose();
     let clock = context.host.scope.timer().clone();
-    let state: Arc<MetricsState> = context.host.counted(context.who);
+    let state: Arc<MetricsState> = context.host.module_state(context.who);
     let exporter = Exporter {
         store: state.counter.store.clone(),
         file: file.map(|file| context.folder.join(file)),

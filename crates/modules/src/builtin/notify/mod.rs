@@ -95,11 +95,11 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         _ if command.is_none() => Ok(Sandbox::default()),
         Some(Confinement::To(confine)) => context.host.sandbox_for(&confine),
         Some(Confinement::Off(_)) if context.is_own => Ok(Sandbox::default()),
-        Some(Confinement::Off(_)) | None => context.host.usual_sandbox(&[]),
+        Some(Confinement::Off(_)) | None => context.host.default_sandbox(&[]),
     };
     let sandbox = sandbox.map_err(|why| format!("`confine`: the sandbox cannot be created: {why}"))?;
     let command = command.map(program).transpose()?;
-    let command = command.map(|program| program.sandbox(sandbox).folder(context.folder).held(context.held.clone()));
+    let command = command.map(|program| program.sandbox(sandbox).folder(context.folder).pinned_files(context.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {
@@ -113,7 +113,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         after,
         reports_approvals,
         scope: context.host.scope.clone(),
-        sessions: context.host.counted(context.who),
+        sessions: context.host.module_state(context.who),
         unfinished: context.host.unfinished.clone(),
         background: Background::new(&context.host.unfinished, move |notification| {
             let channels = channels.clone();

@@ -8,7 +8,7 @@ use amplifier_process::{describe, terminal};
 use tokio::time::timeout;
 
 use super::Notification;
-use crate::host::Host;
+use crate::environment::HookEnvironment;
 use crate::transport::{Post, Program};
 use crate::trust::is_changeable;
 
@@ -39,7 +39,7 @@ impl NotificationChannels {
         };
         let command = async {
             let Some(program) = &self.command else { return };
-            match program.changed().await {
+            match program.find_change().await {
                 Ok(None) => {}
                 Ok(Some(why)) => return tracing::warn!(why, "the notification command failed"),
                 Err(error) => return tracing::warn!(%error, "the notification command failed"),
@@ -67,12 +67,12 @@ impl NotificationChannels {
 ///
 /// # Errors
 /// If the sandbox cannot be created.
-pub(super) fn desktop(host: &Host) -> Result<Program, String> {
+pub(super) fn desktop(host: &HookEnvironment) -> Result<Program, String> {
     const NAME: &str = "notify-send";
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(NAME)).find(|program| program.is_file());
     let Some(program) = found else { return Ok(Program::new([NAME])) };
-    let sandbox = if is_changeable(&program) { host.usual_sandbox(&[])? } else { Sandbox::default() };
+    let sandbox = if is_changeable(&program) { host.default_sandbox(&[])? } else { Sandbox::default() };
     Ok(Program::new([program]).sandbox(sandbox))
 }
 

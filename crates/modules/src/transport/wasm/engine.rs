@@ -16,22 +16,22 @@ use super::guest::Guest;
 use super::sandbox::Sandbox;
 
 /// The most memory that a sandbox can have.
-pub(super) const MOST_MEMORY: usize = 1024 * MIB;
+pub(super) const MAX_MEMORY: usize = 1024 * MIB;
 
 /// How many calls run at a time; others wait for their turn.
-const MOST_CALLS: u32 = 64;
+const MAX_CALLS: u32 = 64;
 
 /// What one component can be made of. The address space of the pool is reserved for as much of it as there are calls.
-const MOST_CORE_INSTANCES: u32 = 16;
-const MOST_MEMORIES: u32 = 2;
-const MOST_TABLES: u32 = 8;
+const MAX_CORE_INSTANCES: u32 = 16;
+const MAX_MEMORIES: u32 = 2;
+const MAX_TABLES: u32 = 8;
 
 /// How much of a sandbox's memory is kept and cleared for the next one; what is more goes back to the system. Where the system does not tell which pages were
 /// written to, all of it is cleared, written to or not: more than this takes longer than giving it back.
-const KEPT: usize = 64 * 1024;
+const KEPT_MEMORY: usize = 64 * 1024;
 
 /// How many compiled components are kept.
-const MOST_GUESTS: usize = 16;
+const MAX_GUESTS: usize = 16;
 
 /// How often a component that computes yields, and looks at the time.
 const TICK: Duration = Duration::from_millis(5);
@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// After how many ticks without a call the clock stops.
 const IDLE_TICKS: u32 = 200;
 
-pub(super) struct Shared {
+pub(super) struct WasmRuntime {
     engine: Engine,
     linker: Linker<Sandbox>,
     calls: Semaphore,
@@ -49,39 +49,40 @@ pub(super) struct Shared {
     guests: Mutex<Vec<([u8; 32], Guest)>>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for WasmRuntime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Shared").finish_non_exhaustive()
+        formatter.debug_struct("WasmRuntime").finish_non_exhaustive()
     }
 }
 
 /// The right to run, while which the clock ticks.
-pub(super) struct Turn<'a> {
+pub(super) struct CallPermit<'a> {
     _permit: Option<SemaphorePermit<'a>>,
     clock: &'a Clock,
 }
 
-impl Shared {
+impl WasmRuntime {
     /// That of this process, made when it is first needed.
     pub(super) fn get() -> Result<&'static Self, String> {
-        static SHARED: LazyLock<Result<Shared, String>> =
-            LazyLock::new(|| Shared::new().map_err(|error| format!("this machine cannot run WebAssembly: {error:#}")));
+        static SHARED: LazyLock<Result<WasmRuntime, String>> = LazyLock::new(|| {
+            WasmRuntime::new().map_err(|error| format!("this machine cannot run WebAssembly: {error:#}"))
+        });
         SHARED.as_ref().map_err(Clone::clone)
     }
 
     fn new() -> wasmtime::Result<Self> {
         let mut pool = PoolingAllocationConfig::new();
-        pool.total_component_instances(MOST_CALLS)
-            .total_stacks(MOST_CALLS)
-            .max_core_instances_per_component(MOST_CORE_INSTANCES)
-            .total_core_instances(MOST_CALLS * MOST_CORE_INSTANCES)
-            .max_memories_per_component(MOST_MEMORIES)
-            .total_memories(MOST_CALLS * MOST_MEMORIES)
-            .max_tables_per_component(MOST_TABLES)
-            .total_tables(MOST_CALLS * MOST_TABLES)
-            .max_memory_size(MOST_MEMORY)
-            .linear_memory_keep_resident(KEPT)
-            .table_keep_resident(KEPT)
+        pool.total_component_instances(MAX_CALLS)
+            .total_stacks(MAX_CALLS)
+            .max_core_instances_per_component(MAX_CORE_INSTANCES)
+            .total_core_instances(MAX_CALLS * MAX_CORE_INSTANCES)
+            .max_memories_per_component(MAX_MEMORIES)
+            .total_memories(MAX_CALLS * MAX_MEMORIES)
+            .max_tables_per_component(MAX_TABLES)
+            .total_tables(MAX_CALLS * MAX_TABLES)
+            .max_memory_size(MAX_MEMORY)
+            .linear_memory_keep_resident(KEPT_MEMORY)
+            .table_keep_resident(KEPT_MEMORY)
             // Clears the pages that were written to, and no others.
             .pagemap_scan(Enabled::Auto);
         let mut config = Config::new();
@@ -91,7 +92,7 @@ impl Shared {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         let clock = Clock::start(engine.clone())?;
-        let calls = Semaphore::new(MOST_CALLS as usize);
+        let calls = Semaphore::new(MAX_CALLS as usize);
         Ok(Self { engine, linker, calls, clock, guests: Mutex::default() })
     }
 
@@ -100,29 +101,29 @@ impl Shared {
     }
 
     /// Waits until one more call can run.
-    pub(super) async fn turn(&self) -> std::io::Result<Turn<'_>> {
+    pub(super) async fn acquire_permit(&self) -> std::io::Result<CallPermit<'_>> {
         // It fails only for a semaphore that is closed, which this never is; the pool has the last word anyway.
         let permit = self.calls.acquire().await.ok();
         self.clock.enter()?;
-        Ok(Turn { _permit: permit, clock: &self.clock })
+        Ok(CallPermit { _permit: permit, clock: &self.clock })
     }
 
     /// Compiles a component, unless it was compiled before.
     pub(super) fn guest(&self, bytes: &[u8]) -> Result<Guest, String> {
         let hash: [u8; 32] = Sha256::digest(bytes).into();
-        if let Some(guest) = self.known(&hash) {
+        if let Some(guest) = self.cached(&hash) {
             return Ok(guest);
         }
         let guest = Guest::compile(&self.engine, &self.linker, bytes)?;
         let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         guests.push((hash, guest.clone()));
-        if guests.len() > MOST_GUESTS {
+        if guests.len() > MAX_GUESTS {
             guests.remove(0);
         }
         Ok(guest)
     }
 
-    fn known(&self, hash: &[u8; 32]) -> Option<Guest> {
+    fn cached(&self, hash: &[u8; 32]) -> Option<Guest> {
         let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         let found = guests.iter().position(|(of, _)| of == hash)?;
         guests[found..].rotate_left(1);
@@ -130,7 +131,7 @@ impl Shared {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.clock.calls.fetch_sub(1, Ordering::Relaxed);
     }
@@ -141,11 +142,11 @@ struct Clock {
     engine: Engine,
     calls: Arc<AtomicUsize>,
     // A std lock: nothing awaits while it is held.
-    ticking: Mutex<Ticking>,
+    thread: Mutex<ClockThread>,
 }
 
 /// The thread, and the process that has it: a fork leaves threads behind.
-struct Ticking {
+struct ClockThread {
     process: u32,
     thread: Thread,
 }
@@ -153,25 +154,25 @@ struct Ticking {
 impl Clock {
     fn start(engine: Engine) -> std::io::Result<Self> {
         let calls = Arc::new(AtomicUsize::new(0));
-        let ticking = Mutex::new(Ticking::start(engine.clone(), calls.clone())?);
-        Ok(Self { engine, calls, ticking })
+        let thread = Mutex::new(ClockThread::start(engine.clone(), calls.clone())?);
+        Ok(Self { engine, calls, thread })
     }
 
     /// Without a clock, a component that computes for ever would never be stopped.
     fn enter(&self) -> std::io::Result<()> {
-        let mut ticking = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
-        if ticking.process != std::process::id() {
-            *ticking = Ticking::start(self.engine.clone(), self.calls.clone())?;
+        let mut clock = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if clock.process != std::process::id() {
+            *clock = ClockThread::start(self.engine.clone(), self.calls.clone())?;
         }
         // The first of several wakes the thread. That is cheap while it does not sleep.
         if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            ticking.thread.unpark();
+            clock.thread.unpark();
         }
         Ok(())
     }
 }
 
-impl Ticking {
+impl ClockThread {
     fn start(engine: Engine, counted: Arc<AtomicUsize>) -> std::io::Result<Self> {
         let tick = move || {
             let mut idle = 0;

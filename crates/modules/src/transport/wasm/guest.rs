@@ -19,7 +19,7 @@ const HANDLE: &str = "handle";
 const BUILD: &str = "build it with `cargo build --release --target wasm32-wasip2`";
 
 /// How large a component can be.
-const LARGEST: usize = 64 * MIB;
+const MAX_SIZE: usize = 64 * MIB;
 
 /// A component with everything that can be prepared for its calls.
 #[derive(Clone)]
@@ -39,9 +39,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let (file, _) = open_regular(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > LARGEST {
-        return Err(format!("it is larger than {} MiB", LARGEST / MIB));
+    file.take(MAX_SIZE as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > MAX_SIZE {
+        return Err(format!("it is larger than {} MiB", MAX_SIZE / MIB));
     }
     Ok(bytes)
 }

@@ -10,19 +10,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::WorkerOptions;
-use super::connection::{Connection, End, Failure};
+use super::connection::{Connection, ConnectionEnd, FailedWorker};
 
 /// How many requests wait for a worker in its queue; more of them wait before it.
 const QUEUE: usize = 64;
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// How long a request waits for a worker that may not be started yet.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// A request on its way.
-pub(super) struct Ask {
+pub(super) struct WorkerRequest {
     pub(super) id: u64,
     /// With the line break.
     pub(super) line: Vec<u8>,
@@ -31,101 +31,101 @@ pub(super) struct Ask {
 
 /// One worker, whether it runs or not.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct WorkerSlot {
     // A std lock: nothing awaits while it is held.
-    asks: Mutex<Option<mpsc::Sender<Ask>>>,
+    requests: Mutex<Option<mpsc::Sender<WorkerRequest>>>,
     load: Arc<AtomicUsize>,
 }
 
 /// Counts a request for as long as it is kept.
-pub(super) struct Busy(Arc<AtomicUsize>);
+pub(super) struct LoadGuard(Arc<AtomicUsize>);
 
-impl Drop for Busy {
+impl Drop for LoadGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Slot {
+impl WorkerSlot {
     /// How many requests are under way.
     pub(super) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
-    pub(super) fn enter(&self) -> Busy {
+    pub(super) fn enter(&self) -> LoadGuard {
         self.load.fetch_add(1, Ordering::Relaxed);
-        Busy(Arc::clone(&self.load))
+        LoadGuard(Arc::clone(&self.load))
     }
 
     /// Where requests go. The task behind it ends with the hook; one that ended with its runtime is replaced.
-    pub(super) fn asks(&self, runtime: &Handle, options: &WorkerOptions) -> mpsc::Sender<Ask> {
-        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(asks) = asks.as_ref().filter(|asks| !asks.is_closed()) {
-            return asks.clone();
+    pub(super) fn requests(&self, runtime: &Handle, options: &WorkerOptions) -> mpsc::Sender<WorkerRequest> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(requests) = requests.as_ref().filter(|requests| !requests.is_closed()) {
+            return requests.clone();
         }
         let (sender, receiver) = mpsc::channel(QUEUE);
         runtime.spawn(run(receiver, options.clone()));
-        asks.insert(sender).clone()
+        requests.insert(sender).clone()
     }
 }
 
 /// Serves requests until the hook is dropped.
-async fn run(mut asks: mpsc::Receiver<Ask>, options: WorkerOptions) {
-    let mut pause = Pause::default();
-    while let Some(ask) = asks.recv().await {
-        if let Some(why) = pause.too_long() {
-            let _ = ask.reply.send(Err(HookError::Failed(why)));
+async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions) {
+    let mut backoff = Backoff::default();
+    while let Some(request) = requests.recv().await {
+        if let Some(why) = backoff.rejection() {
+            let _ = request.reply.send(Err(HookError::Failed(why)));
             continue;
         }
-        sleep_until(pause.until).await;
-        if ask.reply.is_closed() {
+        sleep_until(backoff.until).await;
+        if request.reply.is_closed() {
             continue;
         }
-        if let Some(answer) = options.program.denied().await.transpose() {
-            let _ = ask.reply.send(answer);
+        if let Some(answer) = options.program.deny_if_changed().await.transpose() {
+            let _ = request.reply.send(answer);
             continue;
         }
         let mut connection = match options.program.start() {
             Ok(process) => Connection::new(process, &options),
             Err(error) => {
-                pause.lengthen(error.to_string());
-                let _ = ask.reply.send(Err(error));
+                backoff.lengthen(error.to_string());
+                let _ = request.reply.send(Err(error));
                 continue;
             }
         };
-        let End::Broken(broken) = connection.serve(ask, &mut asks).await else { return };
-        let Failure { why, has_answered } = connection.fail(broken).await;
+        let ConnectionEnd::Failed(failure) = connection.serve(request, &mut requests).await else { return };
+        let FailedWorker { why, has_answered } = connection.fail(failure).await;
         tracing::warn!(hook = options.name, "a worker is to be restarted: {why}");
         if has_answered {
-            pause = Pause::default();
+            backoff = Backoff::default();
         }
-        pause.lengthen(why);
+        backoff.lengthen(why);
     }
 }
 
 /// When a worker may be started.
-struct Pause {
+struct Backoff {
     until: Instant,
     last: Option<Duration>,
     why: String,
 }
 
-impl Default for Pause {
+impl Default for Backoff {
     fn default() -> Self {
         Self { until: Instant::now(), last: None, why: String::new() }
     }
 }
 
-impl Pause {
+impl Backoff {
     fn lengthen(&mut self, why: String) {
-        let pause = self.last.map_or(SHORTEST_PAUSE, |last| (last * 2).min(LONGEST_PAUSE));
-        *self = Self { until: Instant::now() + pause, last: Some(pause), why };
+        let backoff = self.last.map_or(MIN_BACKOFF, |last| (last * 2).min(MAX_BACKOFF));
+        *self = Self { until: Instant::now() + backoff, last: Some(backoff), why };
     }
 
     /// Why a request does not wait.
-    fn too_long(&self) -> Option<String> {
+    fn rejection(&self) -> Option<String> {
         let left = self.until.saturating_duration_since(Instant::now());
-        (left > PATIENCE).then(|| {
+        (left > MAX_WAIT).then(|| {
             let seconds = left.as_secs_f64();
             format!("the worker keeps failing and is not started for another {seconds:.1} s: {}", self.why)
         })

@@ -13,20 +13,20 @@ use amplifier_process::files::{SpecialFile, special_file};
 use super::TrustError;
 
 /// The longest text that is taken apart, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_TEXT_LENGTH: usize = 64 * 1024;
 /// How many words a text may come to.
-const MOST_WORDS: usize = 4_000;
+const MAX_WORDS: usize = 4_000;
 /// How many folders files are looked for in: every word is looked for in every folder that a word names.
-const MOST_FOLDERS: usize = 64;
+const MAX_FOLDERS: usize = 64;
 /// What the system makes up when it is read, and devices.
-const MADE_UP: [&str; 3] = ["/dev", "/proc", "/sys"];
+const VIRTUAL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// What stands around words, for a shell or for a program that takes `--option=FILE`, `@FILE` or `FILE:FILE`.
-const AROUND: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
+const SEPARATORS: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
 
 /// The files that texts mean, and those that they would mean if they were there.
 #[derive(Debug, Default)]
-pub(super) struct Meant {
+pub(super) struct ReferencedFiles {
     pub(super) files: BTreeSet<PathBuf>,
     pub(super) absent: BTreeSet<PathBuf>,
     /// What is no file that could be pinned, and why.
@@ -37,36 +37,34 @@ pub(super) struct Meant {
 ///
 /// # Errors
 /// If there is too much to look at. Whose texts they are is said in errors.
-pub(super) fn meant(texts: &[String], folder: &Path, who: &str) -> Result<Meant, TrustError> {
-    let too_much = |what: String| Err(TrustError::TooMuch { who: who.to_owned(), what });
+pub(super) fn find_references(texts: &[String], folder: &Path, owner: &str) -> Result<ReferencedFiles, TrustError> {
+    let too_much = |what: String| Err(TrustError::TooManyReferences { owner: owner.to_owned(), what });
     let mut words = BTreeSet::new();
     for text in texts {
-        if text.len() > LONGEST {
-            return too_much(format!("a text of {} bytes, where {LONGEST} are looked at", text.len()));
+        if text.len() > MAX_TEXT_LENGTH {
+            return too_much(format!("a text of {} bytes, where {MAX_TEXT_LENGTH} are looked at", text.len()));
         }
-        take_apart(text, &mut words);
-        if words.len() > MOST_WORDS {
-            return too_much(format!("more than {MOST_WORDS} words"));
+        split_words(text, &mut words);
+        if words.len() > MAX_WORDS {
+            return too_much(format!("more than {MAX_WORDS} words"));
         }
     }
-    let mut meant = Meant::default();
+    let mut references = ReferencedFiles::default();
     let mut folders = vec![folder.to_owned()];
     let mut next = 0;
     while let Some(folder) = folders.get(next).cloned() {
         next += 1;
-        if folders.len() > MOST_FOLDERS {
-            return too_much(format!(
-                "more than {MOST_FOLDERS} folders, in each of which its other words may be files"
-            ));
+        if folders.len() > MAX_FOLDERS {
+            return too_much(format!("more than {MAX_FOLDERS} folders, in each of which its other words may be files"));
         }
         for path in words.iter().map(|word| folder.join(word)) {
-            folders.extend(meant.look(path).filter(|new| !folders.contains(new)));
+            folders.extend(references.add(path).filter(|new| !folders.contains(new)));
         }
     }
-    Ok(meant)
+    Ok(references)
 }
 
-fn take_apart(text: &str, words: &mut BTreeSet<String>) {
+fn split_words(text: &str, words: &mut BTreeSet<String>) {
     let mut add = |word: &str| {
         // `-fFILE`, and `$HOME/FILE` after it was split at the dollar sign.
         let after_option = word.strip_prefix('-').and_then(|option| option.get(1..));
@@ -76,7 +74,7 @@ fn take_apart(text: &str, words: &mut BTreeSet<String>) {
     };
     add(text);
     text.split(char::is_whitespace).for_each(&mut add);
-    text.split(|c: char| c.is_whitespace() || AROUND.contains(c)).for_each(&mut add);
+    text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c)).for_each(&mut add);
     unquoted(text).iter().for_each(|word| add(word));
 }
 
@@ -99,16 +97,16 @@ fn unquoted(text: &str) -> Vec<String> {
     words
 }
 
-impl Meant {
+impl ReferencedFiles {
     /// Looks at what is there by a name; gives the folder, if it is one.
-    fn look(&mut self, path: PathBuf) -> Option<PathBuf> {
-        if MADE_UP.iter().any(|made_up| path.starts_with(made_up)) {
+    fn add(&mut self, path: PathBuf) -> Option<PathBuf> {
+        if VIRTUAL_FOLDERS.iter().any(|made_up| path.starts_with(made_up)) {
             return None;
         }
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => _ = self.files.insert(path),
             Ok(metadata) if metadata.is_dir() => return path.canonicalize().ok(),
-            Ok(metadata) => self.special.extend(special(metadata.file_type()).map(|what| (path, what))),
+            Ok(metadata) => self.special.extend(special_kind(metadata.file_type()).map(|what| (path, what))),
             // No system has such names.
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {}
             Err(_) => _ = self.absent.insert(path),
@@ -118,7 +116,7 @@ impl Meant {
 }
 
 /// What comes out of a pipe or a device is different each time. A socket cannot be run or read as a file.
-fn special(kind: FileType) -> Option<&'static str> {
+fn special_kind(kind: FileType) -> Option<&'static str> {
     match special_file(kind)? {
         SpecialFile::Socket => None,
         SpecialFile::Pipe => Some("it is a pipe"),

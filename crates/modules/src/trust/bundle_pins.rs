@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use amplifier_audit::Hash;
 
-use super::held::{HeldFile, OnChange};
-use super::pin::{pin, place};
-use super::words::{Meant, meant};
-use super::{Held, Pin, TrustError};
-use crate::bundle::{Loaded, McpServer, Placed};
+use super::pin::{pin, resolve_parent};
+use super::recheck::{OnChange, PinnedPath};
+use super::references::{ReferencedFiles, find_references};
+use super::{Pin, PinnedFiles, TrustError};
+use crate::bundle::{HookDefinition, LoadedBundle, McpServer};
 
 /// Everything that trust in a bundle pins: the bundle, what it includes, and every file that its hooks name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pinned {
+pub struct BundlePins {
     /// The bundle.
     pub bundle: PathBuf,
     /// The files by name, which is absolute: the folders of a name are no links.
     pub files: BTreeMap<PathBuf, Pin>,
 }
 
-impl Pinned {
+impl BundlePins {
     /// One hash for all of it.
     pub fn digest(&self) -> Hash {
         let mut text = Vec::new();
@@ -42,21 +42,21 @@ impl Pinned {
     }
 }
 
-impl Loaded {
+impl LoadedBundle {
     /// Pins the bundle, which [`load_pinned`](crate::bundle::load_pinned) has loaded, with every file that its hooks name. From now on, their
     /// programs run only while these files are unchanged.
     ///
     /// # Errors
     /// If a file cannot be pinned: it cannot be read, is a pipe or a device, or has a path that is no text.
-    pub fn pin(&mut self) -> Result<Pinned, TrustError> {
+    pub fn pin(&mut self) -> Result<BundlePins, TrustError> {
         let mut files = self.pins.clone();
-        let bundle = self.places().last().unwrap_or_default();
-        let bundle = place(&bundle).map_err(|why| TrustError::Pin { file: bundle, why })?;
+        let bundle = self.paths().last().unwrap_or_default();
+        let bundle = resolve_parent(&bundle).map_err(|why| TrustError::Pin { file: bundle, why })?;
         // A project has its bundle in a folder of the workspace.
         let workspace = bundle.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        for placed in self.hooks.iter_mut().filter(|placed| placed.entry.enabled != Some(false)) {
-            let held = hold(placed, workspace, &mut files)?;
-            placed.held = Some(Arc::new(held));
+        for definition in self.hooks.iter_mut().filter(|definition| definition.entry.enabled != Some(false)) {
+            let pinned = pin_hook_files(definition, workspace, &mut files)?;
+            definition.pinned_files = Some(Arc::new(pinned));
         }
         for file in
             [&bundle].into_iter().chain(files.iter().flat_map(|(file, pin)| [file].into_iter().chain(&pin.leads_to)))
@@ -68,20 +68,20 @@ impl Loaded {
                 return Err(TrustError::Pin { file: file.clone(), why });
             }
         }
-        Ok(Pinned { bundle, files })
+        Ok(BundlePins { bundle, files })
     }
 }
 
-impl Loaded {
+impl LoadedBundle {
     /// Every file that the bundle is made of: those that it was read from, and those that its hooks and MCP servers name and are there, seen from the
     /// workspace in which modules run programs, and the current folder, in which servers are started. Tools must not change these. Trust pins those of hooks, and what patterns of modules name.
     ///
     /// # Errors
     /// If a hook or a server names too much to look at.
     pub fn named_files(&self, workspace: &Path, current_dir: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
-        let mut files: BTreeSet<PathBuf> = self.places().collect();
-        for placed in &self.hooks {
-            files.extend(placed.named_files(workspace)?);
+        let mut files: BTreeSet<PathBuf> = self.paths().collect();
+        for definition in &self.hooks {
+            files.extend(definition.named_files(workspace)?);
         }
         for (name, server) in &self.tools.mcp {
             files.extend(server.named_files(name, current_dir)?);
@@ -100,25 +100,26 @@ impl McpServer {
         let mut texts = self.args.clone();
         // A name alone is looked for in `PATH`.
         texts.extend(self.command.contains('/').then(|| self.command.clone()));
-        Ok(meant(&texts, current_dir, &format!("the MCP server `{name}`"))?.files)
+        Ok(find_references(&texts, current_dir, &format!("the MCP server `{name}`"))?.files)
     }
 }
 
-impl Placed {
+impl HookDefinition {
     /// The files that the hook is made of, and are there.
     pub(crate) fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
-        Ok(self.meant(self.entry.made_of(), workspace)?.files)
+        Ok(self.references(self.entry.own_path_candidates(), workspace)?.files)
     }
 
     /// What texts of the hook mean: relative to the folder of its bundle, or, for programs that run there, to the workspace.
-    fn meant(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<Meant, TrustError> {
-        let who = format!("hook `{}`", self.entry.shown_name());
-        let texts = texts.ok_or_else(|| TrustError::TooMuch {
-            who: who.clone(),
+    fn references(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<ReferencedFiles, TrustError> {
+        let owner = format!("hook `{}`", self.entry.shown_name());
+        let texts = texts.ok_or_else(|| TrustError::TooManyReferences {
+            owner: owner.clone(),
             what: "settings that cannot be written as JSON".to_owned(),
         })?;
-        let mut all = meant(&texts, self.folder(), &who)?;
-        let Meant { files, absent, special } = meant(&self.entry.mentions_in_workspace(), workspace, &who)?;
+        let mut all = find_references(&texts, self.folder(), &owner)?;
+        let ReferencedFiles { files, absent, special } =
+            find_references(&self.entry.workspace_path_candidates(), workspace, &owner)?;
         all.files.extend(files);
         all.absent.extend(absent);
         all.special.extend(special);
@@ -127,28 +128,33 @@ impl Placed {
 }
 
 /// Pins the files that a hook names.
-fn hold(placed: &Placed, workspace: &Path, files: &mut BTreeMap<PathBuf, Pin>) -> Result<Held, TrustError> {
-    let folder = placed.folder();
-    if let Some(file) = placed.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
+fn pin_hook_files(
+    definition: &HookDefinition,
+    workspace: &Path,
+    files: &mut BTreeMap<PathBuf, Pin>,
+) -> Result<PinnedFiles, TrustError> {
+    let folder = definition.folder();
+    if let Some(file) = definition.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
         return Err(TrustError::Pin {
             file,
             why: io::Error::new(ErrorKind::IsADirectory, "it is a folder; name its files"),
         });
     }
-    let Meant { files: named, absent, special } = placed.meant(placed.entry.mentions(), workspace)?;
+    let ReferencedFiles { files: named, absent, special } =
+        definition.references(definition.entry.path_candidates(), workspace)?;
     if let Some((file, what)) = special.into_iter().next() {
         return Err(TrustError::Pin { file, why: io::Error::new(ErrorKind::InvalidInput, what) });
     }
-    let mut held = Vec::new();
+    let mut pinned = Vec::new();
     for name in named {
         let unpinned = |why| TrustError::Pin { file: name.clone(), why };
-        let place = place(&name).map_err(unpinned)?;
-        let pin = match files.get(&place) {
+        let location = resolve_parent(&name).map_err(unpinned)?;
+        let pin = match files.get(&location) {
             Some(pin) => pin.clone(),
-            None => pin(&place).map_err(unpinned)?.0,
+            None => pin(&location).map_err(unpinned)?.0,
         };
-        files.insert(place.clone(), pin.clone());
-        held.push(HeldFile { name, place, pin });
+        files.insert(location.clone(), pin.clone());
+        pinned.push(PinnedPath { name, location, pin });
     }
-    Ok(Held::new(held, absent.into_iter().collect(), OnChange::Distrust))
+    Ok(PinnedFiles::new(pinned, absent.into_iter().collect(), OnChange::Distrust))
 }

@@ -8,22 +8,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::PinnedFile;
 
-use super::change::{Change, Difference};
-use super::own::{LARGEST, is_changeable};
-use super::pin::{Pin, leads_to, pin, place};
+use super::pin::{Pin, leads_to, pin, resolve_parent};
+use super::status::{Difference, FileChange};
+use super::user_hooks::{MAX_PINNED_SIZE, is_changeable};
 
 /// The files that a hook names, as they were when the person trusted them or when the session read them.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PinnedFiles {
     /// A std lock, as all here: nothing awaits while it is held.
-    files: Mutex<Vec<HeldFile>>,
+    files: Mutex<Vec<PinnedPath>>,
     /// What the hook names and was not there.
     absent: Vec<PathBuf>,
     on_change: OnChange,
     /// The status of each file when it was last found unchanged.
-    seen: Mutex<BTreeMap<PathBuf, FileStatus>>,
+    verified: Mutex<BTreeMap<PathBuf, FileStatus>>,
     /// What the user has not been told yet.
-    news: Mutex<Vec<String>>,
+    notices: Mutex<Vec<String>>,
 }
 
 /// What becomes of a file that has changed.
@@ -38,19 +38,19 @@ pub(crate) enum OnChange {
 
 /// A file that a hook names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct HeldFile {
+pub(super) struct PinnedPath {
     /// By which name.
     pub(super) name: PathBuf,
     /// Where that was.
-    pub(super) place: PathBuf,
+    pub(super) location: PathBuf,
     /// What it was.
     pub(super) pin: Pin,
 }
 
-impl Held {
-    pub(super) fn new(files: Vec<HeldFile>, absent: Vec<PathBuf>, on_change: OnChange) -> Self {
-        let (files, seen, news) = (Mutex::new(files), Mutex::default(), Mutex::default());
-        Self { files, absent, on_change, seen, news }
+impl PinnedFiles {
+    pub(super) fn new(files: Vec<PinnedPath>, absent: Vec<PathBuf>, on_change: OnChange) -> Self {
+        let (files, verified, notices) = (Mutex::new(files), Mutex::default(), Mutex::default());
+        Self { files, absent, on_change, verified, notices }
     }
 
     /// `true` if the same files are to be as they were.
@@ -61,85 +61,85 @@ impl Held {
 
     /// Looks at the files, and says what has changed if the hook must not run. It blocks: a file that was touched is hashed.
     pub(crate) fn check(&self) -> Result<(), String> {
-        for held in self.files() {
-            let Some(difference) = self.difference(&held) else { continue };
-            let change = Change { file: held.place.clone(), difference };
+        for pinned in self.files() {
+            let Some(difference) = self.difference(&pinned) else { continue };
+            let change = FileChange { file: pinned.location.clone(), difference };
             match &self.on_change {
-                OnChange::Distrust => return Err(distrusted(&change)),
-                OnChange::Adopt(folders) => self.adopt(&held, folders).map_err(|why| format!("{change}: {why}"))?,
+                OnChange::Distrust => return Err(untrusted_change(&change)),
+                OnChange::Adopt(folders) => self.adopt(&pinned, folders).map_err(|why| format!("{change}: {why}"))?,
             }
         }
         match self.absent.iter().find(|file| file.is_file()) {
             None => Ok(()),
-            Some(file) => Err(distrusted(&Change { file: file.clone(), difference: Difference::New })),
+            Some(file) => Err(untrusted_change(&FileChange { file: file.clone(), difference: Difference::New })),
         }
     }
 
     /// What the user is to be told, once.
-    pub(crate) fn take_news(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.news))
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notices))
     }
 
     /// The files for a launcher, which starts the program with the very bytes that were looked at. Larger files, and those that no program of the user can
     /// change, are only looked at.
-    pub(crate) fn pinned_files(&self) -> Vec<PinnedFile> {
-        let is_copied = |file: &HeldFile| {
-            let is_small = file.place.metadata().is_ok_and(|metadata| metadata.len() <= LARGEST);
-            is_small && is_changeable(&file.place)
+    pub(crate) fn for_sandbox(&self) -> Vec<PinnedFile> {
+        let is_copied = |file: &PinnedPath| {
+            let is_small = file.location.metadata().is_ok_and(|metadata| metadata.len() <= MAX_PINNED_SIZE);
+            is_small && is_changeable(&file.location)
         };
         let files = self.files().into_iter().filter(is_copied);
         let mut files: Vec<PinnedFile> =
-            files.map(|file| PinnedFile { path: file.place, sha256: *file.pin.sha256.as_bytes() }).collect();
+            files.map(|file| PinnedFile { path: file.location, sha256: *file.pin.sha256.as_bytes() }).collect();
         // One file may have several names.
         files.dedup();
         files
     }
 
-    fn files(&self) -> Vec<HeldFile> {
+    fn files(&self) -> Vec<PinnedPath> {
         lock(&self.files).clone()
     }
 
     /// Goes on with the version of a file that is there now.
-    fn adopt(&self, held: &HeldFile, folders: &[PathBuf]) -> Result<(), String> {
+    fn adopt(&self, pinned: &PinnedPath, folders: &[PathBuf]) -> Result<(), String> {
         const UNPROTECTED: &str = "commands can change its folder, so the hook did not run; start a new session, or move the files of the hook to a \
                                    folder of their own";
         let unreadable = |error: io::Error| format!("{error}, so the hook did not run");
-        let place = place(&held.name).map_err(unreadable)?;
-        let (pin, _) = pin(&place).map_err(unreadable)?;
+        let location = resolve_parent(&pinned.name).map_err(unreadable)?;
+        let (pin, _) = pin(&location).map_err(unreadable)?;
         let is_protected = |file: &Path| folders.iter().any(|folder| file.starts_with(folder));
-        if !is_protected(&place) || pin.leads_to.as_deref().is_some_and(|file| !is_protected(file)) {
+        if !is_protected(&location) || pin.leads_to.as_deref().is_some_and(|file| !is_protected(file)) {
             return Err(UNPROTECTED.to_owned());
         }
-        lock(&self.news).push(format!("`{}` has changed; its new version is used from now on", place.display()));
-        for file in lock(&self.files).iter_mut().filter(|file| file.name == held.name) {
-            (file.place, file.pin) = (place.clone(), pin.clone());
+        lock(&self.notices).push(format!("`{}` has changed; its new version is used from now on", location.display()));
+        for file in lock(&self.files).iter_mut().filter(|file| file.name == pinned.name) {
+            (file.location, file.pin) = (location.clone(), pin.clone());
         }
         Ok(())
     }
 
-    fn difference(&self, held: &HeldFile) -> Option<Difference> {
-        let HeldFile { name, place: file, pin: trusted } = held;
+    fn difference(&self, pinned: &PinnedPath) -> Option<Difference> {
+        let PinnedPath { name, location: file, pin: trusted } = pinned;
         // A link among the folders of the name may have been turned elsewhere.
-        match place(name) {
-            Ok(place) if place == *file => {}
+        match resolve_parent(name) {
+            Ok(location) if location == *file => {}
             Ok(_) => return Some(Difference::Link),
             Err(_) => return Some(Difference::Gone),
         }
         let Ok(status) = FileStatus::from_path(file) else { return Some(Difference::Gone) };
-        let is_known = lock(&self.seen).get(file) == Some(&status);
+        let is_known = lock(&self.verified).get(file) == Some(&status);
         if is_known && leads_to(file).is_ok_and(|leads_to| leads_to == trusted.leads_to) {
             return None;
         }
         let Ok((now, status)) = pin(file) else { return Some(Difference::Unreadable) };
         let difference = trusted.difference(&now);
         if difference.is_none() && status.is_settled() {
-            lock(&self.seen).insert(file.clone(), status);
+            lock(&self.verified).insert(file.clone(), status);
         }
         difference
     }
 }
 
-fn distrusted(change: &Change) -> String {
+fn untrusted_change(change: &FileChange) -> String {
     format!(
         "{change} since the bundle was trusted, so the hook did not run; look at it and trust it anew: \
          amplifier hooks trust"

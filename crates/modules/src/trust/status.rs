@@ -8,18 +8,18 @@ use super::Pin;
 
 /// What the store says about a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustStatus {
     /// It is, byte for byte, what the person has trusted.
     Trusted,
     /// The person has not decided about it.
     Unknown,
     /// The person has trusted something else under this name; this is what differs.
-    Changed(Vec<Change>),
+    Changed(Vec<FileChange>),
 }
 
 /// A file that is not as it was trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct FileChange {
     /// The file.
     pub file: PathBuf,
     /// What is different.
@@ -43,7 +43,7 @@ pub enum Difference {
     Unreadable,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.difference {
             Difference::Content => "has other content",
@@ -72,12 +72,12 @@ impl Pin {
 }
 
 /// Compares what was trusted with what is there now.
-pub(super) fn changes(then: &BTreeMap<PathBuf, Pin>, now: &BTreeMap<PathBuf, Pin>) -> Vec<Change> {
-    let change = |file: &PathBuf, difference| Change { file: file.clone(), difference };
-    let differing = now.iter().filter_map(|(file, pin)| match then.get(file) {
+pub(super) fn changes(before: &BTreeMap<PathBuf, Pin>, now: &BTreeMap<PathBuf, Pin>) -> Vec<FileChange> {
+    let change = |file: &PathBuf, difference| FileChange { file: file.clone(), difference };
+    let differing = now.iter().filter_map(|(file, pin)| match before.get(file) {
         Some(before) => before.difference(pin).map(|difference| change(file, difference)),
         None => Some(change(file, Difference::New)),
     });
-    let gone = then.keys().filter(|file| !now.contains_key(*file)).map(|file| change(file, Difference::Gone));
+    let gone = before.keys().filter(|file| !now.contains_key(*file)).map(|file| change(file, Difference::Gone));
     differing.chain(gone).collect()
 }

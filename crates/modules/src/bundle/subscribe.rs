@@ -7,32 +7,32 @@ use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult};
 use super::register::BundleHook;
 
 /// A hook as it is registered under one of its patterns.
-pub(super) struct Hearing {
+pub(super) struct PatternHook {
     hook: Arc<BundleHook>,
     /// The patterns under which it hears the event already.
     earlier: Vec<EventPattern>,
 }
 
-impl Hearing {
+impl PatternHook {
     /// The hook under each of its patterns, but for those that others among them contain.
     pub(super) fn all<'a>(patterns: &'a [String], hook: &Arc<BundleHook>) -> Vec<(&'a str, Self)> {
         let parsed = |pattern: &String| pattern.parse::<EventPattern>().ok();
         let is_wide = |pattern: &String| pattern.contains('*');
-        let heard = patterns.iter().enumerate().filter(|(at, pattern)| {
+        let distinct = patterns.iter().enumerate().filter(|(at, pattern)| {
             let mut others = patterns.iter().enumerate().filter(|(one, other)| one < at || one > at && is_wide(other));
             // Registering an invalid pattern fails, and says why.
             is_wide(pattern) || !others.any(|(_, other)| parsed(other).is_some_and(|other| other.matches(pattern)))
         });
-        let hearing = heard.map(|(at, pattern)| {
+        let pattern_hook = distinct.map(|(at, pattern)| {
             let earlier = patterns[..at].iter().filter(|other| is_wide(pattern) && is_wide(other));
             let earlier = earlier.filter_map(parsed).collect();
             (pattern.as_str(), Self { hook: hook.clone(), earlier })
         });
-        hearing.collect()
+        pattern_hook.collect()
     }
 }
 
-impl Hook for Hearing {
+impl Hook for PatternHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         if self.earlier.iter().any(|earlier| earlier.matches(event)) {
             return Ok(HookResult::proceed());

@@ -19,18 +19,18 @@ const END: &str = "session:end";
 pub(crate) const TURN: &str = "prompt:submit";
 
 /// So many tools of a session are told apart; all others are counted together, so that a name that a model makes up is never a name that was not counted.
-const MOST_TOOLS: usize = 256;
+const MAX_TOOLS: usize = 256;
 
 /// What has happened in each session, as far as an expression asks about it.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct EventCounters {
     /// The events that expressions ask about.
     // Std locks: nothing awaits while they are held.
-    wanted: Mutex<BTreeSet<String>>,
+    tracked: Mutex<BTreeSet<String>>,
     /// The events that are counted.
     counted: Mutex<BTreeSet<String>>,
     /// Whether sessions that end are forgotten.
-    forgets: AtomicBool,
+    has_forgetter: AtomicBool,
     tallies: SessionTree<Tally>,
     /// The turns are those of a session alone: what a sub-agent is told is not what a person says.
     turns: SessionStates<u64>,
@@ -48,18 +48,18 @@ struct Count {
     all: u64,
     tools: BTreeMap<String, u64>,
     /// Of tools beyond those that are told apart.
-    others: u64,
+    other_tools: u64,
 }
 
-impl Counts {
+impl EventCounters {
     /// Has events counted, once [`register`](Self::register) is called.
-    pub(crate) fn want<'a>(&self, events: impl IntoIterator<Item = &'a String>) {
-        lock(&self.wanted).extend(events.into_iter().cloned());
+    pub(crate) fn track<'a>(&self, events: impl IntoIterator<Item = &'a String>) {
+        lock(&self.tracked).extend(events.into_iter().cloned());
     }
 
     /// The events that are to be counted.
-    pub(crate) fn wanted(&self) -> Vec<String> {
-        lock(&self.wanted).iter().cloned().collect()
+    pub(crate) fn tracked(&self) -> Vec<String> {
+        lock(&self.tracked).iter().cloned().collect()
     }
 
     /// Counts what is wanted, and is not counted by these hooks already. It goes on for as long as there are these hooks: another version of a bundle goes
@@ -69,14 +69,14 @@ impl Counts {
         clock: &Arc<dyn Clock>,
         hooks: &HookRegistry,
     ) -> Result<(), InvalidEventName> {
-        let wanted = lock(&self.wanted).clone();
-        if wanted.is_empty() {
+        let tracked = lock(&self.tracked).clone();
+        if tracked.is_empty() {
             return Ok(());
         }
-        let there: Vec<_> = hooks.list_handlers().into_iter().filter(|hook| &*hook.name == COUNTER).collect();
+        let registered: Vec<_> = hooks.list_handlers().into_iter().filter(|hook| &*hook.name == COUNTER).collect();
         let mut counted = lock(&self.counted);
-        let is_counted = |event: &str| there.iter().any(|hook| *hook.event == *event && hook.priority == i64::MIN);
-        for event in wanted.iter().map(String::as_str).chain([BEGIN]) {
+        let is_counted = |event: &str| registered.iter().any(|hook| *hook.event == *event && hook.priority == i64::MIN);
+        for event in tracked.iter().map(String::as_str).chain([BEGIN]) {
             if !counted.contains(event) || !is_counted(event) {
                 // A gate, though it has nothing to say, and the first: observers come after those who see a count with this event in it.
                 let counter = Counter { counts: self.clone(), clock: clock.clone() };
@@ -86,16 +86,16 @@ impl Counts {
             }
         }
         // After all others, which may still ask.
-        let forgets = there.iter().any(|hook| &*hook.event == END && hook.priority == i64::MAX);
-        if !self.forgets.load(Ordering::Relaxed) || !forgets {
+        let has_forgetter = registered.iter().any(|hook| &*hook.event == END && hook.priority == i64::MAX);
+        if !self.has_forgetter.load(Ordering::Relaxed) || !has_forgetter {
             hooks.hook(END).named(COUNTER).observer().priority(i64::MAX).handler(Forgetter(self.clone()))?;
-            self.forgets.store(true, Ordering::Relaxed);
+            self.has_forgetter.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Counts an event that happens at that time.
-    pub(crate) fn see(&self, event: &str, data: &EventData, now: SystemTime) {
+    pub(crate) fn record(&self, event: &str, data: &EventData, now: SystemTime) {
         if event == BEGIN {
             self.tallies.begin(data);
         }
@@ -108,13 +108,13 @@ impl Counts {
             let count = tally.events.entry(event.to_owned()).or_default();
             count.all = count.all.saturating_add(1);
             let Some(tool) = tool else { return };
-            let is_full = count.tools.len() >= MOST_TOOLS;
-            let of_tool = match count.tools.get_mut(tool) {
+            let is_full = count.tools.len() >= MAX_TOOLS;
+            let tool_count = match count.tools.get_mut(tool) {
                 Some(known) => known,
-                None if is_full => &mut count.others,
+                None if is_full => &mut count.other_tools,
                 None => count.tools.entry(tool.to_owned()).or_default(),
             };
-            *of_tool = of_tool.saturating_add(1);
+            *tool_count = tool_count.saturating_add(1);
         });
     }
 
@@ -125,19 +125,19 @@ impl Counts {
     }
 
     /// Whether an event is counted at all.
-    pub(crate) fn counts(&self, event: &str) -> bool {
+    pub(crate) fn is_counted(&self, event: &str) -> bool {
         lock(&self.counted).contains(event)
     }
 
     /// How often an event has happened in the session of this one, with whatever tool.
-    pub(crate) fn of(&self, data: &EventData, event: &str) -> u64 {
+    pub(crate) fn count(&self, data: &EventData, event: &str) -> u64 {
         self.tallies.with(data, |tally| tally.events.get(event).map_or(0, |count| count.all))
     }
 
     /// How often an event has happened in the session of this one with a tool.
-    pub(crate) fn of_tool(&self, data: &EventData, event: &str, tool: &str) -> u64 {
+    pub(crate) fn tool_count(&self, data: &EventData, event: &str, tool: &str) -> u64 {
         self.tallies.with(data, |tally| {
-            tally.events.get(event).map_or(0, |count| count.tools.get(tool).copied().unwrap_or(count.others))
+            tally.events.get(event).map_or(0, |count| count.tools.get(tool).copied().unwrap_or(count.other_tools))
         })
     }
 
@@ -154,18 +154,18 @@ impl Counts {
 }
 
 struct Counter {
-    counts: Arc<Counts>,
+    counts: Arc<EventCounters>,
     clock: Arc<dyn Clock>,
 }
 
 impl Hook for Counter {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        self.counts.see(event, data, self.clock.wall());
+        self.counts.record(event, data, self.clock.wall());
         Ok(HookResult::proceed())
     }
 }
 
-struct Forgetter(Arc<Counts>);
+struct Forgetter(Arc<EventCounters>);
 
 impl Hook for Forgetter {
     async fn handle(&self, _event: &str, data: &EventData) -> Result<HookResult, HookError> {
@@ -180,18 +180,18 @@ mod tests {
 
     use amplifier_core::data;
 
-    use super::{Counts, MOST_TOOLS};
+    use super::{EventCounters, MAX_TOOLS};
 
     #[test]
     fn tools_beyond_those_that_are_told_apart_count_together() {
-        let counts = Counts::default();
-        for number in 0..MOST_TOOLS + 3 {
+        let counts = EventCounters::default();
+        for number in 0..MAX_TOOLS + 3 {
             let data = data! { "session_id": "s", "tool_name": format!("made-up-{number}") };
-            counts.see("tool:pre", &data, SystemTime::UNIX_EPOCH);
+            counts.record("tool:pre", &data, SystemTime::UNIX_EPOCH);
         }
         let data = data! { "session_id": "s" };
-        let of = |tool: &str| counts.of_tool(&data, "tool:pre", tool);
+        let of = |tool: &str| counts.tool_count(&data, "tool:pre", tool);
         assert_eq!((of("made-up-0"), of("made-up-258"), of("never-used")), (1, 3, 3));
-        assert_eq!(counts.of(&data, "tool:pre"), 259);
+        assert_eq!(counts.count(&data, "tool:pre"), 259);
     }
 }

@@ -11,7 +11,7 @@ const UNEXPECTED: [&str; 5] =
 const WORDS: [(&str, &str); 6] = [("and", "&&"), ("AND", "&&"), ("or", "||"), ("OR", "||"), ("not", "!"), ("NOT", "!")];
 
 /// What is wrong with an expression. The parser says this about that place.
-pub(super) fn explain(source: &str, offset: usize, said: &str) -> ConditionError {
+pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> ConditionError {
     let error = |span: Span, message: String, help: Option<String>| {
         ConditionError::new(source, span, format!("syntax error, {message}")).with_help(help)
     };
@@ -26,12 +26,12 @@ pub(super) fn explain(source: &str, offset: usize, said: &str) -> ConditionError
         let found = &source[span.offset..span.offset + span.length];
         return error(span, format!("`{found}` means nothing here"), Some(format!("write `{meant}`")));
     }
-    if said.contains("has()") {
+    if parser_message.contains("has()") {
         let place = Span::new(offset, 1);
         return error(place, "`has` takes a field of something".into(), Some("write `has(tool_input.path)`".into()));
     }
     // The parser's own words for a tree with holes.
-    if said.contains("Context") {
+    if parser_message.contains("Context") {
         let length = source[offset..].chars().next().map_or(0, char::len_utf8);
         return error(Span::new(offset, length), "the expression is incomplete".to_owned(), None);
     }
@@ -41,18 +41,18 @@ pub(super) fn explain(source: &str, offset: usize, said: &str) -> ConditionError
     }
     let length = token(&source[offset..]);
     let span = Span::new(offset, length);
-    match UNEXPECTED.iter().any(|words| said.contains(words)) {
-        true => error(span, format!("`{}` does not belong here", shown(&source[offset..offset + length])), None),
-        false => error(span, said.trim_start_matches("Syntax error: ").to_owned(), None),
+    match UNEXPECTED.iter().any(|words| parser_message.contains(words)) {
+        true => error(span, format!("`{}` does not belong here", printable(&source[offset..offset + length])), None),
+        false => error(span, parser_message.trim_start_matches("Syntax error: ").to_owned(), None),
     }
 }
 
 fn after(last: &str) -> String {
-    format!("something is missing after `{}`", shown(last))
+    format!("something is missing after `{}`", printable(last))
 }
 
 /// A token as it can be shown: what cannot be seen is named by its number.
-fn shown(token: &str) -> String {
+fn printable(token: &str) -> String {
     let character = |c: char| match c.is_ascii_graphic() || c.is_alphanumeric() {
         true => c.to_string(),
         false => format!("U+{:04X}", u32::from(c)),

@@ -10,12 +10,12 @@ use amplifier_core::{HookRegistry, Registration};
 use amplifier_process::sandbox::Sandbox;
 
 use crate::builtin::PendingTasks;
-use crate::bundle::Confine;
+use crate::bundle::SandboxConfig;
 use crate::condition::Scope;
 
 /// What hooks from configuration find around them: what rules can ask about, and what modules can do beyond an answer.
 #[derive(Clone)]
-pub struct Host {
+pub struct HookEnvironment {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
     /// What modules began to do and have not done yet, in whichever version of a bundle.
@@ -24,7 +24,7 @@ pub struct Host {
     /// Folders that no program in the sandbox can change.
     protected: Option<Arc<[PathBuf]>>,
     /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
-    counted: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
+    module_states: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
 }
 
 type MakeSandbox = Arc<dyn Fn(&SandboxRequest<'_>) -> Result<Sandbox, String> + Send + Sync>;
@@ -34,14 +34,14 @@ type MakeSandbox = Arc<dyn Fn(&SandboxRequest<'_>) -> Result<Sandbox, String> + 
 pub struct SandboxRequest<'a> {
     /// What the program may do, if the bundle says so: it gets exactly that, or does not run. Otherwise it runs in the sandbox of the agent's commands, as
     /// far as the system has one.
-    pub confine: Option<&'a Confine>,
+    pub confine: Option<&'a SandboxConfig>,
     /// Files that its command line writes to, which it can therefore change unless they are in a protected folder.
     pub outputs: &'a [PathBuf],
 }
 
 type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-impl Host {
+impl HookEnvironment {
     /// One with that scope, where sessions have no names.
     pub fn new(scope: Scope) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Host {
             unfinished: Arc::default(),
             make_sandbox: None,
             protected: None,
-            counted: Arc::default(),
+            module_states: Arc::default(),
         }
     }
 
@@ -82,12 +82,12 @@ impl Host {
     }
 
     /// What a module has counted so far, also in earlier versions of its bundle.
-    pub(crate) fn counted<T: Any + Default + Send + Sync>(&self, who: &str) -> Arc<T> {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = counted.get(who).and_then(|before| before.clone().downcast().ok());
+    pub(crate) fn module_state<T: Any + Default + Send + Sync>(&self, who: &str) -> Arc<T> {
+        let mut states = self.module_states.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = states.get(who).and_then(|before| before.clone().downcast().ok());
         before.unwrap_or_else(|| {
             let new = Arc::<T>::default();
-            counted.insert(who.to_owned(), new.clone());
+            states.insert(who.to_owned(), new.clone());
             new
         })
     }
@@ -104,12 +104,12 @@ impl Host {
     }
 
     /// Whether programs can be confined at all.
-    pub(crate) fn confines(&self) -> bool {
+    pub(crate) fn can_confine(&self) -> bool {
         self.make_sandbox.is_some()
     }
 
     /// The sandbox of a program that is to be confined.
-    pub(crate) fn sandbox_for(&self, confine: &Confine) -> Result<Sandbox, String> {
+    pub(crate) fn sandbox_for(&self, confine: &SandboxConfig) -> Result<Sandbox, String> {
         match &self.make_sandbox {
             Some(make) => make(&SandboxRequest { confine: Some(confine), outputs: &[] }),
             None => Err("nothing here can do that".to_owned()),
@@ -117,7 +117,7 @@ impl Host {
     }
 
     /// The sandbox of a program of which the bundle says nothing: it runs as the agent's commands do.
-    pub(crate) fn usual_sandbox(&self, outputs: &[PathBuf]) -> Result<Sandbox, String> {
+    pub(crate) fn default_sandbox(&self, outputs: &[PathBuf]) -> Result<Sandbox, String> {
         self.make_sandbox
             .as_ref()
             .map_or(Ok(Sandbox::default()), |make| make(&SandboxRequest { confine: None, outputs }))
@@ -129,8 +129,8 @@ impl Host {
     }
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for HookEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("HookEnvironment").field("scope", &self.scope).finish_non_exhaustive()
     }
 }

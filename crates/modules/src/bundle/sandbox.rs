@@ -12,41 +12,41 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
 ///
 /// ```
-/// use amplifier_modules::bundle::{Confine, MayWrite};
+/// use amplifier_modules::bundle::{SandboxConfig, WriteAccess};
 ///
-/// assert_eq!(Confine::default(), Confine { network: false, write: MayWrite::Nothing });
+/// assert_eq!(SandboxConfig::default(), SandboxConfig { network: false, write: WriteAccess::Nothing });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Confine {
+pub struct SandboxConfig {
     /// Whether it has a network.
     pub network: bool,
     /// What it may write to: `none`, `temporary`, `workspace` or `all`.
-    pub write: MayWrite,
+    pub write: WriteAccess,
 }
 
 /// Folders that few keep anything in, one of which a program has as its own for temporary files.
 const TEMPORARY: [&str; 2] = ["/dev/shm", "/mnt"];
 
-impl Confine {
+impl SandboxConfig {
     /// The policy of a hook in a workspace. It cannot read what is hidden: no hook needs the keys that sign for what happens.
     ///
     /// # Errors
     /// If there is no place for its temporary folder.
     pub fn policy(&self, workspace: &Path, hidden: &[PathBuf]) -> Result<SandboxPolicy, SandboxError> {
         let temporary = match self.write {
-            MayWrite::Temporary => {
+            WriteAccess::Temporary => {
                 let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
                 let folder = TEMPORARY.iter().map(Path::new).find(is_free);
                 let none = || SandboxError::new("there is no place for a temporary folder");
                 Some(folder.ok_or_else(none)?.to_owned())
             }
-            MayWrite::Nothing | MayWrite::Workspace | MayWrite::All => None,
+            WriteAccess::Nothing | WriteAccess::Workspace | WriteAccess::All => None,
         };
         let writable = match self.write {
-            MayWrite::Nothing | MayWrite::Temporary => Some(Vec::new()),
-            MayWrite::Workspace => Some(vec![workspace.to_owned()]),
-            MayWrite::All => None,
+            WriteAccess::Nothing | WriteAccess::Temporary => Some(Vec::new()),
+            WriteAccess::Workspace => Some(vec![workspace.to_owned()]),
+            WriteAccess::All => None,
         };
         Ok(SandboxPolicy {
             writable,
@@ -61,7 +61,7 @@ impl Confine {
 /// What a program may write to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MayWrite {
+pub enum WriteAccess {
     /// No file at all.
     #[default]
     #[serde(rename = "none")]
@@ -90,14 +90,14 @@ pub enum Confinement {
     /// `false`: no sandbox, whatever the user can. It counts in the user's own bundles only; in a project's, it is as if nothing was said.
     Off(#[schemars(extend("const" = false))] bool),
     /// That and nothing else.
-    To(Confine),
+    To(SandboxConfig),
 }
 
 impl<'de> Deserialize<'de> for Confinement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Given;
+        struct ConfinementVisitor;
 
-        impl<'de> Visitor<'de> for Given {
+        impl<'de> Visitor<'de> for ConfinementVisitor {
             type Value = Confinement;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,10 +112,10 @@ impl<'de> Deserialize<'de> for Confinement {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Confinement, A::Error> {
-                Confine::deserialize(MapAccessDeserializer::new(map)).map(Confinement::To)
+                SandboxConfig::deserialize(MapAccessDeserializer::new(map)).map(Confinement::To)
             }
         }
 
-        deserializer.deserialize_any(Given)
+        deserializer.deserialize_any(ConfinementVisitor)
     }
 }

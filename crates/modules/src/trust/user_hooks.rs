@@ -5,37 +5,41 @@ use std::path::{Path, PathBuf};
 
 use amplifier_process::files::can_write;
 
-use super::held::{HeldFile, OnChange};
-use super::pin::{pin, place};
-use super::{Held, TrustError};
-use crate::bundle::{HookKind, OneOrMany, Placed};
-use crate::host::Host;
+use super::pin::{pin, resolve_parent};
+use super::recheck::{OnChange, PinnedPath};
+use super::{PinnedFiles, TrustError};
+use crate::bundle::{HookDefinition, HookKind, OneOrMany};
+use crate::environment::HookEnvironment;
 use crate::shell::analyse;
 
 /// Larger files are not pinned: they are hashed when a session begins, and copied when the hook starts.
-pub(super) const LARGEST: u64 = 16 << 20;
+pub(super) const MAX_PINNED_SIZE: u64 = 16 << 20;
 
-impl Placed {
+impl HookDefinition {
     /// Pins the files that a hook of the user names and that programs of the user could change, as they are now. What cannot be pinned, because it is a pipe
     /// or cannot be read, is left out: the user has named it. Changes in protected folders are adopted.
     ///
     /// # Errors
     /// If the hook names too much to look at.
-    pub(crate) fn hold_own(&self, host: &Host, protected: &[PathBuf]) -> Result<Held, TrustError> {
+    pub(crate) fn pin_user_files(
+        &self,
+        host: &HookEnvironment,
+        protected: &[PathBuf],
+    ) -> Result<PinnedFiles, TrustError> {
         let outputs = self.outputs();
         let mut files = Vec::new();
         for name in self.named_files(host.scope.workspace())? {
-            let Ok(place) = place(&name) else { continue };
+            let Ok(location) = resolve_parent(&name) else { continue };
             let Ok(metadata) = name.metadata() else { continue };
             let is_output = name.canonicalize().is_ok_and(|file| outputs.contains(&file));
-            if is_output || metadata.len() > LARGEST || !is_changeable(&place) {
+            if is_output || metadata.len() > MAX_PINNED_SIZE || !is_changeable(&location) {
                 continue;
             }
-            if let Ok((pin, _)) = pin(&place) {
-                files.push(HeldFile { name, place, pin });
+            if let Ok((pin, _)) = pin(&location) {
+                files.push(PinnedPath { name, location, pin });
             }
         }
-        Ok(Held::new(files, Vec::new(), OnChange::Adopt(protected.to_vec())))
+        Ok(PinnedFiles::new(files, Vec::new(), OnChange::Adopt(protected.to_vec())))
     }
 
     /// The files that the hook's command line writes to, without links. They need not be there, but their folders have to.
@@ -54,7 +58,7 @@ impl Placed {
 
     /// The folders that Python imports from: that of the bundle and those of the files that the hook names, as far as no program of a session can change
     /// them. All of them where the host says nothing about that.
-    pub(crate) fn import_folders(&self, host: &Host) -> Vec<PathBuf> {
+    pub(crate) fn import_folders(&self, host: &HookEnvironment) -> Vec<PathBuf> {
         let named = self.named_files(host.scope.workspace()).unwrap_or_default();
         let folders = named.iter().filter_map(|file| file.parent()).map(Path::to_owned);
         let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();

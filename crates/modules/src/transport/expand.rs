@@ -5,7 +5,7 @@ use super::TransportError;
 /// Why a value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unexpanded {
+pub enum ExpansionError {
     /// It names a variable that is not set.
     #[error("needs the environment variable `{0}`, which is not set or not text")]
     NoVariable(String),
@@ -18,13 +18,14 @@ pub enum Unexpanded {
 ///
 /// # Errors
 /// If a variable is not set, or a `${` has no name and no `}`.
-pub fn expand(value: &str) -> Result<String, Unexpanded> {
+pub fn expand(value: &str) -> Result<String, ExpansionError> {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
-        let (variable, after) = after.split_once('}').filter(|(name, _)| is_name(name)).ok_or(Unexpanded::NoName)?;
+        let (variable, after) =
+            after.split_once('}').filter(|(name, _)| is_name(name)).ok_or(ExpansionError::NoName)?;
         expanded.push_str(before);
-        expanded.push_str(&std::env::var(variable).map_err(|_| Unexpanded::NoVariable(variable.to_owned()))?);
+        expanded.push_str(&std::env::var(variable).map_err(|_| ExpansionError::NoVariable(variable.to_owned()))?);
         rest = after;
     }
     expanded.push_str(rest);
@@ -32,8 +33,8 @@ pub fn expand(value: &str) -> Result<String, Unexpanded> {
 }
 
 /// The same for a value of a hook.
-pub(super) fn expanded(hook: &str, place: &str, value: &str) -> Result<String, TransportError> {
-    expand(value).map_err(|why| TransportError::Unexpanded { hook: hook.to_owned(), place: place.to_owned(), why })
+pub(super) fn expand_for_hook(hook: &str, place: &str, value: &str) -> Result<String, TransportError> {
+    expand(value).map_err(|why| TransportError::Expansion { hook: hook.to_owned(), place: place.to_owned(), why })
 }
 
 fn is_name(name: &str) -> bool {
