@@ -1,4 +1,4 @@
-//! What expressions know about a session: how often something has happened in it, which turn it is at, and how long it lasts.
+//! Event counts, turns and durations of sessions, for expressions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,34 +9,32 @@ use amplifier_core::{Clock, EventData, Hook, HookError, HookRegistry, HookResult
 
 use crate::builtin::{SessionStates, SessionTree, lock};
 
-/// The name of the hooks that count.
+/// Name of the hooks that count events.
 pub const COUNTER: &str = "session-count";
 
-/// The event that begins a session, and the one that ends it.
+/// The events that begin and end a session.
 pub(crate) const BEGIN: &str = "session:start";
 const END: &str = "session:end";
-/// The event that begins a turn.
 pub(crate) const TURN: &str = "prompt:submit";
 
-/// So many tools of a session are told apart; all others are counted together, so that a name that a model makes up is never a name that was not counted.
+/// Number of tools with their own count per session. All others share one, so that a tool name invented by a model never has a count of zero.
 const MAX_TOOLS: usize = 256;
 
-/// What has happened in each session, as far as an expression asks about it.
+/// Counts of the events that expressions use, per session.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounters {
-    /// The events that expressions ask about.
+    /// Events that expressions use.
     // Std locks: nothing awaits while they are held.
     tracked: Mutex<BTreeSet<String>>,
-    /// The events that are counted.
+    /// Events that registered hooks count.
     counted: Mutex<BTreeSet<String>>,
-    /// Whether sessions that end are forgotten.
+    /// `true` once a hook drops the counts of sessions that end.
     has_forgetter: AtomicBool,
     tallies: SessionTree<Tally>,
-    /// The turns are those of a session alone: what a sub-agent is told is not what a person says.
+    /// Turns of a session alone: the prompt of a sub-agent does not come from the user.
     turns: SessionStates<u64>,
 }
 
-/// What has happened in a session and its sub-agents.
 #[derive(Debug, Default)]
 struct Tally {
     since: Option<SystemTime>,
@@ -47,23 +45,22 @@ struct Tally {
 struct Count {
     all: u64,
     tools: BTreeMap<String, u64>,
-    /// Of tools beyond those that are told apart.
+    /// Calls of all tools beyond [`MAX_TOOLS`].
     other_tools: u64,
 }
 
 impl EventCounters {
-    /// Has events counted, once [`register`](Self::register) is called.
+    /// Adds events, which are counted from the next [`register`](Self::register) on.
     pub(crate) fn track<'a>(&self, events: impl IntoIterator<Item = &'a String>) {
         lock(&self.tracked).extend(events.into_iter().cloned());
     }
 
-    /// The events that are to be counted.
     pub(crate) fn tracked(&self) -> Vec<String> {
         lock(&self.tracked).iter().cloned().collect()
     }
 
-    /// Counts what is wanted, and is not counted by these hooks already. It goes on for as long as there are these hooks: another version of a bundle goes
-    /// on from what has happened so far.
+    /// Registers counting hooks for tracked events that `hooks` does not count yet. They stay registered, so another version of a bundle continues
+    /// from the current counts.
     pub(crate) fn register(
         self: &Arc<Self>,
         clock: &Arc<dyn Clock>,
@@ -78,14 +75,14 @@ impl EventCounters {
         let is_counted = |event: &str| registered.iter().any(|hook| *hook.event == *event && hook.priority == i64::MIN);
         for event in tracked.iter().map(String::as_str).chain([BEGIN]) {
             if !counted.contains(event) || !is_counted(event) {
-                // A gate, though it has nothing to say, and the first: observers come after those who see a count with this event in it.
+                // A gate, and the first hook: later hooks must see a count that includes this event.
                 let counter = Counter { counts: self.clone(), clock: clock.clone() };
                 let hook = hooks.hook(event).named(COUNTER).priority(i64::MIN).on_error(OnError::Deny);
                 hook.handler(counter)?;
                 counted.insert(event.to_owned());
             }
         }
-        // After all others, which may still ask.
+        // Last, because other hooks may still use the counts.
         let has_forgetter = registered.iter().any(|hook| &*hook.event == END && hook.priority == i64::MAX);
         if !self.has_forgetter.load(Ordering::Relaxed) || !has_forgetter {
             hooks.hook(END).named(COUNTER).observer().priority(i64::MAX).handler(Forgetter(self.clone()))?;
@@ -94,7 +91,6 @@ impl EventCounters {
         Ok(())
     }
 
-    /// Counts an event that happens at that time.
     pub(crate) fn record(&self, event: &str, data: &EventData, now: SystemTime) {
         if event == BEGIN {
             self.tallies.begin(data);
@@ -118,35 +114,33 @@ impl EventCounters {
         });
     }
 
-    /// Forgets a session that has ended.
     pub(crate) fn forget(&self, data: &EventData) {
         self.tallies.end(data);
         self.turns.forget(data);
     }
 
-    /// Whether an event is counted at all.
     pub(crate) fn is_counted(&self, event: &str) -> bool {
         lock(&self.counted).contains(event)
     }
 
-    /// How often an event has happened in the session of this one, with whatever tool.
+    /// Returns the number of times an event has happened in the session of `data`, with any tool.
     pub(crate) fn count(&self, data: &EventData, event: &str) -> u64 {
         self.tallies.with(data, |tally| tally.events.get(event).map_or(0, |count| count.all))
     }
 
-    /// How often an event has happened in the session of this one with a tool.
+    /// Returns the number of times an event has happened in the session of `data` with a tool.
     pub(crate) fn tool_count(&self, data: &EventData, event: &str, tool: &str) -> u64 {
         self.tallies.with(data, |tally| {
             tally.events.get(event).map_or(0, |count| count.tools.get(tool).copied().unwrap_or(count.other_tools))
         })
     }
 
-    /// Which turn the session of this event is at, counted from 1; 0 before the first.
+    /// Returns the turn of the session, counted from 1; 0 before the first.
     pub(crate) fn turn(&self, data: &EventData) -> u64 {
         self.turns.with(data, |turns| *turns)
     }
 
-    /// How many whole minutes the session of this event lasts.
+    /// Returns the number of whole minutes since the session began.
     pub(crate) fn minutes(&self, data: &EventData, now: SystemTime) -> u64 {
         let since = self.tallies.with(data, |tally| tally.since);
         since.and_then(|since| now.duration_since(since).ok()).map_or(0, |lasts| lasts.as_secs() / 60)

@@ -1,4 +1,4 @@
-//! What hooks from configuration find around them.
+//! The environment of hooks that come from configuration.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,36 +13,36 @@ use crate::builtin::PendingTasks;
 use crate::bundle::SandboxConfig;
 use crate::condition::Scope;
 
-/// What hooks from configuration find around them: what rules can ask about, and what modules can do beyond an answer.
+/// The environment of hooks that come from configuration: the scope of their expressions, sandboxes for their programs, and state that modules keep
+/// across versions of a bundle.
 #[derive(Clone)]
 pub struct HookEnvironment {
     pub(crate) scope: Arc<Scope>,
     pub(crate) name_session: Option<NameSession>,
-    /// What modules began to do and have not done yet, in whichever version of a bundle.
+    /// Tasks that modules have started and not finished, in any version of a bundle.
     pub(crate) unfinished: Arc<PendingTasks>,
     make_sandbox: Option<MakeSandbox>,
-    /// Folders that no program in the sandbox can change.
     protected: Option<Arc<[PathBuf]>>,
-    /// What modules count, by who they are: a new version of a bundle goes on counting. A std lock: nothing awaits while it is held.
+    /// State of modules by hook key: a new version of a bundle continues with it. A std lock: nothing awaits while it is held.
     module_states: Arc<Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>>,
 }
 
 type MakeSandbox = Arc<dyn Fn(&SandboxRequest<'_>) -> Result<Sandbox, String> + Send + Sync>;
 
-/// Which sandbox the program of a hook is to run in.
+/// A request for the sandbox of a hook's program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxRequest<'a> {
-    /// What the program may do, if the bundle says so: it gets exactly that, or does not run. Otherwise it runs in the sandbox of the agent's commands, as
-    /// far as the system has one.
+    /// The limits that the bundle sets: the program gets exactly these, or does not run. Without them, it runs in the sandbox of the agent's
+    /// commands, as far as the system has one.
     pub confine: Option<&'a SandboxConfig>,
-    /// Files that its command line writes to, which it can therefore change unless they are in a protected folder.
+    /// Files that its command line writes to. The program can change these unless they are in a protected folder.
     pub outputs: &'a [PathBuf],
 }
 
 type NameSession = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 impl HookEnvironment {
-    /// One with that scope, where sessions have no names.
+    /// Creates an environment without session names and sandboxes.
     pub fn new(scope: Scope) -> Self {
         Self {
             scope: Arc::new(scope),
@@ -54,15 +54,15 @@ impl HookEnvironment {
         }
     }
 
-    /// Where the name of a session goes, which is called with its id and the name.
+    /// Sets the function that receives the id of a session and its new name.
     #[must_use]
     pub fn name_session(mut self, name: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
         self.name_session = Some(Arc::new(name));
         self
     }
 
-    /// Makes the sandboxes that programs run in, or says why that is not possible. Without this, programs run with the rights of the user, and hooks with `confine`
-    /// cannot be registered.
+    /// Sets the function that creates the sandboxes of programs, or returns the reason for which it cannot. Without this, programs run with the
+    /// rights of the user, and hooks with `confine` cannot be registered.
     #[must_use]
     pub fn sandbox(
         mut self,
@@ -72,16 +72,16 @@ impl HookEnvironment {
         self
     }
 
-    /// Names the folders that programs in the sandbox cannot change, and has the files of the user's own hooks pinned. A file that changes in one of these
-    /// folders was changed by the user, so its new version is used; a hook with a file that changes elsewhere does not run. Python hooks import from these
-    /// folders.
+    /// Sets the folders that programs in the sandbox cannot change, and pins the files of the user's own hooks. A file that changes in one of these
+    /// folders was changed by the user, so its new version is used; a hook with a file that changes elsewhere does not run. Python hooks import from
+    /// these folders.
     #[must_use]
     pub fn protected(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.protected = Some(folders.into_iter().collect());
         self
     }
 
-    /// What a module has counted so far, also in earlier versions of its bundle.
+    /// Returns the state of a module, also from earlier versions of its bundle.
     pub(crate) fn module_state<T: Any + Default + Send + Sync>(&self, who: &str) -> Arc<T> {
         let mut states = self.module_states.lock().unwrap_or_else(PoisonError::into_inner);
         let before = states.get(who).and_then(|before| before.clone().downcast().ok());
@@ -92,23 +92,22 @@ impl HookEnvironment {
         })
     }
 
-    /// Waits for what hooks do beside the agent, such as notifications, for five seconds at most. The end of a session does that by itself.
+    /// Waits for background tasks of hooks, such as notifications, for at most five seconds. The end of a session does so by itself.
     pub async fn settle(&self) {
         self.unfinished.settle().await;
     }
 
-    /// Has the end of sessions wait as well for what hooks began that a new version of their bundle does not have. Gives the hook that does, if one
-    /// is needed and was not there: it stays for as long as the others are there, unless it is unregistered.
+    /// Makes the end of sessions wait for background tasks of hooks that a new version of their bundle no longer has. Returns the registration of the
+    /// hook that waits, if one is needed and was missing: it stays for as long as the others, unless it is unregistered.
     pub fn outlast(&self, hooks: &HookRegistry) -> Option<Registration> {
         self.unfinished.outlast(hooks)
     }
 
-    /// Whether programs can be confined at all.
     pub(crate) fn can_confine(&self) -> bool {
         self.make_sandbox.is_some()
     }
 
-    /// The sandbox of a program that is to be confined.
+    /// Returns the sandbox of a program with limits from its bundle.
     pub(crate) fn sandbox_for(&self, confine: &SandboxConfig) -> Result<Sandbox, String> {
         match &self.make_sandbox {
             Some(make) => make(&SandboxRequest { confine: Some(confine), outputs: &[] }),
@@ -116,14 +115,14 @@ impl HookEnvironment {
         }
     }
 
-    /// The sandbox of a program of which the bundle says nothing: it runs as the agent's commands do.
+    /// Returns the sandbox of a program without limits from its bundle: that of the agent's commands.
     pub(crate) fn default_sandbox(&self, outputs: &[PathBuf]) -> Result<Sandbox, String> {
         self.make_sandbox
             .as_ref()
             .map_or(Ok(Sandbox::default()), |make| make(&SandboxRequest { confine: None, outputs }))
     }
 
-    /// The folders that programs in the sandbox cannot change; none if files of hooks are not pinned.
+    /// Returns the protected folders; `None` if files of hooks are not pinned.
     pub(crate) fn protected_folders(&self) -> Option<&[PathBuf]> {
         self.protected.as_deref()
     }

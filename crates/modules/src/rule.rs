@@ -20,7 +20,7 @@ use self::modify::Modification;
 use crate::condition::{Condition, Scope};
 use crate::template::Template;
 
-/// A hook that was written as a condition and an answer. It is made once, with everything checked.
+/// A hook with a condition and an action, checked when it is created.
 ///
 /// An expression that cannot be evaluated is a failure of the hook. Register a rule that guards something with
 /// [`OnError::Deny`](amplifier_core::OnError::Deny).
@@ -53,7 +53,7 @@ pub struct Rule {
 
 #[derive(Debug)]
 enum RuleAction {
-    /// Nothing but the message.
+    /// No effect except the message.
     Proceed,
     Deny(Template),
     Ask(Template, Approval),
@@ -62,10 +62,10 @@ enum RuleAction {
 }
 
 impl Rule {
-    /// Checks a rule: every name, every template, and that the fields go together.
+    /// Creates a rule after checking its names, its templates and the combination of its fields.
     ///
     /// # Errors
-    /// Names the field, and for expressions the place in it.
+    /// If a field is invalid. The error has the field, and for expressions the position in it.
     pub fn new(options: RuleOptions, scope: Arc<Scope>) -> Result<Self, RuleError> {
         check_companions(&options)?;
         let action = RuleAction::new(&options)?;
@@ -89,7 +89,7 @@ impl Rule {
         Ok(rule)
     }
 
-    /// What the rule answers to an event.
+    /// Returns the result of the rule for an event.
     ///
     /// # Errors
     /// If an expression cannot be evaluated for it.
@@ -100,7 +100,7 @@ impl Rule {
         {
             return Ok(HookResult::proceed());
         }
-        // A rule that has nothing to change has nothing to say either.
+        // A rule without a change has no reason and no message either.
         let Some(mut result) = self.action.result(event, data, scope)? else { return Ok(HookResult::proceed()) };
         if let Some(reason) = &self.reason {
             result = result.because(reason.render(event, data, scope)?);
@@ -134,7 +134,6 @@ impl RuleAction {
         })
     }
 
-    /// The texts that it is made of.
     fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Proceed => Vec::new(),
@@ -143,7 +142,7 @@ impl RuleAction {
         }
     }
 
-    /// None if there is nothing to do after all.
+    /// Returns `None` if the data needs no change.
     fn result(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Option<HookResult>, HookError> {
         Ok(Some(match self {
             Self::Proceed => HookResult::proceed(),
@@ -161,7 +160,7 @@ impl RuleAction {
     }
 }
 
-/// Fields that say more about another one need that one, and a rule has one answer.
+/// Checks that a rule has at most one action, and the field that each of its optional fields refines.
 fn check_companions(options: &RuleOptions) -> Result<(), RuleError> {
     let answers = [
         ("deny", options.deny.is_some()),

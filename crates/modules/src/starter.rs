@@ -1,33 +1,33 @@
-//! Working hooks to begin with.
+//! Starter hooks.
 
-/// What a hook to begin with is made of.
+/// Kinds of starter hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
-    /// What a project begins with: the usual guards.
+    /// The usual guards for a project.
     Project,
     /// Rules.
     Rule,
-    /// A program that is run for each event.
+    /// A program run for each event.
     Command,
-    /// A program that is kept running, in Python.
+    /// A Python program that keeps running.
     Worker,
-    /// A sandboxed component, in Rust. It is built before it can be used.
+    /// A sandboxed component in Rust, which must be built before use.
     Wasm,
 }
 
-/// A file to begin with.
+/// A file of a starter hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StarterFile {
-    /// Its name; a path if it lies in a folder.
+    /// File name; a path if the file is in a folder.
     pub name: &'static str,
-    /// What is in it.
+    /// Content.
     pub text: &'static str,
-    /// Whether it is a program.
+    /// `true` if the file is executable.
     pub is_program: bool,
 }
 
 impl Starter {
-    /// The files, the bundle first.
+    /// Returns the files, the bundle first.
     pub fn files(self) -> &'static [StarterFile] {
         const fn file(name: &'static str, text: &'static str) -> StarterFile {
             StarterFile { name, text, is_program: false }

@@ -1,4 +1,4 @@
-//! Text with expressions in it.
+//! Text templates with expressions.
 
 use std::fmt;
 
@@ -7,13 +7,12 @@ use serde_json::Value;
 
 use crate::condition::{Condition, ConditionError, Scope, Span, outside_strings};
 
-/// So many characters of what one expression gives are shown.
 const MAX_SHOWN: usize = 2_000;
 
-/// Text with expressions between `{{` and `}}`, for what people and models read.
+/// Text with expressions between `{{` and `}}`, for messages to people and models.
 ///
-/// An expression is CEL, as in a [`Condition`]. Text that it gives stands there as it is, everything else as JSON; control
-/// characters are left out, and after 2,000 characters follows `…`. `{{ '{{' }}` writes two braces.
+/// An expression is CEL, as in a [`Condition`]. A text result is inserted as it is, everything else as JSON. Control characters are removed, and text
+/// after 2,000 characters is replaced by `…`. `{{ '{{' }}` inserts two braces.
 ///
 /// ```
 /// use amplifier_core::data;
@@ -39,7 +38,7 @@ impl Template {
     /// Parses the text, and checks every expression in it.
     ///
     /// # Errors
-    /// Says what is wrong and where in the text.
+    /// If the text or an expression is invalid, with the position in the text.
     pub fn compile(text: &str) -> Result<Self, ConditionError> {
         let mut parts = Vec::new();
         let mut rest = 0;
@@ -62,7 +61,6 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The events whose counts its expressions ask about.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &String> {
         let conditions = self.parts.iter().filter_map(|part| match part {
             TemplatePart::Text(_) => None,
@@ -71,7 +69,7 @@ impl Template {
         conditions.flat_map(Condition::counted)
     }
 
-    /// The text for an event, to be read.
+    /// Renders readable text for an event.
     ///
     /// # Errors
     /// If an expression cannot be evaluated.
@@ -79,8 +77,7 @@ impl Template {
         self.write(event, data, scope, show)
     }
 
-    /// The value for an event, to work with: nothing is left out. An expression that stands alone gives what it is, be that a
-    /// number or an object.
+    /// Returns the complete value for an event. A template of one expression keeps the type of its value.
     ///
     /// # Errors
     /// If an expression cannot be evaluated.
@@ -119,7 +116,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// How long the expression is that the text begins with: up to the braces that close none of its own.
+/// Returns the length of the expression at the start of the text: up to the braces that close none of its own.
 fn expression_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut bytes = outside_strings(text).peekable();
@@ -150,8 +147,8 @@ fn show(value: Value, text: &mut String) {
     }
 }
 
-/// Whether a character shows what it is: no control characters but line breaks and tabs, none that turn the direction of the
-/// text, because what is approved must be what was read.
+/// `true` for characters that are safe to show: no control characters except line breaks and tabs, and none that change the text direction, because
+/// users must approve exactly the text that they read.
 pub(crate) fn is_readable(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !turns && text::is_readable(c)

@@ -14,110 +14,108 @@ use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 use crate::transport::{Grant, shown_address};
 
-/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http` and `wasm`, and how it is registered.
+/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http` and `wasm`, and its registration options.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
-    /// A module: the name of one that comes with the program, or, for a host that brings modules of its own, what it knows them by.
+    /// Name of a built-in module, or of a module that the host provides.
     pub module: Option<String>,
-    /// A policy in a line; this is its name.
+    /// Name of a rule, which is a condition and an action.
     pub rule: Option<String>,
-    /// A program that is run for each event.
+    /// A program run for each event.
     pub command: Option<OneOrMany>,
-    /// A program that is kept running.
+    /// A program that keeps running.
     pub worker: Option<OneOrMany>,
-    /// A server that is asked.
+    /// Address of a server.
     pub http: Option<String>,
-    /// A sandboxed component, relative to the bundle.
+    /// File of a sandboxed component, relative to the bundle.
     pub wasm: Option<String>,
 
-    /// Its name; that of the rule or of the component's file, the line or first word of the program, or the address without what may be a secret unless given.
+    /// Name of the hook. Default: the name of the rule or of the component's file, the program, or the address without secrets.
     pub name: Option<String>,
-    /// The events that it hears: one or several, patterns too.
+    /// Events: one or several names or patterns.
     pub on: Option<OneOrMany>,
-    /// It is only called if this holds.
+    /// Condition in CEL; the hook is called only if it holds.
     pub when: Option<String>,
-    /// Lower runs earlier.
+    /// Hooks of lower priority run earlier.
     pub priority: Option<i64>,
-    /// How long one call may take, in seconds.
+    /// Time limit of one call, in seconds.
     pub timeout: Option<f64>,
-    /// What happens when it fails: `continue` or `deny`.
+    /// Effect of a failure: `continue` or `deny`.
     pub on_error: Option<OnError>,
-    /// What its answer can do: `gate` or `observer`.
+    /// `gate` for a hook that can change the outcome, or `observer`.
     pub role: Option<HookRole>,
-    /// Whether what it tells the model is for the next call only, whatever it says itself.
+    /// `true` if its injections are for the next call only; overrides the hook's own choice.
     pub ephemeral: Option<bool>,
-    /// Whether it is there at all.
+    /// `false` to disable the hook.
     pub enabled: Option<bool>,
 
-    /// Modules: their options.
+    /// Modules: options.
     pub config: Option<Map>,
 
-    /// Rules: the operation does not run; this is why.
+    /// Rules: deny the operation, with this reason.
     pub deny: Option<String>,
-    /// Rules: a person is asked this.
+    /// Rules: request approval, with this prompt.
     pub ask: Option<String>,
-    /// Rules: what the person can answer.
+    /// Rules: answers offered to the user.
     pub options: Option<Vec<FlatOption>>,
-    /// Rules: how long the person has, in seconds.
+    /// Rules: seconds to wait for the answer.
     pub ask_timeout: Option<f64>,
-    /// Rules: what counts when the person does not answer: `deny` or `allow`.
+    /// Rules: decision after the timeout: `deny` or `allow`.
     pub default: Option<DefaultDecision>,
-    /// Rules: the data is changed.
+    /// Rules: changes to the data.
     pub modify: Option<ModifyOptions>,
-    /// Rules: the model is told this.
+    /// Rules: text to add to the model's context.
     pub inject: Option<String>,
-    /// Rules: as whom: `system`, `user` or `assistant`.
+    /// Rules: role of that text: `system`, `user` or `assistant`.
     pub inject_role: Option<Role>,
-    /// Rules: it is told with the result of the last tool, once.
+    /// Rules: append that text to the last tool's result, for the next call only.
     pub append_to_last_tool_result: Option<bool>,
-    /// Rules: the person is told this.
+    /// Rules: message to the user.
     pub message: Option<String>,
-    /// Rules: how urgent that is: `info`, `warning` or `error`.
+    /// Rules: urgency of the message: `info`, `warning` or `error`.
     pub level: Option<Level>,
-    /// Rules: why it asks, changes or tells.
+    /// Rules: reason for the approval request, change or injection.
     pub reason: Option<String>,
 
-    /// Programs: what is added to their environment.
+    /// Programs: additional environment variables.
     pub env: BTreeMap<String, String>,
-    /// Programs: what they may do, or, in the user's own bundles, `false` for no sandbox; what the agent's commands may do unless given.
+    /// Programs: limits of their sandbox, or, in the user's own bundles, `false` for no sandbox. Default: the sandbox of the agent's commands.
     #[serde(deserialize_with = "sandbox::read")]
     pub confine: Option<Confinement>,
-    /// Programs: files that they need and their command does not name, such as what they import. Trust pins them, too.
+    /// Programs: required files that their command does not name, such as imports. Trust pins these, too.
     pub files: Vec<String>,
-    /// Workers: how many run side by side, up to 64.
+    /// Workers: number of processes, up to 64.
     #[schemars(range(min = 1, max = 64))]
     pub workers: Option<usize>,
-    /// Servers: headers; `${NAME}` stands for a variable of the environment.
+    /// Servers: request headers; `${NAME}` is an environment variable.
     pub headers: BTreeMap<String, String>,
-    /// Components: what they may touch; nothing unless given.
+    /// Components: resources they can access; none by default.
     pub grant: Option<Grant>,
-    /// Components: how much memory a call may have, in MiB.
+    /// Components: memory limit of a call, in MiB.
     pub memory: Option<usize>,
 
-    /// Whether its module is one that the host brings.
+    /// `true` if the host provides the module.
     #[serde(skip)]
     pub(super) is_host_module: bool,
 }
 
-/// How many workers a hook can have.
 const WORKERS: RangeInclusive<usize> = 1..=64;
 
-/// What a hook can be made of.
 const KINDS: &str = "`module`, `rule`, `command`, `worker`, `http` and `wasm`";
 
 /// One text, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum OneOrMany {
-    /// One.
+    /// One text.
     One(String),
-    /// Several.
+    /// Several texts.
     Many(Vec<String>),
 }
 
 impl OneOrMany {
-    /// All of them.
+    /// Returns all texts.
     pub fn all(&self) -> &[String] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
@@ -126,12 +124,12 @@ impl OneOrMany {
     }
 }
 
-/// Why an entry is no hook.
+/// An invalid hook entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidEntry {
-    /// The key that does not fit, unless it is all of the entry.
+    /// The invalid key; `None` for the whole entry.
     pub key: Option<&'static str>,
-    /// What is wrong, in words.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -145,18 +143,18 @@ impl InvalidEntry {
     }
 }
 
-/// What a hook is made of.
+/// The kind of a hook, with its main setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookKind<'a> {
-    /// A module that comes with the program.
+    /// A built-in module.
     Module(&'static Module),
-    /// A module that the host brings, by its name: see [`load_hosted`](super::load_hosted).
+    /// A module that the host provides, by name: see [`load_hosted`](super::load_hosted).
     HostModule(&'a str),
     /// A rule.
     Rule(&'a str),
-    /// A program for each event.
+    /// A program run for each event.
     Command(&'a OneOrMany),
-    /// A program kept running.
+    /// A program that keeps running.
     Worker(&'a OneOrMany),
     /// A server.
     Http(&'a str),
@@ -165,10 +163,10 @@ pub enum HookKind<'a> {
 }
 
 impl HookEntry {
-    /// What the hook is made of.
+    /// Returns the kind of the hook.
     ///
     /// # Errors
-    /// If it is made of nothing or of more than one thing, or has settings that do not fit.
+    /// If the entry has no kind or several, or settings that do not apply to its kind.
     pub fn kind(&self) -> Result<HookKind<'_>, InvalidEntry> {
         let module = match self.module.as_deref() {
             Some(name) if self.is_host_module => Some(HookKind::HostModule(name)),
@@ -230,7 +228,7 @@ impl HookEntry {
                 format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"),
             ));
         }
-        // Whoever brings the module calls its hooks, too.
+        // The host calls the hooks of its own modules.
         let unsupported = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
         if let (HookKind::HostModule(name), Some((key, _))) = (kind, unsupported.iter().find(|(_, given)| *given)) {
             let problem = format!("`{key}` does not go with `{name}`, which is no module that comes with the program");
@@ -286,7 +284,7 @@ impl HookEntry {
         Ok(())
     }
 
-    /// The rule that it is, if it is one.
+    /// Returns the options of the rule; meaningful for rules only.
     pub(crate) fn rule_options(&self) -> RuleOptions {
         let entry = self.clone();
         RuleOptions {
@@ -299,7 +297,7 @@ impl HookEntry {
             modify: entry.modify,
             inject: entry.inject,
             role: entry.inject_role,
-            // All hooks can have it, and it is about what they tell the model.
+            // All hooks can have `ephemeral`, which concerns injections only.
             ephemeral: entry.ephemeral.filter(|_| self.inject.is_some()),
             append_to_last_tool_result: entry.append_to_last_tool_result,
             message: entry.message,
@@ -308,7 +306,7 @@ impl HookEntry {
         }
     }
 
-    /// The program that it runs, if that is named by a path. A line for the shell that begins with more than a word names none.
+    /// Returns the program, if the entry names it by a path. A shell line that begins with more than a word has none.
     pub(super) fn named_program(&self) -> Option<&str> {
         let program = match self.command.as_ref().or(self.worker.as_ref())? {
             OneOrMany::One(line) => line.split_whitespace().next(),
@@ -318,7 +316,7 @@ impl HookEntry {
         program.filter(|program| program.contains('/') && program.chars().all(is_plain))
     }
 
-    /// What the hook is called.
+    /// Returns the name of the hook, given or derived from its kind.
     pub fn shown_name(&self) -> String {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {

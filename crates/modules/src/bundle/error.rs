@@ -1,4 +1,4 @@
-//! What is wrong with a bundle, and where.
+//! Errors in bundles, with their positions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use serde_saphyr::Location;
 use super::InvalidEntry;
 use crate::condition::did_you_mean;
 
-/// A mistake in a bundle: the file, the place, what is wrong there, and the line with a caret below.
+/// An error in a bundle, with its position and the line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleError {
-    /// The file.
+    /// File name.
     pub file: PathBuf,
-    /// The line, counted from 1; 0 if it is about the whole file.
+    /// Line, counted from 1; 0 if the error concerns the whole file.
     pub line: usize,
-    /// The column, counted from 1.
+    /// Column, counted from 1.
     pub column: usize,
-    /// What is wrong, and what to do.
+    /// The cause, and what to do.
     pub message: String,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
 impl BundleError {
-    /// Something that is wrong with a whole file.
+    /// Creates an error that concerns a whole file.
     pub fn whole(file: &Path, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: 0, column: 0, message: message.into(), text: String::new() }
     }
@@ -35,7 +35,7 @@ impl BundleError {
         Self { file: file.to_owned(), line, column, message: message.into(), text }
     }
 
-    /// Something that is wrong with what stands under a key of a hook, or with all of it if the key is not found.
+    /// Creates an error at a key of a hook, or at the hook if the key is not found.
     pub(super) fn at_key(location: Location, key: &str, message: impl Into<String>, source: &str, file: &Path) -> Self {
         let whole = Self::at(location, message, source, file);
         match key_location(location, key, source) {
@@ -44,7 +44,6 @@ impl BundleError {
         }
     }
 
-    /// An entry that is no hook.
     pub(super) fn invalid_entry(location: Location, invalid_entry: InvalidEntry, source: &str, file: &Path) -> Self {
         match invalid_entry.key {
             Some(key) => Self::at_key(location, key, invalid_entry.problem, source, file),
@@ -85,7 +84,7 @@ impl BundleError {
     }
 }
 
-/// The line and the column of a key. The reader gives places for entries, not for their keys.
+/// Returns the line, column and text of a key. The YAML parser has positions of entries only, not of keys.
 fn key_location<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize, usize, &'a str)> {
     let (first, indent) = ((location.line() as usize).checked_sub(1)?, location.column() as usize - 1);
     let lines = source.lines().enumerate().skip(first);
@@ -94,7 +93,7 @@ fn key_location<'a>(location: Location, key: &str, source: &'a str) -> Option<(u
         *number == first || is_within || line.trim().is_empty()
     });
     own.filter_map(|(number, line)| Some((number, line, line.get(indent..)?))).find_map(|(number, line, rest)| {
-        // The first key stands behind the dash, or all of them within braces.
+        // The first key follows the dash; keys may also be within braces.
         let at = match rest.starts_with('{') {
             true => ["{", "{ ", ", ", ","]
                 .iter()
@@ -105,7 +104,7 @@ fn key_location<'a>(location: Location, key: &str, source: &'a str) -> Option<(u
     })
 }
 
-/// What a value has to be, without words of the language that reads it.
+/// Describes an expected type without Rust terms.
 fn type_name(kind: &str) -> &str {
     let is_whole = kind.strip_prefix(['i', 'u']).is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok());
     match kind {
@@ -116,7 +115,7 @@ fn type_name(kind: &str) -> &str {
     }
 }
 
-/// The place stands before the message already.
+/// Removes the position, which the error shows before the message.
 fn without_location(message: &str) -> String {
     let is_location = |rest: &str| rest.split(", column ").all(|number| number.parse::<u64>().is_ok());
     let location = message.rsplit_once(" at line ").filter(|(_, rest)| is_location(rest));

@@ -1,4 +1,4 @@
-//! Bundles from files, with what they include.
+//! Loading of bundles with their includes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,39 +18,36 @@ use super::{
 use crate::condition::did_you_mean;
 use crate::trust::{MAX_BUNDLE_SIZE, Pin, PinnedFiles, read_pinned};
 
-/// How deep bundles may include one another.
 const MAX_DEPTH: usize = 8;
-/// How many files a bundle may come to. Depth alone is no bound: each file may include many.
+/// Maximum number of files. A depth limit alone is not enough: each file may include many.
 const MAX_FILES: usize = 256;
 
-/// A bundle with everything that it includes, in order.
+/// A bundle with all its includes, in order.
 #[derive(Clone, Debug, Default)]
 pub struct LoadedBundle {
-    /// Settings of the session: those of the file that was loaded, else those of the last one it includes.
+    /// Session settings: those of the loaded file, then those of the last include.
     pub session: SessionSettings,
-    /// What the agent can do: every server, and the tools that no file leaves out.
+    /// Tools: all servers, and the tools that every file allows.
     pub tools: Tools,
-    /// Every model: those of the file that was loaded first.
+    /// All models; those of the loaded file come first.
     pub providers: Vec<ProviderEntry>,
-    /// Every hook, with the place that it comes from.
+    /// All hooks, with their source positions.
     pub hooks: Vec<HookDefinition>,
-    /// Every test, with the file that it comes from.
+    /// All tests, with their files.
     pub tests: Vec<(PathBuf, BundleTest)>,
-    /// Every file that was read, in the order in which it was, as it was named.
+    /// All files in reading order, by the names used.
     pub files: Vec<PathBuf>,
-    /// The folder from which relative names were looked for: the one that was current when it was loaded.
+    /// Base folder of relative names: the current folder at the time of loading.
     base: PathBuf,
-    /// What was in each of them; nothing for a text that is in no file.
+    /// Content of each file; `None` for a text without a file.
     contents: Vec<Option<(Digest, HooksKey)>>,
-    /// How often a file was included.
     includes: usize,
-    /// Every name under `tools: only`, with the place that it comes from.
+    /// Names under `tools: only`, with their source positions.
     named_tools: Vec<NamedTool>,
-    /// What those files were when they were read, if somebody wants to trust them.
+    /// Pins of the files from the time of reading, for a trust decision.
     pub(crate) pins: BTreeMap<PathBuf, Pin>,
 }
 
-/// A tool that a bundle names, and where.
 #[derive(Clone, Debug)]
 struct NamedTool {
     name: String,
@@ -59,7 +56,7 @@ struct NamedTool {
     source: Arc<str>,
 }
 
-/// As much of a bundle as tells where tools are named.
+/// The part of a bundle with the positions of tool names.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ToolLocations {
@@ -72,30 +69,27 @@ struct ToolListLocations {
     only: Option<Vec<Spanned<String>>>,
 }
 
-/// The SHA-256 of what is in a file.
 type Digest = [u8; 32];
 
-/// A file as it was read.
+/// The content of a file at the time of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileContent {
-    /// As it was named.
+    /// Name used by the bundle.
     file: PathBuf,
-    /// Where it is, whatever folder is current by now.
     pub(super) path: PathBuf,
     digest: Digest,
     hooks_key: HooksKey,
 }
 
-/// What a file says about hooks.
+/// The state of the `hooks` key in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HooksKey {
-    /// Nothing, nor about anything else.
     BlankFile,
-    /// Nothing.
+    /// No `hooks` key.
     Missing,
-    /// That there are none.
+    /// An empty list.
     Empty,
-    /// Which there are.
+    /// At least one hook.
     Present,
 }
 
@@ -108,7 +102,7 @@ impl HooksKey {
         if !bundle.hooks.is_empty() {
             return Self::Present;
         }
-        // An empty text is no YAML.
+        // An empty text is not valid YAML.
         match serde_saphyr::from_str::<Option<HookList>>(text) {
             Ok(Some(HookList { hooks: Some(_) })) => Self::Empty,
             Ok(Some(HookList { hooks: None })) => Self::Missing,
@@ -122,8 +116,8 @@ fn digest_of(text: &[u8]) -> Digest {
 }
 
 impl LoadedBundle {
-    /// What is no mistake, but looks like one: events that nobody emits, unless they are your own; programs that are not there; rules that
-    /// answer where no answer counts; and hooks of one name.
+    /// Returns warnings about probable mistakes: unknown events, missing programs, rules with an action in the role of an observer, and duplicate
+    /// names.
     pub fn warnings(&self) -> Vec<BundleError> {
         let known = || catalog().iter().map(|spec| spec.name);
         let warning = |definition: &HookDefinition, event: &str| {
@@ -138,10 +132,9 @@ impl LoadedBundle {
         events.chain(self.hooks.iter().filter_map(HookDefinition::warning)).chain(self.duplicate_names()).collect()
     }
 
-    /// Hooks that cannot be told from an earlier one.
     fn duplicate_names(&self) -> impl Iterator<Item = BundleError> {
         let mut known = BTreeSet::new();
-        // A module of the host says itself what its hooks are called, unless the bundle does.
+        // A host module names its own hooks, unless the bundle does.
         let is_named =
             |definition: &&HookDefinition| !definition.entry.is_host_module || definition.entry.name.is_some();
         let hooks = self.hooks.iter().filter(|definition| definition.entry.enabled != Some(false)).filter(is_named);
@@ -155,11 +148,11 @@ impl LoadedBundle {
         })
     }
 
-    /// Looks for names under `tools: only` that are none of these. Tools of MCP servers are known to their servers alone, so their names,
-    /// `mcp__SERVER__TOOL`, are taken as they are.
+    /// Checks the names under `tools: only` against the known tools. Names of the form `mcp__SERVER__TOOL` are not checked, because only the servers
+    /// know their tools.
     ///
     /// # Errors
-    /// The first such name, with its place and a suggestion.
+    /// The first unknown name, with its position and a suggestion.
     pub fn check_tools(&self, known: &[String]) -> Result<(), BundleError> {
         let is_known = |tool: &&NamedTool| known.contains(&tool.name) || tool.name.starts_with("mcp__");
         let Some(NamedTool { name, file, location, source }) = self.named_tools.iter().find(|tool| !is_known(tool))
@@ -171,7 +164,6 @@ impl LoadedBundle {
         Err(BundleError::at(*location, format!("there is no tool `{name}`; {hint}"), source, file))
     }
 
-    /// The files that were read, and what was in them.
     pub(super) fn contents(&self) -> Vec<FileContent> {
         let all = self.files.iter().zip(self.paths()).zip(&self.contents);
         all.filter_map(|((file, path), contents)| {
@@ -181,12 +173,12 @@ impl LoadedBundle {
         .collect()
     }
 
-    /// Where the files are that were read, whatever folder is current by now.
+    /// Returns the absolute paths of all files.
     pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
         self.files.iter().map(|file| self.base.join(file))
     }
 
-    /// Loads it anew from where it was, also if another folder is current by now.
+    /// Loads the bundle again from its original folder, even if the current folder has changed.
     ///
     /// # Errors
     /// As [`load`].
@@ -194,13 +186,13 @@ impl LoadedBundle {
         load_from(self.base.clone(), source, ReadMode::Hosted)
     }
 
-    /// `true` if there is a file that can change: a text that includes nothing has none.
+    /// `true` if the bundle has a file that can change: a text without includes has none.
     pub fn has_files(&self) -> bool {
         self.contents.iter().any(Option::is_some)
     }
 }
 
-/// Whether files are as they were read. What is in them counts, because clocks are coarse.
+/// `true` if all files have the content from the time of reading. Compares content, because file times are coarse.
 pub(super) fn are_current(contents: &[FileContent]) -> bool {
     // A few small files: this takes microseconds.
     contents.iter().all(|content| {
@@ -208,8 +200,8 @@ pub(super) fn are_current(contents: &[FileContent]) -> bool {
     })
 }
 
-/// Fails if a file had hooks before and says nothing about any now, or is empty and was not so before: some editors empty a file before they write it,
-/// or write a part first, and for that moment the guards in it must not be gone. The error names the file.
+/// Fails if a file has lost its `hooks` key or has become empty: some editors empty a file before they write to it, or write a part first, and guards
+/// must stay active during that moment.
 pub(super) fn refuse_emptied(now: Vec<FileContent>, before: &[FileContent]) -> Result<(), BundleError> {
     for now in now {
         let before = before.iter().find(|before| before.path == now.path);
@@ -225,32 +217,30 @@ pub(super) fn refuse_emptied(now: Vec<FileContent>, before: &[FileContent]) -> R
     Ok(())
 }
 
-/// A hook, and where it stands.
+/// A hook entry, with its source position.
 #[derive(Clone, Debug)]
 pub struct HookDefinition {
-    /// The file, as it was named.
+    /// File name used by the bundle.
     pub file: PathBuf,
-    /// The folder of the file, wherever the process is by now.
     folder: PathBuf,
-    /// Where in the file.
+    /// Position in the file.
     pub location: Location,
-    /// The hook.
+    /// The entry.
     pub entry: HookEntry,
-    /// What stands in the file, for whoever is told about a mistake.
+    /// Text of the file, for error messages.
     pub(crate) source: Arc<str>,
-    /// The files that its program needs to be as they were trusted.
+    /// Files that must be unchanged when the hook's program starts.
     pub(crate) pinned_files: Option<Arc<PinnedFiles>>,
-    /// `true` if the bundle is the user's own, not one that comes with a project.
+    /// `true` if the bundle belongs to the user, not to a project.
     pub(crate) is_own: bool,
 }
 
 impl HookDefinition {
-    /// The folder of the file, in which programs run. It is absolute.
+    /// Returns the absolute folder of the file, in which programs run.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What looks like a mistake about what it does.
     fn warning(&self) -> Option<BundleError> {
         let entry = &self.entry;
         if let Some(program) = entry.named_program() {
@@ -278,32 +268,31 @@ impl HookDefinition {
         })
     }
 
-    /// Something that is wrong with it.
+    /// Creates an error at the position of the entry.
     pub(crate) fn problem(&self, message: impl Into<String>) -> BundleError {
         BundleError::at(self.location, message, &self.source, &self.file)
     }
 
-    /// Why it is no hook.
     pub(super) fn invalid_entry(&self, invalid_entry: InvalidEntry) -> BundleError {
         BundleError::invalid_entry(self.location, invalid_entry, &self.source, &self.file)
     }
 
-    /// Something that is wrong with what stands under a key of it.
+    /// Creates an error at the position of a key.
     pub fn problem_in(&self, key: &str, message: impl Into<String>) -> BundleError {
         BundleError::at_key(self.location, key, message, &self.source, &self.file)
     }
 }
 
-/// Loads a bundle and what it includes.
+/// Loads a bundle and its includes.
 ///
 /// # Errors
-/// If a file cannot be read or is no bundle, or bundles include one another without an end.
+/// If a file cannot be read or is not a valid bundle, or includes form a cycle.
 pub fn load(file: &Path) -> Result<LoadedBundle, BundleError> {
     load_as(BundleInput::File(file), ReadMode::Plain)
 }
 
-/// Loads a bundle for a host that brings modules of its own: names that no module of ours has are left to it. Their hooks are
-/// [foreign](super::HookKind::HostModule) ones, and the host registers them.
+/// Loads a bundle for a host with modules of its own: unknown module names become [host modules](super::HookKind::HostModule), which the host
+/// registers.
 ///
 /// # Errors
 /// As [`load`].
@@ -311,17 +300,17 @@ pub fn load_hosted(source: BundleInput<'_>) -> Result<LoadedBundle, BundleError>
     load_as(source, ReadMode::Hosted)
 }
 
-/// Where a bundle is.
+/// The source of a bundle.
 #[derive(Clone, Copy, Debug)]
 pub enum BundleInput<'a> {
-    /// In a file.
+    /// A file.
     File(&'a Path),
-    /// In a text. The file is what it is called in errors; what it includes and runs is looked for from its folder.
+    /// A text. The file name is for errors; includes and programs are relative to its folder.
     Text(&'a str, &'a Path),
 }
 
-/// Loads a bundle that somebody else has written, and what it includes, so that it can be [pinned](LoadedBundle::pin): from the very bytes that are
-/// hashed, and from regular files of a bounded size only.
+/// Loads a bundle that comes with a project, so that it can be [pinned](LoadedBundle::pin): from exactly the bytes that are hashed, and only from
+/// regular files of limited size.
 ///
 /// # Errors
 /// As [`load`].
@@ -329,8 +318,7 @@ pub fn load_pinned(file: &Path) -> Result<LoadedBundle, BundleError> {
     load_as(BundleInput::File(file), ReadMode::Pinned)
 }
 
-/// INVARIANT: a relative name means the same file for as long as the bundle is used. A process may go to another folder, and the guards of
-/// that one are not those that were loaded.
+/// INVARIANT: a relative name means the same file for as long as the bundle is used, even if the process changes to another folder.
 fn load_as(source: BundleInput<'_>, mode: ReadMode) -> Result<LoadedBundle, BundleError> {
     let (BundleInput::File(file) | BundleInput::Text(_, file)) = source;
     let base = match file.is_absolute() {
@@ -357,14 +345,13 @@ fn load_from(base: PathBuf, source: BundleInput<'_>, mode: ReadMode) -> Result<L
     Ok(loaded)
 }
 
-/// How files are read.
 #[derive(Clone, Copy)]
 enum ReadMode {
-    /// As they are: the person has named them.
+    /// Without pins: files that the user has named.
     Plain,
-    /// The same, for a host that brings modules of its own.
+    /// Without pins, for a host with modules of its own.
     Hosted,
-    /// With care, and pinned.
+    /// With pins: files of a project.
     Pinned,
 }
 
@@ -375,7 +362,7 @@ impl ReadMode {
             Self::Pinned => {
                 let (text, absolute, pin) = read_pinned(file)?;
                 match pins.insert(absolute, pin.clone()) {
-                    // Included twice, it would be pinned once: both have to be the same.
+                    // A file that is included twice has one pin, so both reads must be equal.
                     Some(before) if before != pin => Err(std::io::Error::other("it changes while it is read")),
                     _ => Ok(text),
                 }
@@ -421,7 +408,7 @@ fn add_text(
         if loaded.includes >= MAX_FILES {
             return Err(problem(format!("a bundle comes to {MAX_FILES} files at most")));
         }
-        // Its hooks would ask and run twice. It is pinned by this name, too.
+        // Hooks of a repeated include would run twice. The file is pinned by this name, too.
         if loaded.paths().any(|file| file.canonicalize().is_ok_and(|file| file == real)) {
             mode.read(&absolute, &mut loaded.pins).map_err(|error| problem(format!("it cannot be read: {error}")))?;
             continue;

@@ -1,4 +1,4 @@
-//! Bundles: what hooks a session has, in a YAML file.
+//! Bundles: YAML files with hooks, session settings, tools and tests.
 
 mod entry;
 mod error;
@@ -34,55 +34,55 @@ use serde_saphyr::Spanned;
 use crate::builtin::Module;
 use crate::condition::did_you_mean;
 
-/// What stands in a bundle.
+/// The content of a bundle file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bundle {
-    /// Other bundles, relative to this one. Their hooks come before those of this one.
+    /// Other bundles, relative to this one. Their hooks come first.
     #[schemars(with = "Vec<String>")]
     pub includes: Vec<Spanned<String>>,
     /// Settings of the session.
     pub session: SessionSettings,
-    /// What the agent can do.
+    /// Tools of the agent.
     pub tools: Tools,
-    /// Models that can be used; the first one is, unless another one is asked for.
+    /// Available models; the first is the default.
     pub providers: Vec<ProviderEntry>,
     /// The hooks, in the order in which they are registered.
     #[schemars(with = "Vec<HookEntry>")]
     pub hooks: Vec<Spanned<HookEntry>>,
-    /// What the hooks should do, for `amplifier hooks test`.
+    /// Tests of the hooks, for `amplifier hooks test`.
     #[schemars(with = "Vec<BundleTest>")]
     pub tests: Vec<Spanned<BundleTest>>,
 }
 
-/// An event, and what the hooks of the bundle should make of it.
+/// An event, and the expected result of the bundle's hooks.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundleTest {
-    /// What it shows.
+    /// Name of the test.
     pub name: String,
-    /// The event.
+    /// Name of the event.
     pub event: String,
-    /// Its data.
+    /// Data of the event.
     #[serde(default)]
     pub data: Map,
-    /// What has happened before it in the session. Each test has a session of its own.
+    /// Earlier events in the session. Each test has its own session.
     #[serde(default)]
     pub before: Vec<PriorEvent>,
-    /// What should come of it.
+    /// Expected result.
     pub expect: Expectation,
 }
 
-/// An event that has happened before the one that a test is about.
+/// An event before the tested one.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriorEvent {
-    /// The event.
+    /// Name of the event.
     pub event: String,
-    /// Its data.
+    /// Data of the event.
     #[serde(default)]
     pub data: Map,
-    /// How often, up to 1,000 times; once.
+    /// Number of times, 1 to 1,000; 1 by default.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1000))]
     pub times: u16,
@@ -92,30 +92,30 @@ fn once() -> u16 {
     1
 }
 
-/// What should come of an event.
+/// The expected result of an event.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expectation {
     /// The decision: `continue`, `modify`, `inject_context`, `ask_user` or `deny`.
     pub decision: Option<String>,
-    /// The hook that denies or asks.
+    /// The hook that denies or requests approval.
     pub by: Option<String>,
-    /// A part of the reason, of the question, or of what is injected.
+    /// A part of the reason, the prompt or the injected text.
     pub says: Option<String>,
-    /// Fields of the data afterwards, by JSON Pointer.
+    /// Fields of the data after the hooks, by JSON Pointer.
     pub data: BTreeMap<String, Value>,
 }
 
 impl Bundle {
-    /// Reads a bundle from text. `file` is named in errors.
+    /// Parses a bundle. Errors name `file`.
     ///
     /// # Errors
-    /// If it is no YAML, or not what a bundle is made of: with the place, and a suggestion where there is one.
+    /// If the text is not YAML or not a valid bundle, with the position and a suggestion if there is one.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BundleError> {
         Self::parse_with(text, file, HostModules::Refused)
     }
 
-    /// The same, where names of modules that are not known may be the host's.
+    /// Parses a bundle in which unknown module names may belong to the host.
     fn parse_with(text: &str, file: &Path, foreign: HostModules) -> Result<Self, BundleError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -162,12 +162,11 @@ impl Bundle {
     }
 }
 
-/// Whether a bundle may name modules that do not come with the program.
+/// Treatment of module names that are not built in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HostModules {
     Allowed,
     Refused,
 }
 
-/// What can come of an event.
 const DECISIONS: [&str; 5] = ["continue", "modify", "inject_context", "ask_user", "deny"];

@@ -1,12 +1,12 @@
-//! What a hook is made of, for those who decide whether it may run.
+//! Texts of a hook that may be file paths.
 
 use serde_json::Value;
 
 use super::HookEntry;
 
-/// Keys whose texts name no file that is run or read on behalf of the hook.
+/// Keys whose texts never name a file of the hook.
 ///
-/// INVARIANT: every other key is searched for files, so that trust pins what a key names that is not known here.
+/// INVARIANT: every other key is searched for files, so that trust also pins the files of keys that are unknown here.
 const PATHLESS_KEYS: [&str; 19] = [
     "module",
     "rule",
@@ -29,11 +29,11 @@ const PATHLESS_KEYS: [&str; 19] = [
     "headers",
 ];
 
-/// Options of modules that name a file to write to: it is different after each session.
+/// Options of modules with an output file, which changes in each session.
 const OUTPUT_OPTIONS: [(&str, &str); 2] = [("hooks-logging", "path"), ("hooks-metrics", "file")];
 
-/// Options of modules that are patterns for what the agent does. A file that fits one is no part of the hook: tools may change it if the hooks let them. Trust
-/// pins such files all the same, because that costs a question at most.
+/// Options of modules with patterns for the agent's actions. A file that matches one does not belong to the hook, so tools may change it. Trust pins
+/// such files anyway, which costs one more approval at most.
 const PATTERN_OPTIONS: [(&str, &str); 5] = [
     ("hooks-approval", "rules"),
     ("hooks-bash-guard", "allow"),
@@ -43,7 +43,7 @@ const PATTERN_OPTIONS: [(&str, &str); 5] = [
 ];
 
 impl HookEntry {
-    /// Every key that is set, with its value as JSON, or as it is if it is a text.
+    /// Returns every key that is set, with its value as text or JSON.
     pub fn settings(&self) -> Vec<(String, String)> {
         let shown = |value: Value| match value {
             Value::String(text) => text,
@@ -52,12 +52,12 @@ impl HookEntry {
         self.fields().into_iter().flatten().map(|(key, value)| (key, shown(value))).collect()
     }
 
-    /// Every text of the hook that may name a file which is run or read on its behalf; none if that cannot be told.
+    /// Returns every text that may name a file of the hook; `None` if the entry cannot be written as JSON.
     pub(crate) fn path_candidates(&self) -> Option<Vec<String>> {
         self.clone().candidates()
     }
 
-    /// The same without patterns for what the agent does: what the hook is made of.
+    /// Returns the same without patterns for the agent's actions.
     pub(crate) fn own_path_candidates(&self) -> Option<Vec<String>> {
         let mut entry = self.clone();
         if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
@@ -75,14 +75,14 @@ impl HookEntry {
         if let (Some(module), Some(config)) = (&entry.module, &mut entry.config) {
             config.retain(|option, _| !OUTPUT_OPTIONS.contains(&(module.as_str(), option.as_str())));
         }
-        // A module that the host brings may be a file.
+        // A host module may be a file.
         let is_file = |key: &str| key == "module" && entry.is_host_module;
         let fields = entry.fields()?.into_iter();
         let fields = fields.filter(|(key, _)| is_file(key) || !PATHLESS_KEYS.contains(&key.as_str()));
         Some(fields.flat_map(|(_, value)| strings(value)).collect())
     }
 
-    /// The commands of a module that run in the workspace, and not in the folder of the bundle.
+    /// Returns the texts of commands that run in the workspace instead of the bundle's folder.
     pub(crate) fn workspace_path_candidates(&self) -> Vec<String> {
         let linters = self.config.as_ref().filter(|_| self.module.as_deref() == Some("hooks-linter"));
         let linters = linters.and_then(|config| config.get("linters")).and_then(Value::as_array);
@@ -101,7 +101,6 @@ impl HookEntry {
     }
 }
 
-/// Every text within a value.
 fn strings(value: Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text],

@@ -1,4 +1,4 @@
-//! Hooks of a bundle, registered.
+//! Registration of a bundle's hooks.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ use crate::transport::{WasmHook, WasmOptions};
 use crate::trust::PinnedFiles;
 
 impl LoadedBundle {
-    /// Registers every hook that is not switched off, in order. Programs run in the folder of the bundle that names them.
+    /// Registers every enabled hook, in order. Programs run in the folder of their bundle.
     ///
     /// # Errors
-    /// If one cannot be compiled; then none stays registered.
+    /// If a hook cannot be compiled; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &HookEnvironment) -> Result<Vec<Registration>, BundleError> {
         register_all(&self.compile(host, &[])?, hooks)
     }
 
-    /// What would be wrong with the hooks that are switched off, if they were not.
+    /// Returns the errors that disabled hooks would have if they were enabled.
     pub fn disabled_hook_errors(&self, host: &HookEnvironment) -> Vec<BundleError> {
         let disabled = self.hooks.iter().filter(|definition| definition.entry.enabled == Some(false));
         let error_of = |definition: &HookDefinition| {
@@ -46,8 +46,8 @@ impl LoadedBundle {
         disabled.filter_map(error_of).collect()
     }
 
-    /// Compiles every hook that is not switched off, in order, and registers none. A hook that is among those of the version `before`, with the same settings and
-    /// the same files, [goes on](CompiledHook::is_unchanged) as it is: its worker is not started anew, and what it counts is not lost.
+    /// Compiles every enabled hook, in order, without registering. A hook with the same settings and files in the version `before` is
+    /// [reused](CompiledHook::is_unchanged): its worker keeps running, and its counts are not lost.
     pub(super) fn compile(
         &self,
         host: &HookEnvironment,
@@ -74,7 +74,7 @@ impl LoadedBundle {
             let (is_unchanged, scope) = (same.is_some(), host.scope.clone());
             compiled.push(Arc::new(CompiledHook { key, is_unchanged, fingerprint, definition, parts, scope }));
         }
-        // Made from files, some of them: what was trusted is still what is there.
+        // Some hooks were compiled from files, which must still be unchanged.
         for definition in compiled.iter().map(|hook| &hook.definition) {
             definition
                 .pinned_files
@@ -86,7 +86,6 @@ impl LoadedBundle {
     }
 }
 
-/// Registers hooks in order. If one cannot be registered, none stays.
 pub(super) fn register_all(
     compiled: &[Arc<CompiledHook>],
     hooks: &HookRegistry,
@@ -96,7 +95,7 @@ pub(super) fn register_all(
     Ok(registered.keep())
 }
 
-/// A hook of a bundle that is ready to be registered.
+/// A compiled hook of a bundle, ready for registration.
 pub struct CompiledHook {
     key: String,
     is_unchanged: bool,
@@ -107,22 +106,22 @@ pub struct CompiledHook {
 }
 
 impl CompiledHook {
-    /// What stands in the bundle, and where.
+    /// Returns the definition in the bundle.
     pub fn definition(&self) -> &HookDefinition {
         &self.definition
     }
 
-    /// Who it is in all versions of its bundle: its name, and how many of that name are before it.
+    /// Returns the identity of the hook in all versions of its bundle: its name, and the number of earlier hooks with that name.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// `true` if it is that of the version before, and goes on.
+    /// `true` if the hook of the previous version is reused.
     pub fn is_unchanged(&self) -> bool {
         self.is_unchanged
     }
 
-    /// The module that the host brings for it, if it is one of those.
+    /// Returns the module, if the host provides it.
     pub fn host_module(&self) -> Option<&str> {
         match self.definition.entry.kind() {
             Ok(HookKind::HostModule(name)) => Some(name),
@@ -130,21 +129,20 @@ impl CompiledHook {
         }
     }
 
-    /// The mistake that nobody brings its module.
     pub(super) fn missing_host_module(&self) -> BundleError {
         let name = self.host_module().unwrap_or_default();
         self.definition.problem_in("module", format!("nothing here brings the module `{name}`"))
     }
 
-    /// Registers it for every event that it hears.
+    /// Registers the hook for all its events.
     ///
     /// # Errors
-    /// If the host brings it, and therefore registers it.
+    /// If the host provides the hook, and must register it.
     pub(super) fn register(&self, hooks: &HookRegistry, registered: &mut RegistrationGuard) -> Result<(), BundleError> {
         if self.host_module().is_some() {
             return Err(self.missing_host_module());
         }
-        // What its conditions ask about is counted from now on.
+        // Events used by its conditions are counted from now on.
         self.scope.count(hooks);
         for part in &self.parts {
             for (event, pattern_hook) in PatternHook::all(&part.events, &part.hook) {
@@ -164,7 +162,7 @@ impl std::fmt::Debug for CompiledHook {
     }
 }
 
-/// Registrations that are taken back, unless they are kept.
+/// Unregisters hooks when dropped, unless [`keep`](Self::keep) was called.
 #[derive(Debug, Default)]
 pub(super) struct RegistrationGuard(Vec<Registration>);
 
@@ -180,12 +178,12 @@ impl Drop for RegistrationGuard {
     }
 }
 
-/// All that decides how a hook is made.
+/// Fingerprint of a hook definition; equal fingerprints keep the running hook on reload.
 struct HookFingerprint {
     entry: HookEntry,
     folder: PathBuf,
     pinned_files: Option<Arc<PinnedFiles>>,
-    /// The files that it names, as they are; none if they cannot be told, which is never the same.
+    /// Status of its files; `None` if unknown, which never equals another.
     files: Option<Vec<(PathBuf, Option<FileStatus>)>>,
 }
 
@@ -217,7 +215,7 @@ impl HookFingerprint {
     }
 }
 
-/// A hook of an entry, with what holds unless the entry says something else.
+/// One hook of an entry, with its defaults.
 #[derive(Clone)]
 struct CompiledPart {
     events: Vec<String>,
@@ -256,14 +254,13 @@ fn timeout(definition: &HookDefinition) -> Duration {
     given.unwrap_or(HookInfo::TIMEOUT)
 }
 
-/// A hook of a bundle.
 pub(super) struct BundleHook {
-    /// Whether it is called at all. A rule decides that itself.
+    /// The `when` condition; rules check their own.
     condition: Option<Condition>,
-    /// What the bundle says about how long its injections stay.
+    /// Overrides the placement of injections.
     ephemeral: Option<bool>,
     scope: Arc<Scope>,
-    /// The files of the hook, of which a new version may have to be told.
+    /// Files of the hook; a notice about a new version is added to the result.
     pinned_files: Option<Arc<PinnedFiles>>,
     backend: HookBackend,
 }
@@ -278,7 +275,7 @@ enum HookBackend {
     Wasm(Box<WasmHook>),
 }
 
-/// Makes the hooks of an entry: several for a module, one for everything else.
+/// Compiles the hooks of an entry: several for a module, otherwise one.
 fn compile_parts(
     definition: &HookDefinition,
     key: &str,
@@ -287,7 +284,7 @@ fn compile_parts(
     let entry = &definition.entry;
     let problem = |error: &dyn std::fmt::Display| definition.problem(error.to_string());
     let kind = entry.kind().map_err(|invalid_entry| definition.invalid_entry(invalid_entry))?;
-    // A rule looks at its condition itself.
+    // A rule checks its own condition.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
     let when_error = |error: ConditionError| definition.problem_in("when", error.to_string());
     let condition = || when.map(Condition::compile).transpose().map_err(when_error);
@@ -355,7 +352,7 @@ fn compile_parts(
         }
     };
     let events: Vec<String> = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();
-    // Found now: where a host brings modules, some of a version are registered before others.
+    // Checked before registration: with host modules, some hooks are registered before others.
     events
         .iter()
         .try_for_each(|event| event.parse::<EventPattern>().map(drop))
@@ -364,7 +361,7 @@ fn compile_parts(
     Ok(vec![CompiledPart { events, hook: hook(backend)?, priority: 0, role, on_error, timeout: None }])
 }
 
-/// What is wrong with a rule, by the names that the keys have in a bundle: `timeout` and `role` are others there.
+/// Converts an error of a rule to the key names of bundles, where `timeout` and `role` differ.
 fn rule_error(definition: &HookDefinition, error: RuleError) -> BundleError {
     let key_of = |field: &str| match field.split('.').next() {
         Some("timeout") => "ask_timeout".to_owned(),
@@ -379,7 +376,7 @@ fn rule_error(definition: &HookDefinition, error: RuleError) -> BundleError {
     definition.problem_in(&key, error.to_string())
 }
 
-/// A text is a line for the shell, a list is a program with its arguments.
+/// Returns the program: a text is a shell line, a list is a program with arguments.
 fn program(definition: &HookDefinition, command: &OneOrMany, host: &HookEnvironment) -> Result<Program, BundleError> {
     let program = match command {
         OneOrMany::One(line) => Program::line(line),
@@ -414,7 +411,7 @@ impl Hook for BundleHook {
         }?;
         if let (Some(ephemeral), Action::InjectContext(injection)) = (self.ephemeral, &mut result.action) {
             injection.placement = match (ephemeral, injection.placement) {
-                // What stands with a tool's result is for one call anyway.
+                // Text with a tool's result is for one call anyway.
                 (_, Placement::LastToolResult) => Placement::LastToolResult,
                 (true, _) => Placement::NextCall,
                 (false, _) => Placement::History,

@@ -1,4 +1,4 @@
-//! What the program of a hook may do.
+//! Sandbox limits of a hook's program.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What the program of a hook may do. `confine: {}` is the strictest: it writes nothing and has no network.
+/// Sandbox limits of a hook's program. `confine: {}` is the strictest: no writing and no network.
 ///
 /// ```
 /// use amplifier_modules::bundle::{SandboxConfig, WriteAccess};
@@ -19,20 +19,20 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// Whether it has a network.
+    /// `true` for access to the network.
     pub network: bool,
-    /// What it may write to: `none`, `temporary`, `workspace` or `all`.
+    /// Writable files: `none`, `temporary`, `workspace` or `all`.
     pub write: WriteAccess,
 }
 
-/// Folders that few keep anything in, one of which a program has as its own for temporary files.
+/// Rarely used folders, one of which becomes a program's own folder for temporary files.
 const TEMPORARY: [&str; 2] = ["/dev/shm", "/mnt"];
 
 impl SandboxConfig {
-    /// The policy of a hook in a workspace. It cannot read what is hidden: no hook needs the keys that sign for what happens.
+    /// Returns the policy of a hook in a workspace. Hidden files are unreadable: no hook needs the keys that sign the audit log.
     ///
     /// # Errors
-    /// If there is no place for its temporary folder.
+    /// If no folder is free for temporary files.
     pub fn policy(&self, workspace: &Path, hidden: &[PathBuf]) -> Result<SandboxPolicy, SandboxError> {
         let temporary = match self.write {
             WriteAccess::Temporary => {
@@ -58,23 +58,23 @@ impl SandboxConfig {
     }
 }
 
-/// What a program may write to.
+/// Files that a program can write to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteAccess {
-    /// No file at all.
+    /// No files.
     #[default]
     #[serde(rename = "none")]
     Nothing,
-    /// A folder of its own, `TMPDIR`, which is empty when it starts and gone when it has ended.
+    /// An own folder, `TMPDIR`, which is empty at the start and deleted at the end.
     Temporary,
-    /// What is in the workspace.
+    /// Files in the workspace.
     Workspace,
-    /// Whatever its user can.
+    /// All files that the user can write to.
     All,
 }
 
-/// Reads `confine`, of which an empty value is a mistake: whoever writes the word means to confine.
+/// Reads `confine`. An empty value is an error, because the author of the bundle meant to set limits.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Confinement>, D::Error> {
     let given = Option::<Confinement>::deserialize(deserializer)?;
     given
@@ -82,14 +82,14 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
         .ok_or_else(|| D::Error::custom("`confine` is empty; write `confine: {}` for no network and no writing"))
 }
 
-/// What the programs of a hook may do, if its bundle says so. Without it, they run in the sandbox of the agent's commands.
+/// The `confine` option of a hook. Without it, programs run in the sandbox of the agent's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(untagged)]
 pub enum Confinement {
-    /// `false`: no sandbox, whatever the user can. It counts in the user's own bundles only; in a project's, it is as if nothing was said.
+    /// `false`: no sandbox. Applies in the user's own bundles only; ignored in a project's bundle.
     Off(#[schemars(extend("const" = false))] bool),
-    /// That and nothing else.
+    /// Exactly these rights.
     To(SandboxConfig),
 }
 

@@ -5,14 +5,13 @@ use serde_json::{Value, json};
 use super::Bundle;
 use crate::builtin::MODULES;
 
-/// The JSON Schema of a bundle, with the options of every module that comes with the program. Modules of other names are those that a
-/// [host](super::load_hosted) brings.
+/// Returns the JSON Schema of a bundle, with the options of every built-in module. Other module names belong to the [host](super::load_hosted).
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Bundle).to_value();
     let names: Vec<&str> = MODULES.iter().map(|module| module.name).collect();
     let options = MODULES.iter().map(|module| {
         let mut config = module.schema();
-        // They are part of this schema, and not schemas of their own.
+        // Inlined as a part of this schema.
         let (_, definitions) =
             config.as_object_mut().map_or((None, None), |fields| (fields.remove("$schema"), fields.remove("$defs")));
         let known = schema["$defs"].as_object_mut().zip(definitions);
@@ -32,7 +31,7 @@ pub fn schema() -> Value {
         entry.insert("oneOf".to_owned(), json!(one));
         entry.insert("allOf".to_owned(), json!(options));
         if let Some(module) = entry["properties"]["module"].as_object_mut() {
-            // Editors offer ours; a host may bring others, whose options only they know.
+            // Editors suggest built-in modules; a host may provide others with unknown options.
             module.insert("anyOf".to_owned(), json!([{ "enum": names }, { "type": "string" }]));
             module.remove("type");
         }

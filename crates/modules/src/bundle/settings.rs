@@ -1,4 +1,4 @@
-//! What a bundle says about the session: limits, the loop, the record, tools and models.
+//! Session settings of a bundle: limits, orchestrator, audit log, tools and models.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
-    /// The longest injection, in characters.
+    /// Maximum size of an injection, in characters.
     pub injection_size_limit: Option<usize>,
-    /// How many tokens hooks may inject in one turn.
+    /// Maximum number of tokens that hooks may inject in one turn.
     pub injection_budget_per_turn: Option<usize>,
-    /// What happens beyond that.
+    /// Treatment of injections over the budget.
     pub over_budget: Option<OverBudget>,
-    /// How answers are told.
+    /// Delivery of responses.
     pub orchestrator: Option<Orchestrator>,
-    /// How safely the audit log is kept.
+    /// Durability of the audit log.
     #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
     pub audit: Option<Durability>,
-    /// How approvals are requested.
+    /// Approval mode.
     pub approvals: Option<ApprovalMode>,
-    /// How long a question waits for an answer, in seconds, before it is denied.
+    /// Seconds to wait for an answer before an approval request is denied.
     #[serde(deserialize_with = "positive_seconds")]
     #[schemars(range(min = 0))]
     pub approval_timeout: Option<f64>,
-    /// What the model is told before everything else.
+    /// System prompt.
     pub system: Option<String>,
 }
 
-/// Here, so that the reader knows the place.
+/// Reads seconds above zero. Checked during parsing, so that the error has a position.
 fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
     let seconds = Option::<f64>::deserialize(reader)?;
     if let Some(seconds) = seconds.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
@@ -44,36 +44,36 @@ fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>,
 }
 
 words! {
-    /// How answers are told.
+    /// Delivery of responses.
     #[derive(JsonSchema)]
     pub enum Orchestrator("orchestrator") {
-        /// When they are complete.
+        /// Complete responses.
         Basic = "loop-basic",
-        /// Piece by piece.
+        /// Responses in pieces.
         Streaming = "loop-streaming",
     }
 }
 
 words! {
-    /// How approvals are requested.
+    /// Approval mode.
     #[derive(PartialOrd, Ord, JsonSchema)]
     pub enum ApprovalMode("approval mode") {
-        /// A person is asked.
+        /// Ask the user.
         Ask = "ask",
-        /// A person is asked, at the terminal or at the server.
+        /// Ask the user, at the terminal or in the console.
         Server = "server",
-        /// They are refused.
+        /// Deny all approval requests.
         Deny = "deny",
     }
 }
 
-/// What the agent can do.
+/// Tools of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {
-    /// The only tools that it has, by name; all of them unless given.
+    /// Names of the only allowed tools; all by default.
     pub only: Option<Vec<String>>,
-    /// MCP servers whose tools it has, too, by a name for each.
+    /// MCP servers by name, whose tools are added.
     pub mcp: BTreeMap<String, McpServer>,
 }
 
@@ -81,22 +81,22 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
-    /// The program; one with a path is looked for from the folder of the file that names it.
+    /// The program; a path is relative to the folder of the file.
     pub command: String,
-    /// Its arguments.
+    /// Arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// What is added to its environment.
+    /// Additional environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
 impl McpServer {
-    /// The same with a program that begins at that folder, if it has a path that is not whole. A name alone is looked for where programs are.
+    /// Resolves a relative path of the program from a folder. A name without a path is found in `PATH`.
     #[must_use]
     pub fn resolve_from(mut self, folder: &Path) -> Self {
         if self.command.contains('/') {
-            // Without the dots that stand in it.
+            // Removes `.` components.
             let program: PathBuf = folder.join(&self.command).components().collect();
             self.command = program.to_string_lossy().into_owned();
         }
@@ -104,53 +104,53 @@ impl McpServer {
     }
 }
 
-/// A model that can be used.
+/// An available model.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
-    /// What it is called here, for `--provider`; the word of `provider` unless given.
+    /// Name for `--provider`; that of the provider by default.
     pub name: Option<String>,
-    /// Whose it is.
+    /// Provider.
     pub provider: ProviderKind,
-    /// Which.
+    /// Model name.
     pub model: Option<String>,
-    /// Where, if not at the usual place.
+    /// Base address, if not the provider's default.
     pub base_url: Option<String>,
-    /// The file that `scripted` plays, from the folder of the bundle.
+    /// File with the responses of `scripted`, relative to the bundle.
     pub script: Option<String>,
 }
 
 words! {
-    /// Whose a model is.
+    /// Provider of a model.
     #[derive(JsonSchema)]
     pub enum ProviderKind("provider") {
-        /// Anthropic's.
+        /// Anthropic.
         Anthropic = "anthropic",
-        /// OpenAI's, or one that speaks the same way.
+        /// OpenAI, or a server with a compatible API.
         OpenAi = "openai",
-        /// Google's.
+        /// Google.
         Gemini = "gemini",
-        /// A file.
+        /// Responses from a file.
         Scripted = "scripted",
     }
 }
 
 impl ProviderEntry {
-    /// What it is called.
+    /// Returns the name, given or that of the provider.
     pub fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.provider.as_str())
     }
 }
 
 impl SessionSettings {
-    /// Puts the limits in the place of what a session would have otherwise.
+    /// Applies the limits to the configuration of a session.
     pub fn apply(&self, config: &mut SessionConfig) {
         config.injection_size_limit = self.injection_size_limit.or(config.injection_size_limit);
         config.injection_budget_per_turn = self.injection_budget_per_turn.or(config.injection_budget_per_turn);
         config.over_budget = self.over_budget.unwrap_or(config.over_budget);
     }
 
-    /// Takes over what the other one sets.
+    /// Overwrites settings with those of another file.
     pub(super) fn overlay(&mut self, over: Self) {
         fn take<T>(place: &mut Option<T>, over: Option<T>) {
             if over.is_some() {
@@ -169,7 +169,7 @@ impl SessionSettings {
 }
 
 impl Tools {
-    /// Adds what another bundle says: its servers, and no tool that it does not have.
+    /// Adds the servers of another bundle, and removes tools that it does not allow.
     pub(super) fn join(&mut self, other: Self) {
         self.only = match (self.only.take(), other.only) {
             (Some(mine), Some(other)) => Some(mine.into_iter().filter(|tool| other.contains(tool)).collect()),

@@ -1,4 +1,4 @@
-//! Bundles of several levels, as one.
+//! Bundles of several scopes, merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,19 +11,19 @@ use super::register::{CompiledHook, register_all};
 use super::{BundleError, LoadedBundle, ProviderEntry, SessionSettings, Tools};
 use crate::environment::HookEnvironment;
 
-/// Where a bundle comes from, which says what it may do.
+/// The origin of a bundle, which decides its rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BundleScope {
-    /// The person's configuration: always used.
+    /// The user's configuration: always used.
     User,
-    /// The project: used if the person has trusted it. It can add to what the person has, and weaken nothing.
+    /// The project: used if the user trusts it. It can add to the user's policy, but not weaken it.
     Project,
-    /// Named by the person for this once.
+    /// Named by the user for one run.
     Explicit,
 }
 
 impl BundleScope {
-    /// Its name.
+    /// Returns the name of the scope.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -39,13 +39,13 @@ impl fmt::Display for BundleScope {
     }
 }
 
-/// Bundles of several levels, as one.
+/// Bundles of several scopes, merged.
 ///
-/// The hooks of all are registered: first those of the user, then those of the project, then those of the bundle that was named, so this is the order in
-/// which they run where priorities are equal. No level can switch off or replace a hook of another. A hook whose name is taken by an
-/// earlier level has the level behind its name, `guard (project)`, so that its questions are never answered for the other one.
+/// Hooks are registered in the order user, project, explicit, in which they run if their priorities are equal. No scope can disable or replace a hook
+/// of another. If an earlier scope has a hook of the same name, the scope is appended to the name, as in `guard (project)`, so that approval rules
+/// never apply to the other hook.
 ///
-/// Settings of the person's own bundles count where they stand, the stricter ones if both have some; a project can only make them stricter.
+/// Of two settings, the stricter one applies; a project can only make settings stricter.
 #[derive(Clone, Debug, Default)]
 pub struct BundleStack {
     bundles: BTreeMap<BundleScope, LoadedBundle>,
@@ -54,7 +54,7 @@ pub struct BundleStack {
 }
 
 impl BundleStack {
-    /// Puts bundles together. The names of hooks that are there anyway are taken.
+    /// Merges bundles. Names in `taken` belong to other hooks.
     pub fn new(bundles: impl IntoIterator<Item = (BundleScope, LoadedBundle)>, taken: &[&str]) -> Self {
         let mut bundles: BTreeMap<_, _> = bundles.into_iter().collect();
         let mut scopes = BTreeMap::new();
@@ -75,37 +75,37 @@ impl BundleStack {
         Self { bundles, scopes, rejected_version: None }
     }
 
-    /// Says that one of them is an older version, because the newer one cannot be used.
+    /// Notes that one bundle is an older version, because the newer one has this error.
     #[must_use]
     pub fn with_rejected_version(mut self, error: Option<BundleError>) -> Self {
         self.rejected_version = error;
         self
     }
 
-    /// Why one of them is an older version, if one is.
+    /// Returns the error in the newer version of a bundle, if an older one is used.
     pub fn rejected_version(&self) -> Option<&BundleError> {
         self.rejected_version.as_ref()
     }
 
-    /// The bundles, in the order in which they are registered.
+    /// Returns the bundles in the order of registration.
     pub fn bundles(&self) -> impl Iterator<Item = (BundleScope, &LoadedBundle)> {
         self.bundles.iter().map(|(scope, bundle)| (*scope, bundle))
     }
 
-    /// The level that a hook of that name comes from; none if it is not from a bundle.
+    /// Returns the scope of the bundle with a hook of that name; `None` if no bundle has one.
     pub fn scope_of(&self, hook: &str) -> Option<BundleScope> {
         self.scopes.get(hook).copied()
     }
 
-    /// Registers the hooks of all levels.
+    /// Registers the hooks of all scopes.
     ///
     /// # Errors
-    /// If one cannot be compiled; then none stays registered.
+    /// If a hook cannot be compiled; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &HookEnvironment) -> Result<Vec<Registration>, BundleError> {
         register_all(&self.compile(host, &[])?, hooks)
     }
 
-    /// Compiles the hooks of all levels and registers none; hooks of the version `before` go on where nothing has changed.
+    /// Compiles the hooks of all scopes without registering them. Unchanged hooks of the version `before` are reused.
     pub(super) fn compile(
         &self,
         host: &HookEnvironment,
@@ -115,15 +115,15 @@ impl BundleStack {
         Ok(scopes?.into_iter().flatten().collect())
     }
 
-    /// The settings of all: where several say something, the stricter; where nothing is stricter, that of the bundle that was named, then
-    /// that of the user. What only a person decides does not count in a project.
+    /// Returns the merged settings: the stricter one of each; if none is stricter, that of the explicit bundle, then that of the user. Settings that
+    /// only users can decide are ignored in projects.
     pub fn settings(&self) -> SessionSettings {
         let own = self.own().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()));
         let project = self.bundles.get(&BundleScope::Project).map(|bundle| bundle.session.clone());
         own.stricter(SessionSettings { orchestrator: None, system: None, ..project.unwrap_or_default() })
     }
 
-    /// What the agent can do: the tools that no level leaves out, and the servers of the person's own bundles.
+    /// Returns the tools that every scope allows, and the servers of the user's own bundles.
     pub fn tools(&self) -> Tools {
         let mut tools = Tools::default();
         self.own().for_each(|bundle| tools.join(bundle.tools.clone()));
@@ -133,7 +133,8 @@ impl BundleStack {
         tools
     }
 
-    /// The models of the person's own bundles, those of the one that was named first: whoever chooses a model gets the key.
+    /// Returns the models of the user's own bundles, those of the explicit one first. Projects cannot add models, because a model's server receives
+    /// the API key.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
         self.own().flat_map(|bundle| &bundle.providers)
     }
@@ -142,12 +143,11 @@ impl BundleStack {
         [BundleScope::Explicit, BundleScope::User].into_iter().filter_map(|scope| self.bundles.get(&scope))
     }
 
-    /// The files of all bundles, and what was in them.
     pub(super) fn contents(&self) -> Vec<FileContent> {
         self.bundles.values().flat_map(LoadedBundle::contents).collect()
     }
 
-    /// Puts the limits of hooks in the place of what a session would have otherwise.
+    /// Applies the limits of hooks to the configuration of a session.
     pub fn apply(&self, config: &mut SessionConfig) {
         let settings = |scope| self.bundles.get(&scope).map(|bundle| bundle.session.clone()).unwrap_or_default();
         settings(BundleScope::User).stricter(settings(BundleScope::Explicit)).apply(config);
@@ -160,7 +160,7 @@ impl BundleStack {
 }
 
 impl SessionSettings {
-    /// The stricter setting of each two; this one where neither is stricter.
+    /// Returns the stricter setting of each pair, or that of `self` if neither is stricter.
     fn stricter(self, other: Self) -> Self {
         Self {
             injection_size_limit: smaller(self.injection_size_limit, other.injection_size_limit),
@@ -179,12 +179,11 @@ impl SessionSettings {
     }
 }
 
-/// The smaller limit; none is no limit.
+/// Returns the smaller limit; `None` means unlimited.
 fn smaller(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     one.into_iter().chain(other).min()
 }
 
-/// What lets less through.
 fn stricter_over_budget(one: OverBudget, other: OverBudget) -> OverBudget {
     let strictness = |policy: &OverBudget| match policy {
         OverBudget::Warn => 0,

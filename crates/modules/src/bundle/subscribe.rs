@@ -1,4 +1,4 @@
-//! A hook under several patterns hears each event once.
+//! Registration of a hook for several patterns: each event is handled once.
 
 use std::sync::Arc;
 
@@ -6,21 +6,20 @@ use amplifier_core::{EventData, EventPattern, Hook, HookError, HookResult};
 
 use super::register::BundleHook;
 
-/// A hook as it is registered under one of its patterns.
 pub(super) struct PatternHook {
     hook: Arc<BundleHook>,
-    /// The patterns under which it hears the event already.
+    /// Earlier patterns, under which the hook handles the event already.
     earlier: Vec<EventPattern>,
 }
 
 impl PatternHook {
-    /// The hook under each of its patterns, but for those that others among them contain.
+    /// Returns the hook for each pattern that no other pattern contains.
     pub(super) fn all<'a>(patterns: &'a [String], hook: &Arc<BundleHook>) -> Vec<(&'a str, Self)> {
         let parsed = |pattern: &String| pattern.parse::<EventPattern>().ok();
         let is_wide = |pattern: &String| pattern.contains('*');
         let distinct = patterns.iter().enumerate().filter(|(at, pattern)| {
             let mut others = patterns.iter().enumerate().filter(|(one, other)| one < at || one > at && is_wide(other));
-            // Registering an invalid pattern fails, and says why.
+            // An invalid pattern is kept, because its registration fails with the reason.
             is_wide(pattern) || !others.any(|(_, other)| parsed(other).is_some_and(|other| other.matches(pattern)))
         });
         let pattern_hook = distinct.map(|(at, pattern)| {

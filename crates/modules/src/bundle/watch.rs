@@ -1,4 +1,4 @@
-//! Bundles whose changes count while a session runs.
+//! Reloading of bundles while a session runs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,31 +17,31 @@ use super::register::{CompiledHook, RegistrationGuard};
 use super::{BundleError, BundleStack};
 use crate::environment::HookEnvironment;
 
-/// The name of the hooks that look for changes.
+/// Name of the hooks that check for changes.
 pub const RELOAD_HOOK: &str = "session-bundles";
 
-/// How long a session waits for the files of its bundles. They are small, so only a disk that does not answer takes so long.
+/// Time limit for reading the files of bundles. These are small, so only an unresponsive disk takes so long.
 pub const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The events at which changes are looked for: when a turn begins and before each call to the model.
+/// Returns the events that trigger a check for changes: the start of a turn, and each call to the model.
 pub fn reload_events() -> [EventName; 2] {
     [EXECUTION_START.name(), PROVIDER_REQUEST.name()]
 }
 
-/// The bundles of a session, in all their versions. A function that loads them is one.
+/// Loads the bundles of a session. Implemented for functions.
 pub trait BundleSource: Send + Sync + 'static {
-    /// Loads them anew.
+    /// Loads the current version.
     ///
     /// # Errors
-    /// If there is a mistake in one of them.
+    /// If a bundle has an error.
     fn load(&self) -> Result<BundleStack, BundleError>;
 
-    /// The absolute path of a bundle that need not be there yet.
+    /// Returns the absolute path of a bundle that may not exist yet.
     fn expected(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Takes note of a new version that is in force.
+    /// Called when a new version becomes active.
     fn changed(&self, _stack: &BundleStack) {}
 }
 
@@ -51,13 +51,13 @@ impl<F: Fn() -> Result<BundleStack, BundleError> + Send + Sync + 'static> Bundle
     }
 }
 
-/// Registered bundles, which are read anew when one of their files has changed. A handle: clones share state.
+/// Registered bundles, reloaded when a file changes. Cheap to clone; clones share state.
 ///
-/// A version with a mistake in it changes nothing: the hooks of the last good one stay. A hook that is in both versions, with the same settings and the same
-/// files, goes on as it is: its worker is not started anew, and what it counts is not lost.
+/// A version with an error changes nothing: the hooks of the last good version stay active. A hook with the same settings and files in both versions
+/// keeps running: its worker is not restarted, and its counts are not lost.
 ///
-/// A new version comes in two steps, so that a host can bring modules of its own: it is [read](Self::read), which compiles its hooks, and
-/// [put in force](PreparedVersion::commit).
+/// A reload has two steps, so that a host can register modules of its own: a version is [read](Self::read), which compiles its hooks, and
+/// [activated](PreparedVersion::commit).
 #[derive(Clone)]
 pub struct BundleWatcher(Arc<WatcherState>);
 
@@ -67,32 +67,28 @@ struct WatcherState {
     source: Box<dyn BundleSource>,
     // A std lock: nothing awaits while it is held.
     active: Mutex<ActiveVersion>,
-    /// Held by whoever prepares a version. A disk that does not answer keeps its thread, and nobody else.
+    /// Locked while a version is prepared. An unresponsive disk blocks its own thread only.
     background_read: Arc<tokio::sync::Mutex<Option<BackgroundRead>>>,
 }
 
-/// The version that is in force.
 #[derive(Default)]
 struct ActiveVersion {
     hooks: Vec<Arc<CompiledHook>>,
     registrations: Vec<Registration>,
-    /// The hooks that look for changes, and the one that waits for what hooks began that are gone.
+    /// The hooks that check for changes, and the one that waits for tasks of removed hooks.
     watch_hooks: Vec<Registration>,
-    /// The files of the version, and what was in them.
     contents: Vec<FileContent>,
-    /// What is wrong with a newer version.
     error: Option<String>,
     has_ended: bool,
 }
 
-/// A thread that reads.
 struct BackgroundRead {
     started: Instant,
     found: oneshot::Receiver<Result<PreparedVersion, Reload>>,
 }
 
 impl BundleWatcher {
-    /// Returns a watcher of bundles that are registered nowhere yet.
+    /// Creates a watcher without registering hooks.
     pub fn new(hooks: &HookRegistry, host: HookEnvironment, source: impl BundleSource) -> Self {
         let (hooks, source) = (hooks.clone(), Box::new(source));
         Self(Arc::new(WatcherState { hooks, host, source, active: Mutex::default(), background_read: Arc::default() }))
@@ -118,8 +114,8 @@ impl BundleWatcher {
         Ok(PreparedVersion { watcher, stack, hooks, reload, next_hook: 0, registered, permit: None })
     }
 
-    /// Registers the hooks that look for changes when a turn begins and before each call to the model, and tell the person. A disk that does not answer keeps
-    /// nobody waiting for long: the version in force stays.
+    /// Registers the hooks that check for changes at [`reload_events`] and notify the user. If the disk does not respond in time, the active version
+    /// stays.
     pub fn watch(&self) {
         let register = |event: EventName| {
             let hook = self.0.hooks.hook(event).named(RELOAD_HOOK).observer().timeout(RELOAD_TIMEOUT);
@@ -129,11 +125,11 @@ impl BundleWatcher {
         self.0.active().watch_hooks.extend(watch_hooks);
     }
 
-    /// Reads the bundles on a thread of its own, if a file of theirs has changed, or `always`, and compiles their hooks. The error says why there is nothing to
-    /// put in force. There is no future while another version is read or prepared.
+    /// Reads the bundles on a separate thread and compiles their hooks, if a file has changed or `always` is set. The error explains why there is no
+    /// new version. Returns `None` while another version is read or prepared.
     ///
     /// # Cancel safety
-    /// What the thread finds after the future was dropped is what the next caller gets, who does not wait for a thread that is late already.
+    /// After the future is dropped, the next caller receives the thread's result, without waiting for a thread that is late already.
     pub fn read(&self, always: bool) -> Option<impl Future<Output = Result<PreparedVersion, Reload>> + Send + use<>> {
         let mut permit = self.0.background_read.clone().try_lock_owned().ok()?;
         let watcher = self.clone();
@@ -157,11 +153,11 @@ impl BundleWatcher {
 
     fn start_reading(&self, always: bool) -> Result<BackgroundRead, Reload> {
         let (send, found) = oneshot::channel();
-        // Hooks that are compiled anew may want the runtime.
+        // Compiled hooks may need the runtime.
         let (watcher, runtime) = (self.clone(), Handle::try_current().ok());
         let thread = std::thread::Builder::new().name("bundles".to_owned()).spawn(move || {
             let _within = runtime.as_ref().map(Handle::enter);
-            // Whoever asked may be gone.
+            // The receiver may have been dropped.
             let _ = send.send(watcher.read_now(always));
         });
         thread.map_err(|error| self.refuse(format!("no thread can be started to read the bundles: {error}")))?;
@@ -175,7 +171,7 @@ impl BundleWatcher {
         };
         let source = &self.0.source;
         let is_new = |file: PathBuf| file.symlink_metadata().is_ok() && !known.iter().any(|known| known.path == file);
-        // The mistake may be in a file that the version in force does not have.
+        // The error may be in a file that the active version does not have.
         if !always && !had_error && are_current(&known) && !source.expected().is_some_and(is_new) {
             return Err(unchanged);
         }
@@ -185,16 +181,15 @@ impl BundleWatcher {
             return Ok(version);
         }
         match &version.reload.error {
-            // All that is new is what cannot be used.
+            // The only news is an unusable version.
             Some(error) => Err(self.refuse(error)),
-            // What was wrong is mended, which the person is told, too.
+            // The error is fixed; the user is notified of that, too.
             None if had_error => Ok(version),
             None => Err(unchanged),
         }
     }
 
-    /// Reads the bundles now, and puts in force what has changed. It blocks for as long as the files take, but not without an end. A mistake is told every
-    /// time.
+    /// Reads the bundles now and activates changes. Blocks for at most [`RELOAD_TIMEOUT`]. Reports an error every time.
     pub fn reload_blocking(&self) -> Reload {
         let (started, mut read) = (Instant::now(), None);
         while started.elapsed() < RELOAD_TIMEOUT {
@@ -212,7 +207,7 @@ impl BundleWatcher {
         activated.map_or_else(|unused| unused, |reload| reload.unwrap_or_else(|error| self.refuse(error.to_string())))
     }
 
-    /// Notes that a newer version cannot be used, so that the one in force stays.
+    /// Notes an error in a newer version, so that the active one stays.
     pub fn refuse(&self, error: impl Into<String>) -> Reload {
         let error = Some(error.into());
         let mut active = self.0.active();
@@ -221,7 +216,7 @@ impl BundleWatcher {
         Reload { error, is_news, ..active.unchanged() }
     }
 
-    /// Unregisters everything, for good.
+    /// Unregisters all hooks permanently.
     pub fn unregister(&self) {
         let registered = {
             let mut active = self.0.active();
@@ -231,7 +226,7 @@ impl BundleWatcher {
         registered.iter().flatten().for_each(Registration::unregister);
     }
 
-    /// `true` once everything is unregistered.
+    /// `true` after [`unregister`](Self::unregister).
     pub fn has_ended(&self) -> bool {
         self.0.active().has_ended
     }
@@ -259,32 +254,32 @@ fn names<'a>(hooks: impl IntoIterator<Item = &'a Arc<CompiledHook>>) -> Vec<Stri
     hooks.into_iter().map(|hook| hook.definition().entry.shown_name()).collect()
 }
 
-/// A version whose hooks are compiled, and which is not in force. Dropping it changes nothing.
+/// A version with compiled hooks that is not active yet. Dropping it changes nothing.
 pub struct PreparedVersion {
     watcher: BundleWatcher,
     stack: BundleStack,
     hooks: Vec<Arc<CompiledHook>>,
     reload: Reload,
-    /// How many hooks stand in their place.
+    /// Number of hooks that are registered or handed to the host.
     next_hook: usize,
     registered: RegistrationGuard,
-    /// Keeps others from preparing one meanwhile.
+    /// Prevents the preparation of another version.
     permit: Option<OwnedMutexGuard<Option<BackgroundRead>>>,
 }
 
 impl PreparedVersion {
-    /// The bundles.
+    /// Returns the bundles.
     pub fn stack(&self) -> &BundleStack {
         &self.stack
     }
 
-    /// The hooks, in order.
+    /// Returns the hooks in order.
     pub fn hooks(&self) -> &[Arc<CompiledHook>] {
         &self.hooks
     }
 
-    /// Registers the hooks in order, beside those in force, up to the next one that the host brings, which it returns: once the host has registered that,
-    /// this goes on behind it.
+    /// Registers the hooks in order, beside the active ones, up to the next hook of a host module, which is returned. Call again after the host has
+    /// registered that hook.
     ///
     /// # Errors
     /// If a hook cannot be registered.
@@ -299,8 +294,8 @@ impl PreparedVersion {
         Ok(None)
     }
 
-    /// Puts the version in force, with the hooks that are registered by now. The new hooks are there before the old ones go, so nothing happens without a
-    /// hook in between. `None` if everything was unregistered meanwhile.
+    /// Activates the version with the registered hooks. New hooks are registered before old ones are removed, so no event passes without hooks.
+    /// Returns `None` if the watcher was unregistered meanwhile.
     pub fn commit(self) -> Option<Reload> {
         let Self { watcher: BundleWatcher(shared), stack, hooks, reload, registered, permit, .. } = self;
         let before = {
@@ -315,14 +310,14 @@ impl PreparedVersion {
         };
         before.iter().for_each(Registration::unregister);
         shared.active().watch_hooks.extend(shared.host.outlast(&shared.hooks));
-        // The first version was not read here, and is no change.
+        // The first version was not read here, so it is not a change.
         if permit.is_some() {
             shared.source.changed(&stack);
         }
         Some(Reload { stack: Some(Box::new(stack)), is_news: true, ..reload })
     }
 
-    /// Puts the version in force where nobody brings modules.
+    /// Activates a version without host modules.
     fn activate(mut self) -> Result<Reload, BundleError> {
         match self.register()? {
             Some(hook) => Err(hook.missing_host_module()),
@@ -331,22 +326,22 @@ impl PreparedVersion {
     }
 }
 
-/// The result of reading bundles anew.
+/// The result of a reload.
 #[derive(Clone, Debug, Default)]
 pub struct Reload {
-    /// The version that is in force from now on; none if nothing has changed.
+    /// The newly active version; `None` if nothing has changed.
     pub stack: Option<Box<BundleStack>>,
-    /// `true` if other hooks are in force, or the same in another order.
+    /// `true` if other hooks are active, or the same in another order.
     pub changes_hooks: bool,
-    /// The hooks that go on as they were.
+    /// Unchanged hooks.
     pub kept: Vec<String>,
-    /// The hooks that are new, or not what they were.
+    /// New and changed hooks.
     pub began: Vec<String>,
-    /// The hooks that are gone, or not what they were.
+    /// Removed and changed hooks.
     pub ended: Vec<String>,
-    /// What is wrong with a newer version of a bundle: the old one stays in force.
+    /// Error in a newer version of a bundle; the old one stays active.
     pub error: Option<String>,
-    /// `false` if nothing has changed, or the person was told of the mistake before.
+    /// `false` if nothing has changed, or the user was notified of the error before.
     pub is_news: bool,
 }
 
@@ -365,7 +360,7 @@ impl Reload {
         }
     }
 
-    /// What the person should know about it; nothing if nothing has changed.
+    /// Returns the message for the user; `None` if nothing has changed.
     pub fn notice(&self) -> Option<(Level, String)> {
         let changed = "a bundle has changed: its hooks are in force from now on";
         let stays =
@@ -379,13 +374,12 @@ impl Reload {
     }
 }
 
-/// A hook that looks for changes.
 #[derive(Debug)]
 struct ReloadHook(BundleWatcher);
 
 impl Hook for ReloadHook {
     async fn handle(&self, _event: &str, _data: &EventData) -> Result<HookResult, HookError> {
-        // Whoever reads already tells.
+        // The reader of the other version notifies the user.
         let Some(read) = self.0.read(false) else { return Ok(HookResult::proceed()) };
         let reload = self.0.activate(read.await);
         let notice = reload.notice().filter(|_| reload.is_news);

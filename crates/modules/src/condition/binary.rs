@@ -1,4 +1,4 @@
-//! The operators with two sides, where they need the budget.
+//! Binary operators that use the budget.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ impl<'a> Evaluation<'a> {
             Operator::Equal => self.equal(&one, other, span)?,
             Operator::NotEqual => !self.equal(&one, other, span)?,
             Operator::In => self.is_in(&one, other, span)?,
-            // What is missing is neither less nor more than anything.
+            // A missing value is neither less nor greater than any other.
             Operator::Less => self.order(operator, &one, other, span)?.is_some_and(Ordering::is_lt),
             Operator::LessOrEqual => self.order(operator, &one, other, span)?.is_some_and(Ordering::is_le),
             Operator::Greater => self.order(operator, &one, other, span)?.is_some_and(Ordering::is_gt),
@@ -82,7 +82,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether two values are the same; `1` is `1.0`, and values of different kinds are not the same.
+    /// Returns `true` if two values are equal; `1` equals `1.0`, and values of different kinds differ.
     fn equal(&mut self, one: &Value, other: &Value, span: Span) -> EvalResult<bool> {
         self.spend(1, span)?;
         match (one, other) {

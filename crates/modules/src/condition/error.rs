@@ -1,13 +1,13 @@
-//! What is wrong with an expression, and where.
+//! Errors in expressions, with their positions.
 
 use std::fmt;
 
-/// A part of a text that someone wrote: where it begins and how long it is, in bytes.
+/// A part of a source text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins.
+    /// Start.
     pub offset: usize,
-    /// How long it is.
+    /// Length.
     pub length: usize,
 }
 
@@ -16,13 +16,13 @@ impl Span {
         Self { offset, length }
     }
 
-    /// The span of the same part, in a text that has the source further back.
+    /// Returns the span in a text that contains the source at a later offset.
     pub(crate) fn shifted(self, by: usize) -> Self {
         Self { offset: self.offset + by, ..self }
     }
 }
 
-/// An expression or template that cannot be used. It shows the line and points at the place.
+/// An invalid expression or template. The text shows the line and marks the position.
 ///
 /// ```
 /// use amplifier_modules::Condition;
@@ -51,34 +51,34 @@ impl ConditionError {
         self
     }
 
-    /// The same error, told about the text that has the source at this offset.
+    /// Converts the error to a text that contains the source at this offset.
     pub(crate) fn within(mut self, text: &str, offset: usize) -> Self {
         self.source = text.to_owned();
         self.span = self.span.shifted(offset);
         self
     }
 
-    /// What is wrong, without the place.
+    /// Returns the message without the position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, where that is known.
+    /// Returns a suggestion, if there is one.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The part of the source that is wrong.
+    /// Returns the invalid part of the source.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Where it begins in its line: characters, counted from 1.
+    /// Returns the column in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.line().1 + 1
     }
 
-    /// The line in which the wrong part begins, and how many characters stand before it.
+    /// Returns the line of the invalid part, and the number of characters before it.
     fn line(&self) -> (&str, usize) {
         let offset = self.source.floor_char_boundary(self.span.offset);
         let (before, after) = self.source.split_at(offset);
@@ -88,7 +88,7 @@ impl ConditionError {
     }
 }
 
-/// So much of a line is shown before the place and as much from there on.
+/// Number of characters shown before and after the position.
 const SHOWN: usize = 60;
 
 impl fmt::Display for ConditionError {
@@ -102,7 +102,7 @@ impl fmt::Display for ConditionError {
             return Ok(());
         }
         let skipped = before.saturating_sub(SHOWN);
-        // One character for another, so that the caret stays below its place.
+        // One character for each, so that the caret stays below its position.
         let shown = line.chars().skip(skipped).take(2 * SHOWN).map(|c| if c.is_control() { ' ' } else { c });
         let length = self.source.get(self.span.offset..self.span.offset + self.span.length);
         let length = length.map_or(1, |part| part.lines().next().unwrap_or_default().chars().count());

@@ -10,16 +10,15 @@ use super::error::Span;
 use super::node::{Kind, Loop, LoopBody, Node};
 use super::operators::{describe, negate};
 
-/// How much one evaluation may do. A step costs one unit; texts cost by their length: see `docs/reference/rules.md`.
+/// Budget of one evaluation. A step costs one unit; texts cost by their length: see `docs/reference/rules.md`.
 const BUDGET: usize = 1_000_000;
-/// So many bytes of text are read for one unit.
+/// Bytes of text read for one unit.
 const READ: usize = 256;
-/// So many bytes of text are searched by a regular expression for one unit.
+/// Bytes of text searched by a regular expression for one unit.
 pub(super) const SEARCHED: usize = 32;
-/// So many bytes of text are copied for one unit.
+/// Bytes of text copied for one unit.
 pub(super) const COPIED: usize = 16;
 
-/// Why an expression gives nothing, and where.
 #[derive(Debug)]
 pub(super) struct EvalError {
     pub(super) message: String,
@@ -33,7 +32,7 @@ pub(super) fn fail<T>(span: Span, message: impl Into<String>) -> EvalResult<T> {
     Err(EvalError { message: message.into(), span })
 }
 
-/// One evaluation: the event, what may be asked, and what is left of the budget.
+/// One evaluation: the event, the scope, and the remaining budget.
 pub(super) struct Evaluation<'a> {
     event: &'a str,
     pub(super) data: &'a EventData,
@@ -49,7 +48,7 @@ impl<'a> Evaluation<'a> {
         Self { event, data, scope, items: Vec::new(), left: BUDGET }
     }
 
-    /// Takes from the budget. Once it is empty, every step fails, so that nothing can swallow the failure.
+    /// Takes from the budget. Once it is empty, every step fails, so that no operator can hide the failure.
     pub(super) fn spend(&mut self, units: usize, span: Span) -> EvalResult<()> {
         match self.left.checked_sub(units) {
             Some(left) => {
@@ -63,7 +62,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether a part of the expression holds; `null` does not.
+    /// Evaluates to a boolean; `null` is false.
     pub(super) fn truth(&mut self, node: &'a Node) -> EvalResult<bool> {
         match *self.value(node)? {
             Value::Bool(truth) => Ok(truth),
@@ -139,7 +138,7 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// As CEL has it: one side that decides is enough, even if the other fails.
+    /// Evaluates `&&` and `||` as CEL does: one decisive side is enough, even if the other fails.
     fn short_circuit(&mut self, decisive: bool, pair: &'a [Node; 2]) -> EvalResult<bool> {
         let first = self.truth(&pair[0]);
         if matches!(first, Ok(first) if first == decisive) {
@@ -163,7 +162,7 @@ impl<'a> Evaluation<'a> {
     fn item(&mut self, at: usize, span: Span) -> EvalResult<Operand<'a>> {
         let item = match self.items.get_mut(at) {
             Some(Cow::Borrowed(value)) => return Ok(Cow::Borrowed(*value)),
-            // Taken out while it is measured, because measuring takes from the budget.
+            // Taken out while measured, because measuring uses the budget.
             Some(item) => std::mem::take(item),
             None => return Ok(Cow::Borrowed(&NULL)),
         };
@@ -225,7 +224,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether the test gives this for any item; a failure counts only if none does.
+    /// Returns `true` if the test returns `wanted` for any item; a failure counts only if none does.
     fn any(&mut self, items: Vec<Operand<'a>>, test: &'a Node, wanted: bool) -> EvalResult<bool> {
         let mut failure = None;
         for item in items {
@@ -245,7 +244,6 @@ impl<'a> Evaluation<'a> {
         result
     }
 
-    /// The value for oneself; only what is borrowed has to be copied.
     pub(super) fn own(&mut self, value: Operand<'a>, span: Span) -> EvalResult<Value> {
         if let Cow::Borrowed(value) = value {
             self.spend_copy(value, span)?;
@@ -280,7 +278,6 @@ pub(super) fn truth<'a>(truth: bool) -> Operand<'a> {
     Cow::Owned(truth.into())
 }
 
-/// The field of an object; what has none gives `null`.
 fn select<'a>(operand: Operand<'a>, field: &str, span: Span) -> EvalResult<Operand<'a>> {
     let selected = match operand {
         Cow::Borrowed(Value::Object(fields)) => fields.get(field).map(Cow::Borrowed),
@@ -291,15 +288,15 @@ fn select<'a>(operand: Operand<'a>, field: &str, span: Span) -> EvalResult<Opera
     Ok(selected.unwrap_or(Cow::Borrowed(&NULL)))
 }
 
-/// The item of a list, or the field of an object, whose place or name was calculated.
+/// Returns the item of a list or the field of an object by a calculated index.
 fn select_at<'a>(operand: Operand<'a>, index: &Value, span: Span) -> EvalResult<Operand<'a>> {
     let item = match (operand, index) {
         (operand, Value::String(field)) => return select(operand, field, span),
         (Cow::Borrowed(Value::Array(items)), Value::Number(at)) => {
-            place(at).and_then(|at| items.get(at)).map(Cow::Borrowed)
+            list_index(at).and_then(|at| items.get(at)).map(Cow::Borrowed)
         }
         (Cow::Owned(Value::Array(mut items)), Value::Number(at)) => {
-            place(at).filter(|at| *at < items.len()).map(|at| Cow::Owned(items.swap_remove(at)))
+            list_index(at).filter(|at| *at < items.len()).map(|at| Cow::Owned(items.swap_remove(at)))
         }
         (operand, _) if operand.is_null() || index.is_null() => None,
         (operand, index) => {
@@ -309,6 +306,6 @@ fn select_at<'a>(operand: Operand<'a>, index: &Value, span: Span) -> EvalResult<
     Ok(item.unwrap_or(Cow::Borrowed(&NULL)))
 }
 
-fn place(number: &serde_json::Number) -> Option<usize> {
+fn list_index(number: &serde_json::Number) -> Option<usize> {
     number.as_u64().and_then(|at| usize::try_from(at).ok())
 }

@@ -16,7 +16,7 @@ use super::operators::describe;
 use super::path::{self, MAX_PATTERN};
 use crate::counters::{BEGIN, TURN};
 
-/// What asking the file system, compiling a pattern or analysing a command costs.
+/// Cost of a file system access, of compiling a pattern, or of analysing a command.
 const EXPENSIVE: usize = 5_000;
 
 impl<'a> Evaluation<'a> {
@@ -69,7 +69,7 @@ impl<'a> Evaluation<'a> {
                 if pattern.len() > MAX_PATTERN {
                     return fail(span, format!("the pattern is longer than {MAX_PATTERN} bytes"));
                 }
-                // What went wrong would repeat a pattern that may come from the event.
+                // The error would repeat a pattern that may come from the event.
                 let regex = regex(pattern).or_else(|_| fail(span, "the pattern is not a regular expression"))?;
                 truth(self.search(&one, &regex, span)?)
             }
@@ -105,13 +105,12 @@ impl<'a> Evaluation<'a> {
                 self.require_counted(BEGIN, span)?;
                 Cow::Owned(self.scope.counts.minutes(self.data, self.scope.timer().wall()).into())
             }
-            // Lowered to a kind of its own.
+            // Lowered to `Kind::SessionCount`.
             Function::SessionCount => return fail(span, "the event has to be written out"),
             Function::Workspace => Cow::Owned(self.scope.workspace().to_string_lossy().into()),
         })
     }
 
-    /// How often an event has happened in the session.
     pub(super) fn session_count(&mut self, event: &str, tool: Option<&'a Node>, span: Span) -> EvalResult<Operand<'a>> {
         self.require_counted(event, span)?;
         let counts = &self.scope.counts;
@@ -125,7 +124,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(count.into()))
     }
 
-    /// Fails where an event is not counted: a zero would let through what a rule stands against.
+    /// Fails if an event is not counted: a zero would disable rules with limits.
     fn require_counted(&self, event: &str, span: Span) -> EvalResult<()> {
         match self.scope.counts.is_counted(event) {
             true => Ok(()),
@@ -156,7 +155,7 @@ impl<'a> Evaluation<'a> {
         Ok(redacted != *value)
     }
 
-    /// Two texts; none if one of them is missing.
+    /// Returns two texts; `None` if one is missing.
     fn texts<'v>(&mut self, one: &'v Value, other: &'v Value, span: Span) -> EvalResult<Option<(&'v str, &'v str)>> {
         let (Some(one), Some(other)) = (text(one, span)?, text(other, span)?) else { return Ok(None) };
         self.spend_read(one, span)?;
@@ -164,7 +163,6 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The text; none if it is missing.
 fn text(value: &Value, span: Span) -> EvalResult<Option<&str>> {
     match value {
         Value::String(text) => Ok(Some(text)),
@@ -176,7 +174,7 @@ fn text(value: &Value, span: Span) -> EvalResult<Option<&str>> {
 fn whole(value: Operand<'_>, span: Span) -> EvalResult<Operand<'_>> {
     let number: Option<i64> = match &*value {
         Value::Number(number) if number.is_i64() || number.is_u64() => return Ok(value),
-        // Beyond 2^53 a double no longer says which whole number it is.
+        // Doubles beyond 2^53 are not exact whole numbers.
         Value::Number(number) => number.as_f64().filter(|it| it.abs() <= (1_u64 << 53) as f64).map(|it| it as i64),
         Value::String(text) => text.trim().parse().ok(),
         Value::Null => return Ok(value),

@@ -1,4 +1,4 @@
-//! Checks what the parser made: every name, every function, every literal pattern.
+//! Checks a parsed expression: names, functions and literal patterns.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -16,13 +16,13 @@ use super::node::{Function, Kind, Loop, LoopBody, Node, Operator, SHELL_FIELDS};
 use super::{did_you_mean, path};
 use crate::counters::{BEGIN, TURN};
 
-/// So deep may an expression be nested, operators counted: it keeps the evaluator's stack small.
+/// Maximum depth of an expression, including operators, which limits the evaluator's stack.
 const MAX_DEPTH: usize = 100;
 pub(super) const TOO_DEEP: &str = "the expression is nested too deeply: split it into several rules";
-/// A compiled regular expression may take so many bytes.
+/// Maximum size of a compiled regular expression, in bytes.
 const MAX_REGEX_SIZE: usize = 256 << 10;
 
-/// The names that stand alone: the documented fields of all events, and what every event has.
+/// Top-level names: the documented fields of all events, and the common ones.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let fields = catalog().iter().flat_map(|spec| spec.fields).map(|field| field.name);
     let mut names: Vec<_> = fields.chain(["data", "event", "session_id", "timestamp"]).collect();
@@ -33,7 +33,7 @@ static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
 
 const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
 
-/// Turns a parsed expression into one that can be evaluated, with the events whose counts it asks about.
+/// Converts a parsed expression into an evaluable tree, with the events whose counts it uses.
 pub(super) fn lower(
     source: &str,
     info: &SourceInfo,
@@ -44,13 +44,12 @@ pub(super) fn lower(
     Ok((node, lowering.counted))
 }
 
-/// Compiles a regular expression of bounded size.
 pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
     let regex =
         RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_SIZE).nest_limit(50).build();
     regex.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the regular expression is too large: use smaller counts".to_owned(),
-        // The last line says what is wrong; those before it show the pattern.
+        // The last line has the error; those before it show the pattern.
         other => {
             let text = other.to_string();
             let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -62,10 +61,9 @@ pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
 struct Lowering<'a> {
     source: &'a str,
     info: &'a SourceInfo,
-    /// The names of the loops around this place, from the outside.
+    /// Variable names of the surrounding loops, from the outside.
     items: Vec<String>,
     depth: usize,
-    /// The events that have to be counted.
     counted: BTreeSet<String>,
 }
 
@@ -129,7 +127,7 @@ impl Lowering<'_> {
 
     fn select(&mut self, select: SelectExpr, dot: Span) -> LowerResult<(Kind, Span)> {
         let SelectExpr { operand, field, test } = select;
-        // The parser remembers where the dot is, and where `has(` ends.
+        // The parser stores the position of the dot, and the end of `has(`.
         let span = if test { dot } else { self.after(dot, &field) };
         let operand = self.boxed(*operand)?;
         if let Kind::Call(Function::Shell, _) = operand.kind
@@ -172,7 +170,7 @@ impl Lowering<'_> {
         Ok(if nodes.is_empty() { Kind::Constant(Map::new().into()) } else { Kind::Map(nodes) })
     }
 
-    /// Recognises which macro made the comprehension by its step.
+    /// Recognises the macro behind a comprehension by its step.
     fn comprehension(&mut self, comprehension: ComprehensionExpr, span: Span) -> LowerResult<Kind> {
         let ComprehensionExpr { iter_range, iter_var, loop_step, .. } = comprehension;
         let range = self.node(iter_range)?;
@@ -221,7 +219,7 @@ impl Lowering<'_> {
         if let Some(kind) = operation(&func_name, &mut arguments) {
             return Ok((kind, span));
         }
-        // The parser remembers where the bracket is; the name stands before it.
+        // The parser stores the position of the bracket, which follows the name.
         let span = self.before(span, &func_name);
         let Some((name, function, expected)) = Function::ALL.into_iter().find(|(name, ..)| *name == func_name) else {
             if LOOPS.contains(&func_name.as_str()) {
@@ -265,7 +263,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `session_count(event)` or `session_count(event, tool)`. The event is written out, so that it is known what has to be counted.
+    /// Lowers `session_count(event)` and `session_count(event, tool)`. The event must be a literal, so that it can be counted from the start.
     fn session_count(&mut self, mut arguments: Vec<Node>, span: Span) -> LowerResult<(Kind, Span)> {
         if !matches!(arguments.len(), 1 | 2) {
             let help = "write `session_count('tool:pre', 'Bash')`";
@@ -301,13 +299,13 @@ impl Lowering<'_> {
         Span::new(start, end.saturating_sub(start))
     }
 
-    /// The place of the name that stands before this one.
+    /// Returns the span of the name before this position.
     fn before(&self, span: Span, name: &str) -> Span {
         let before = self.source.get(..span.offset).unwrap_or_default().trim_end();
         if before.ends_with(name) { Span::new(before.len() - name.len(), name.len()) } else { span }
     }
 
-    /// The place of the name that stands after this one.
+    /// Returns the span of the name after this position.
     fn after(&self, span: Span, name: &str) -> Span {
         let from = span.offset + span.length;
         let found = self.source.get(from..).and_then(|rest| rest.find(name));
@@ -322,7 +320,7 @@ fn into_call(expression: IdedExpr) -> Option<(String, Vec<IdedExpr>)> {
     }
 }
 
-/// The operation of that name; it takes the arguments.
+/// Returns the operation of an operator, and takes its arguments.
 fn operation(name: &str, arguments: &mut Vec<Node>) -> Option<Kind> {
     let operator = match name {
         operators::LOGICAL_NOT => return Some(Kind::Not(Box::new(arguments.pop()?))),
@@ -352,7 +350,6 @@ fn take<const N: usize>(arguments: &mut Vec<Node>) -> Option<Box<[Node; N]>> {
     std::mem::take(arguments).into_boxed_slice().try_into().ok()
 }
 
-/// A text, or the texts of a list.
 pub(super) fn texts(value: &Value) -> Result<Vec<&str>, String> {
     let texts = match value {
         Value::String(text) => Some(vec![text.as_str()]),

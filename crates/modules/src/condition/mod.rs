@@ -1,8 +1,7 @@
 //! Conditions: expressions in CEL about one event.
 //!
-//! The grammar and its macros are those of the `cel` crate. What they mean is evaluated here, over the event's JSON as
-//! it stands: nothing is copied before it is needed, a field that is missing is `null`, and every evaluation has a
-//! budget. `docs/reference/rules.md` describes the language.
+//! The grammar and its macros are those of the `cel` crate. Evaluation happens here, directly on the event's JSON: values are copied only when
+//! needed, a missing field is `null`, and every evaluation has a budget. `docs/reference/rules.md` describes the language.
 
 mod binary;
 mod error;
@@ -49,7 +48,6 @@ use self::node::Node;
 pub struct Condition {
     source: String,
     node: Node,
-    /// The events whose counts it asks about.
     counted: BTreeSet<String>,
 }
 
@@ -57,34 +55,31 @@ impl Condition {
     /// Parses an expression and checks every name in it.
     ///
     /// # Errors
-    /// Says what is wrong, where, and which known name is near.
+    /// If the expression is invalid, with the position and a similar known name.
     pub fn compile(source: &str) -> Result<Self, ConditionError> {
         let (node, counted) = parse::parse(source)?;
         Ok(Self { node, counted, source: source.to_owned() })
     }
 
-    /// What was compiled.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The events whose counts it asks about: they have to be counted.
     pub(crate) fn counted(&self) -> &BTreeSet<String> {
         &self.counted
     }
 
-    /// Whether the condition holds for an event. A `null` counts as false.
+    /// Returns `true` if the condition holds for an event; `null` counts as false.
     ///
     /// # Errors
-    /// If the expression asks something that its values cannot answer, such as `1 < 'a'`, if it gives something else than true
-    /// or false, or if its budget is used up.
+    /// If an operation does not fit its values, as in `1 < 'a'`, if the result is neither true nor false, or if the budget is used up.
     pub fn holds(&self, event: &str, data: &EventData, scope: &Scope) -> Result<bool, HookError> {
         let mut evaluation = Evaluation::new(event, data, scope);
         let holds = evaluation.truth(&self.node);
         holds.map_err(|failure| self.failed(failure))
     }
 
-    /// What the expression gives for an event.
     pub(crate) fn value(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Value, HookError> {
         let mut evaluation = Evaluation::new(event, data, scope);
         let value = evaluation.value(&self.node).and_then(|value| evaluation.own(value, self.node.span));

@@ -1,4 +1,4 @@
-//! An expression that was checked: what the evaluator walks.
+//! The tree of a checked expression.
 
 use globset::GlobSet;
 use regex::Regex;
@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::Span;
 
-/// One part of an expression, and where it stands.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) kind: Kind,
@@ -16,14 +15,11 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value),
-    /// The name of the event.
     Event,
-    /// All of the event's data.
     Data,
-    /// One field of the event's data.
     Field(String),
     HasField(String),
-    /// What a surrounding loop is at; loops are counted from the outside.
+    /// The current item of a surrounding loop; loops are counted from the outside.
     Item(usize),
     Select(Box<Node>, String),
     Has(Box<Node>, String),
@@ -38,11 +34,9 @@ pub(super) enum Kind {
     Map(Vec<(Node, Node)>),
     Loop(Box<Loop>),
     Call(Function, Vec<Node>),
-    /// `matches` with a pattern that was known when the expression was compiled.
     Matches(Box<Node>, Regex),
-    /// How often an event has happened in the session, with whatever tool or with one.
+    /// Number of times an event has happened in the session, with any tool or with one.
     SessionCount(String, Option<Box<Node>>),
-    /// `path_matches` with patterns that were known when the expression was compiled.
     PathMatches(Box<Node>, GlobSet),
 }
 
@@ -57,7 +51,7 @@ pub(super) enum LoopBody {
     All(Node),
     Exists(Node),
     ExistsOne(Node),
-    /// `map` and `filter`: which items, and what is made of each.
+    /// `map` and `filter`: an optional test, and the new item.
     Collect {
         filter: Option<Node>,
         make: Node,
@@ -124,7 +118,7 @@ pub(super) enum Function {
 }
 
 impl Function {
-    /// Every function, its name and how many arguments it takes. `a.f(b)` is `f(a, b)`.
+    /// Every function with its name and number of arguments. `a.f(b)` is `f(a, b)`.
     pub(super) const ALL: [(&str, Self, usize); 20] = [
         ("contains", Self::Contains, 2),
         ("date", Self::Date, 0),
@@ -137,7 +131,7 @@ impl Function {
         ("matches", Self::Matches, 2),
         ("minute", Self::Minute, 0),
         ("path_matches", Self::PathMatches, 2),
-        // The tool may be left out.
+        // The tool is optional.
         ("session_count", Self::SessionCount, 2),
         ("session_minutes", Self::SessionMinutes, 0),
         ("shell", Self::Shell, 1),
@@ -150,7 +144,6 @@ impl Function {
     ];
 }
 
-/// What `shell(command)` says about a command.
 pub(super) const SHELL_FIELDS: [&str; 13] = [
     "analysable",
     "programs",

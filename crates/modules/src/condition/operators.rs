@@ -6,7 +6,6 @@ use serde_json::{Number, Value};
 
 use super::node::Operator;
 
-/// What a value is, in words.
 pub(super) fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -18,7 +17,7 @@ pub(super) fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The order of two numbers: whole ones exactly, others as doubles.
+/// Compares two numbers: whole ones exactly, others as doubles.
 pub(super) fn compare_numbers(one: &Number, other: &Number) -> Option<Ordering> {
     match (whole(one), whole(other)) {
         (Some(one), Some(other)) => Some(one.cmp(&other)),
@@ -26,7 +25,6 @@ pub(super) fn compare_numbers(one: &Number, other: &Number) -> Option<Ordering> 
     }
 }
 
-/// The order of two values of the same kind.
 pub(super) fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare_numbers(one, other),
@@ -63,7 +61,6 @@ pub(super) fn calculate(operator: Operator, one: &Number, other: &Number) -> Res
     Number::from_f64(result).map(Value::Number).ok_or("the result is not a number")
 }
 
-/// The number with the other sign.
 pub(super) fn negate(number: &Number) -> Result<Value, &'static str> {
     match whole(number) {
         Some(whole) => integer(-whole).ok_or(TOO_LARGE),

@@ -1,4 +1,4 @@
-//! From text to a checked expression, without trusting the text.
+//! Parsing of untrusted text to a checked expression.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -10,20 +10,18 @@ use super::lower::{TOO_DEEP, lower};
 use super::node::Node;
 use super::syntax_error::explain;
 
-/// The longest expression, in bytes.
 pub(super) const MAX_LENGTH: usize = 2048;
-/// So deep may brackets be nested.
 pub(super) const MAX_DEPTH: usize = 24;
-/// So deep may brackets and `?:` be nested for the parser.
+/// Maximum nesting of brackets and `?:` for the parser.
 const PARSER_DEPTH: u16 = 100;
-/// The parser recurses a dozen calls deep for each bracket and each operator: 2 KB of text can need megabytes.
+/// Stack size in bytes: the parser recurses a dozen calls deep for each bracket and operator, so 2 KB of text can need megabytes.
 const STACK: usize = 64 << 20;
 
-/// Parses and checks an expression; gives it with the events whose counts it asks about.
+/// Parses and checks an expression. Returns it with the events whose counts it uses.
 pub(super) fn parse(source: &str) -> Result<(Node, BTreeSet<String>), ConditionError> {
     check_size(source)?;
     let compile = || {
-        // The brackets were counted already, but only the parser knows for sure what is a bracket.
+        // Brackets were counted before, but only the parser identifies them reliably.
         let parser = Parser::new().max_recursion_depth(PARSER_DEPTH);
         let parsed = parser.parse_with_source_info(source);
         let (expression, info) = parsed.map_err(|errors| syntax_error(source, &errors))?;
@@ -33,7 +31,7 @@ pub(super) fn parse(source: &str) -> Result<(Node, BTreeSet<String>), ConditionE
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("condition".into()).stack_size(STACK).spawn_scoped(scope, compile);
         let thread = thread.map_err(|error| failed(&format!("no thread to compile the expression on: {error}")))?;
-        // The parser is not ours: should it panic, the expression is at fault.
+        // A panic in the parser is reported as an error of the expression.
         thread.join().unwrap_or_else(|_| Err(failed("the expression cannot be read")))
     })
 }
@@ -41,7 +39,7 @@ pub(super) fn parse(source: &str) -> Result<(Node, BTreeSet<String>), ConditionE
 fn check_size(source: &str) -> Result<(), ConditionError> {
     if source.len() > MAX_LENGTH {
         let message = format!("the expression has {} bytes, {MAX_LENGTH} are allowed", source.len());
-        // Without the source: nobody reads so much of it.
+        // Without the source, which is too long to show.
         let error = ConditionError::new("", Span::new(MAX_LENGTH, source.len() - MAX_LENGTH), message);
         return Err(error.with_help(Some("split it into several rules".into())));
     }
@@ -63,7 +61,7 @@ fn check_size(source: &str) -> Result<(), ConditionError> {
     Ok(())
 }
 
-/// The bytes of an expression that are not inside a string literal, with their places.
+/// Returns the bytes of an expression that are outside of string literals, with their offsets.
 pub(crate) fn outside_strings(source: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = source.as_bytes();
     let (mut quote, mut raw, mut escaped) = (None, false, false);
@@ -91,7 +89,7 @@ pub(crate) fn outside_strings(source: &str) -> impl Iterator<Item = (usize, u8)>
     })
 }
 
-/// The first error: those that follow are mostly its echoes.
+/// Returns the first error; later ones are mostly consequences.
 fn syntax_error(source: &str, errors: &ParseErrors) -> ConditionError {
     let Some(error) = errors.errors.iter().find(|error| !error.msg.contains("error recovery")) else {
         return ConditionError::new(source, Span::new(0, source.len()), "the expression cannot be read");

@@ -1,10 +1,10 @@
-//! Patterns for paths.
+//! Path patterns.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Scope;
 
-/// The longest pattern that an expression may take from the event, in bytes.
+/// Maximum length of a pattern from the event, in bytes.
 pub(super) const MAX_PATTERN: usize = 2048;
 
 /// Compiles patterns in which `*` stays within one folder and `**` does not.
@@ -20,14 +20,13 @@ pub(crate) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<G
     set.build().map_err(|error| format!("the patterns for paths are too large: {}", error.kind()))
 }
 
-/// Whether the place that a path leads to matches, as seen from the workspace or from the root.
+/// `true` if a resolved path matches, relative to the workspace or absolute.
 pub(super) fn matches(scope: &Scope, path: &str, globs: &GlobSet) -> Result<bool, String> {
     let resolved = scope.resolve(path).map_err(unresolvable)?;
     let inside = resolved.strip_prefix(scope.workspace());
     Ok(globs.is_match(&resolved) || inside.is_ok_and(|inside| globs.is_match(inside)))
 }
 
-/// Whether a path leads to the workspace or into it.
 pub(super) fn is_inside(scope: &Scope, path: &str) -> Result<bool, String> {
     Ok(scope.resolve(path).map_err(unresolvable)?.starts_with(scope.workspace()))
 }

@@ -1,4 +1,4 @@
-//! What expressions may ask about, beside the event.
+//! Values available to expressions besides the event.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -16,11 +16,11 @@ use soft_canonicalize::soft_canonicalize;
 use crate::counters::EventCounters;
 use crate::shell::{Analysis, analyse};
 
-/// Says what a shell command does: an object with `analysable`, `programs`, `commands`, `writes`, `deletes`, `network`, `hosts`,
-/// `sends`, `runs_download`, `force_push`, `destructive`, `readonly` and `why`.
+/// Analyses a shell command: returns an object with `analysable`, `programs`, `commands`, `writes`, `deletes`, `network`, `hosts`, `sends`,
+/// `runs_download`, `force_push`, `destructive`, `readonly` and `why`.
 pub type ShellAnalysis = fn(&str) -> Value;
 
-/// What expressions may ask about, beside the event: the workspace, the time, the session, shell commands and secrets. Clones count together.
+/// Values available to expressions besides the event: the workspace, the time, the session, shell commands and secrets. Clones share counts.
 #[derive(Clone)]
 pub struct Scope {
     workspace: PathBuf,
@@ -33,10 +33,10 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope with this workspace, the machine's time and the standard rules for secrets.
+    /// Creates a scope with a workspace, the machine's time and the standard rules for secrets.
     ///
     /// # Errors
-    /// If the workspace cannot be resolved, as when its links go in a circle.
+    /// If the workspace cannot be resolved, for example because of a cycle of links.
     pub fn new(workspace: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self {
             workspace: soft_canonicalize(workspace)?,
@@ -49,29 +49,28 @@ impl Scope {
         })
     }
 
-    /// Reads the time from another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Tells the hour and the weekday of another time zone than the machine's.
+    /// Sets the time zone of hours and weekdays.
     #[must_use]
     pub fn time_zone(mut self, time_zone: TimeZone) -> Self {
         self.time_zone = time_zone;
         self
     }
 
-    /// Another analysis for `shell(command)` than [`crate::shell::analyse`].
+    /// Replaces the analysis of `shell(command)`, which is [`crate::shell::analyse`] by default.
     #[must_use]
     pub fn shell(mut self, analysis: ShellAnalysis) -> Self {
         self.shell = analysis;
         self
     }
 
-    /// Finds secrets by other rules, and marks them with a key of your own: with the key of the audit log, a secret has the
-    /// same marker in both.
+    /// Sets the redaction rules and the key of their markers: with the key of the audit log, a secret has the same marker in both.
     #[must_use]
     pub fn redaction(mut self, redaction: Redaction, key: [u8; 32]) -> Self {
         self.redaction = redaction;
@@ -79,13 +78,13 @@ impl Scope {
         self
     }
 
-    /// Where the workspace really is.
+    /// Returns the resolved path of the workspace.
     pub fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// Counts, with these hooks, what rules that were made with this scope ask about their session. Bundles do that when they are registered; who makes
-    /// rules without a bundle does it once they are made.
+    /// Registers hooks that count the events used by rules with this scope. Bundles do so when registered; for rules without a bundle, call this once
+    /// after creating them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -114,22 +113,19 @@ impl Scope {
         }
     }
 
-    /// What is counted.
     pub(crate) fn counts(&self) -> &EventCounters {
         &self.counts
     }
 
-    /// Replaces the secrets in a value by markers.
     pub(crate) fn redact(&self, value: &mut Value) {
         self.redaction.apply(&self.redaction_key, value);
     }
 
-    /// What tells the time, and waits.
     pub(crate) fn timer(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// Replaces what other rules find by markers of the same kind.
+    /// Replaces the secrets that other rules find by markers with the same key.
     pub(crate) fn redact_by(&self, redaction: &Redaction, value: &mut Value) {
         redaction.apply(&self.redaction_key, value);
     }
@@ -138,13 +134,13 @@ impl Scope {
         Some(Timestamp::try_from(self.clock.wall()).ok()?.to_zoned(self.time_zone.clone()))
     }
 
-    /// Where a path leads, from the workspace, after all `..` and links. What does not exist yet is taken as written.
+    /// Resolves a path from the workspace, with all `..` and links. Missing parts are used as written.
     pub(crate) fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         soft_canonicalize(self.workspace.join(path))
     }
 }
 
-/// A key that nobody knows, so that nobody can guess a short secret from its marker.
+/// Returns a random key, so that a short secret cannot be guessed from its marker.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     for part in key.chunks_mut(8) {
@@ -159,7 +155,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// What [`crate::shell::analyse`] says, in the words of expressions.
+/// Returns the result of [`crate::shell::analyse`] with the field names of expressions.
 fn analysis(command: &str) -> Value {
     let analysis = analyse(command);
     let Analysis { analysable, why_not, programs, commands, writes, deletes, network, hosts, .. } = analysis;

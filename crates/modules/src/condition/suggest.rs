@@ -1,6 +1,6 @@
-//! The nearest known name to one that is not known.
+//! Suggestions for unknown names.
 
-/// `did you mean …?`, if a known name is near enough for that.
+/// Returns `did you mean …?`, if a known name is similar enough.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(name, known).map(|nearest| format!("did you mean `{nearest}`?"))
 }

@@ -1,16 +1,16 @@
-//! Says what is wrong with an expression that the parser does not understand, in words for whoever wrote it.
+//! Readable messages for syntax errors.
 
 use super::error::{ConditionError, Span};
 use super::parse::outside_strings;
 
-/// What the parser says about a token that it did not expect. All of it is about its own grammar.
+/// Parser messages about unexpected tokens, in terms of its own grammar.
 const UNEXPECTED: [&str; 5] =
     ["extraneous input", "mismatched input", "missing ", "no viable alternative", "token recognition error"];
 
-/// Words and signs of other languages, and what stands for them here.
+/// Operators of other languages, and their equivalents.
 const WORDS: [(&str, &str); 6] = [("and", "&&"), ("AND", "&&"), ("or", "||"), ("OR", "||"), ("not", "!"), ("NOT", "!")];
 
-/// What is wrong with an expression. The parser says this about that place.
+/// Explains a syntax error from the parser's message and its position.
 pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> ConditionError {
     let error = |span: Span, message: String, help: Option<String>| {
         ConditionError::new(source, span, format!("syntax error, {message}")).with_help(help)
@@ -30,7 +30,7 @@ pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> Cond
         let place = Span::new(offset, 1);
         return error(place, "`has` takes a field of something".into(), Some("write `has(tool_input.path)`".into()));
     }
-    // The parser's own words for a tree with holes.
+    // The parser's term for an incomplete tree.
     if parser_message.contains("Context") {
         let length = source[offset..].chars().next().map_or(0, char::len_utf8);
         return error(Span::new(offset, length), "the expression is incomplete".to_owned(), None);
@@ -51,7 +51,7 @@ fn after(last: &str) -> String {
     format!("something is missing after `{}`", printable(last))
 }
 
-/// A token as it can be shown: what cannot be seen is named by its number.
+/// Returns a token with invisible characters as code points.
 fn printable(token: &str) -> String {
     let character = |c: char| match c.is_ascii_graphic() || c.is_alphanumeric() {
         true => c.to_string(),
@@ -60,17 +60,16 @@ fn printable(token: &str) -> String {
     token.chars().map(character).collect()
 }
 
-/// How long the word or the sign is that a text begins with, in bytes.
 fn token(text: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let word: usize = text.chars().take_while(|c| is_word(*c)).map(char::len_utf8).sum();
     if word > 0 { word } else { text.chars().next().map_or(0, char::len_utf8) }
 }
 
-/// Where a text begins that never ends.
+/// Finds the start of an unterminated text.
 fn open_text(source: &str) -> Option<(usize, char)> {
     let outside: Vec<usize> = outside_strings(source).map(|(at, _)| at).collect();
-    // Quotes are not outside: one that is followed by nothing that is, opened what was not closed.
+    // Quotes are not outside of texts: a quote after the last outside character opens an unterminated text.
     let after = outside.last().map_or(0, |at| at + 1);
     let rest = &source[after..];
     let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -90,7 +89,7 @@ fn open_text(source: &str) -> Option<(usize, char)> {
     is_open.then_some((began, quote))
 }
 
-/// The first bracket that closes nothing, or the last one that is never closed.
+/// Finds the first unmatched closing bracket, or the last unmatched opening one.
 fn unbalanced(source: &str) -> Option<(Span, String)> {
     let mut open: Vec<(usize, u8)> = Vec::new();
     for (at, byte) in outside_strings(source) {
@@ -117,7 +116,7 @@ fn unbalanced(source: &str) -> Option<(Span, String)> {
     Some((Span::new(at, 1), format!("this `{}` is never closed", char::from(opener))))
 }
 
-/// The first sign or word of another language, and what is meant.
+/// Finds the first operator of another language, and its equivalent.
 fn other_language(source: &str) -> Option<(Span, &'static str)> {
     let bytes = source.as_bytes();
     let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or(b' ');

@@ -1,29 +1,29 @@
-//! What is wrong with a rule.
+//! Errors in rules.
 
 use crate::condition::{ConditionError, Span};
 
-/// A rule that cannot be used.
+/// An error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// An expression or a template is wrong.
+    /// An invalid expression or template.
     #[error("rule error: {error}\n  in `{field}`")]
     Expression {
-        /// The field that holds it, such as `when` or `modify.set./tool_input/path`.
+        /// The field with the text, such as `when` or `modify.set./tool_input/path`.
         field: String,
-        /// What is wrong, and where in the field's text.
+        /// The error, with its position in the field's text.
         #[source]
         error: ConditionError,
     },
-    /// A field has a value that makes no sense, or stands beside one that it does not go with.
+    /// An invalid value, or a field that conflicts with another.
     #[error("rule error: `{field}` {problem}")]
     Field {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// What is wrong with it, and what to do.
+        /// The cause, and what to do.
         problem: String,
     },
-    /// The rule answers nothing.
+    /// A rule without an action or message.
     #[error("rule error: the rule does nothing: give it `deny`, `ask`, `modify`, `inject` or `message`")]
     Empty,
 }
@@ -38,7 +38,7 @@ impl RuleError {
         |error| Self::Expression { field, error }
     }
 
-    /// The field that is wrong, unless it is all of the rule.
+    /// Returns the invalid field; `None` if the error concerns the whole rule.
     pub fn field_name(&self) -> Option<&str> {
         match self {
             Self::Expression { field, .. } | Self::Field { field, .. } => Some(field),
@@ -46,7 +46,7 @@ impl RuleError {
         }
     }
 
-    /// The part of the field's text that is wrong, if only a part is.
+    /// Returns the invalid part of the field's text, if the error concerns a part.
     pub fn span(&self) -> Option<Span> {
         match self {
             Self::Expression { error, .. } => Some(error.span()),

@@ -9,7 +9,7 @@ use super::pointer::Pointer;
 use crate::condition::Scope;
 use crate::template::Template;
 
-/// What a rule changes, checked.
+/// The checked `modify` option of a rule.
 #[derive(Debug)]
 pub(super) struct Modification {
     set: Vec<(Pointer, ValueTemplate)>,
@@ -17,7 +17,7 @@ pub(super) struct Modification {
     redact: Vec<Pointer>,
 }
 
-/// What is put somewhere: values with templates in the place of texts.
+/// A JSON value whose texts may be templates.
 #[derive(Debug)]
 enum ValueTemplate {
     Value(Value),
@@ -46,12 +46,11 @@ impl Modification {
         Ok(modification)
     }
 
-    /// The templates that it is made of.
     pub(super) fn templates(&self) -> Vec<&Template> {
         self.set.iter().flat_map(|(_, value_template)| value_template.templates()).collect()
     }
 
-    /// The change for an event; none if the data is as wanted already. All templates see the data as it was before.
+    /// Returns the change for an event, or `None` if the data needs none. All templates see the data from before the change.
     pub(super) fn answer(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Option<HookResult>, HookError> {
         let mut changed = Changes { data, fields: Vec::new() };
         for (pointer, value_template) in &self.set {
@@ -70,7 +69,7 @@ impl Modification {
     }
 }
 
-/// The name of the last field counts: a secret under `password` is one whatever it looks like.
+/// Redacts a value under its field name: the name `password` makes any text a secret.
 fn redact(pointer: &Pointer, value: &mut Value, scope: &Scope) {
     let name = pointer.path.last().unwrap_or(&pointer.field);
     let mut named = Value::Object(Map::from_iter([(name.clone(), value.take())]));
@@ -121,7 +120,7 @@ impl ValueTemplate {
     }
 }
 
-/// The top-level fields that are changed, as they will be; none is a field that is gone.
+/// New values of changed top-level fields; `None` is a removed field.
 struct Changes<'a> {
     data: &'a EventData,
     fields: Vec<(String, Option<Value>)>,

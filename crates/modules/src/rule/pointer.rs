@@ -1,4 +1,4 @@
-//! Places in an event's data.
+//! JSON Pointers into an event's data.
 
 use std::fmt;
 
@@ -7,15 +7,13 @@ use serde_json::{Map, Value};
 
 use super::error::RuleError;
 
-/// So deep may a pointer lead: what it makes must stay readable JSON.
+/// Maximum depth of a pointer, so that data created by it stays readable JSON.
 const MAX_DEPTH: usize = 32;
 
 /// A JSON Pointer (RFC 6901) into an event's data.
 #[derive(Debug)]
 pub(super) struct Pointer {
-    /// The field of the data.
     pub(super) field: String,
-    /// What follows inside that field.
     pub(super) path: Vec<String>,
 }
 
@@ -36,7 +34,7 @@ impl Pointer {
         Ok(Self { field, path })
     }
 
-    /// The place, made of objects where there is nothing yet.
+    /// Returns the value at this position, creating objects on the way.
     pub(super) fn make<'a>(&self, mut value: &'a mut Value) -> Result<&'a mut Value, HookError> {
         for part in &self.path {
             if value.is_null() {

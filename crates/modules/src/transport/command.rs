@@ -1,4 +1,4 @@
-//! A command that is run for every event.
+//! Hooks that run a command for every event.
 
 use std::time::Duration;
 
@@ -9,24 +9,23 @@ use super::program::{self, Program};
 use super::protocol::{self, HookRequest, PROTOCOL};
 use super::{MAX_OUTPUT, MAX_OUTPUT_CHARS, TIMEOUT, TransportError, head};
 
-/// The exit code that denies.
 const DENY: i32 = 2;
 
-/// How a [`CommandHook`] runs.
+/// Options of a [`CommandHook`].
 #[derive(Clone, Debug)]
 pub struct CommandOptions {
     /// The name of the hook, which is part of every request.
     pub name: String,
-    /// What is run.
+    /// Program to run.
     pub program: Program,
-    /// How long one call may take, from start to end; 30 seconds.
+    /// Time limit of one call, from start to end; 30 seconds by default.
     pub timeout: Duration,
-    /// How many bytes the command may write, to stdout and to stderr; 1 MiB each.
+    /// Maximum number of bytes for each of stdout and stderr; 1 MiB by default.
     pub most_output: usize,
 }
 
 impl CommandOptions {
-    /// Runs a program with the usual limits.
+    /// Creates options with default limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
         Self { name: name.into(), program, timeout: TIMEOUT, most_output: MAX_OUTPUT }
     }
@@ -57,10 +56,10 @@ pub struct CommandHook {
 }
 
 impl CommandHook {
-    /// Prepares to run a command. Nothing runs yet.
+    /// Creates a hook without starting the command.
     ///
     /// # Errors
-    /// If there is no command, or the environment lacks what it names.
+    /// If the command is empty or an environment variable is missing.
     pub fn new(mut options: CommandOptions) -> Result<Self, TransportError> {
         options.program = options.program.resolve(&options.name)?;
         Ok(Self { options })
@@ -68,10 +67,8 @@ impl CommandHook {
 }
 
 impl Hook for CommandHook {
-    /// Runs the command.
-    ///
     /// # Cancel safety
-    /// Dropping the future kills the command and all that it began.
+    /// Dropping the future kills the command and all its descendants.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let CommandOptions { name, program, timeout, most_output } = &self.options;
         let request = HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
@@ -92,7 +89,7 @@ fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookE
     }
     if !in_time {
         let late = HookError::TimedOut(limit);
-        // The plain error holds no text: it is right only where there is none.
+        // `TimedOut` has no text, so it is used only without stderr.
         return if stderr.bytes.is_empty() { Err(late) } else { failed(format!("the command {late}")) };
     }
     match status.and_then(|status| status.code()) {

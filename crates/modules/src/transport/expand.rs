@@ -1,20 +1,20 @@
-//! `${NAME}` in values, so that configuration files need not hold secrets.
+//! Expansion of `${NAME}` in values, so that configuration files need no secrets.
 
 use super::TransportError;
 
-/// Why a value cannot be used.
+/// An error in a value with environment variables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpansionError {
-    /// It names a variable that is not set.
+    /// A variable that is not set.
     #[error("needs the environment variable `{0}`, which is not set or not text")]
     NoVariable(String),
-    /// It has a `${` that names nothing.
+    /// A `${` without a name.
     #[error("has a `${{` without a name and a `}}`; write `${{NAME}}`")]
     NoName,
 }
 
-/// Puts the values of environment variables in the places of their names: `${NAME}`.
+/// Replaces `${NAME}` by the values of environment variables.
 ///
 /// # Errors
 /// If a variable is not set, or a `${` has no name and no `}`.
@@ -32,7 +32,6 @@ pub fn expand(value: &str) -> Result<String, ExpansionError> {
     Ok(expanded)
 }
 
-/// The same for a value of a hook.
 pub(super) fn expand_for_hook(hook: &str, place: &str, value: &str) -> Result<String, TransportError> {
     expand(value).map_err(|why| TransportError::Expansion { hook: hook.to_owned(), place: place.to_owned(), why })
 }

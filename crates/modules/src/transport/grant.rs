@@ -1,36 +1,36 @@
-//! What a sandboxed hook may touch.
+//! Resources of a sandboxed hook.
 
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a sandboxed hook may touch of the world outside: nothing, unless it is named here.
+/// Resources that a sandboxed hook can access; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    /// Variables of the environment that it can read.
+    /// Readable environment variables.
     pub env: Vec<String>,
-    /// Folders that it can look into.
+    /// Accessible folders.
     pub files: Vec<FolderGrant>,
-    /// Where it can connect to, over TCP: `127.0.0.1:9000`. Addresses only, because others decide what a name stands for.
+    /// TCP addresses to connect to, such as `127.0.0.1:9000`. No host names, because their resolution is outside the user's control.
     #[schemars(with = "Vec<String>")]
     pub network: Vec<SocketAddr>,
 }
 
-/// A folder that a sandboxed hook can look into, with all that is in it.
+/// A folder that a sandboxed hook can access, with its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FolderGrant {
-    /// The folder. The hook knows it by this path, too, as it is written.
+    /// The folder. The hook uses this path unchanged.
     pub path: String,
-    /// Whether it can also write there.
+    /// `true` for write access.
     #[serde(default)]
     pub write: bool,
 }
 
 impl Grant {
-    /// Whether nothing is granted.
+    /// `true` if nothing is granted.
     pub fn is_empty(&self) -> bool {
         self.env.is_empty() && self.files.is_empty() && self.network.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A server that is asked about every event.
+//! Hooks that post every event to a server.
 
 use std::error::Error;
 use std::fmt;
@@ -14,30 +14,30 @@ use tokio::time::timeout;
 use super::protocol::{self, HookRequest, PROTOCOL};
 use super::{MAX_OUTPUT, TIMEOUT, TransportError, expand::expand_for_hook, head, runtime};
 
-/// How much of the text of a failure is kept.
+/// Number of characters of a failed response in an error.
 const MAX_BODY_CHARS: usize = 1000;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// How an [`HttpHook`] asks.
+/// Options of an [`HttpHook`].
 #[derive(Clone)]
 pub struct HttpOptions {
     /// The name of the hook, which is part of every request.
     pub name: String,
-    /// Where the server is.
+    /// Address of the server.
     pub url: String,
     /// Headers of every request. `${NAME}` in a value is an environment variable.
     pub headers: Vec<(String, String)>,
-    /// How long it may take to connect; 5 seconds.
+    /// Time limit for connecting; 5 seconds by default.
     pub connect_timeout: Duration,
-    /// How long one call may take, with everything; 30 seconds.
+    /// Time limit of one call; 30 seconds by default.
     pub timeout: Duration,
-    /// How many bytes an answer may have; 1 MiB.
+    /// Maximum size of an answer in bytes; 1 MiB by default.
     pub most_output: usize,
 }
 
 impl HttpOptions {
-    /// Asks a server, with the usual limits.
+    /// Creates options with default limits.
     pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +49,7 @@ impl HttpOptions {
         }
     }
 
-    /// Sends a header; `${NAME}` in its value is an environment variable.
+    /// Adds a header; `${NAME}` in its value is an environment variable.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -57,7 +57,7 @@ impl HttpOptions {
     }
 }
 
-/// The values of headers, and what is in an address beside the host, may be secrets.
+/// Without header values and the address, which may contain secrets.
 impl fmt::Debug for HttpOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
@@ -72,11 +72,11 @@ impl fmt::Debug for HttpOptions {
     }
 }
 
-/// A hook that posts every event to a server, over a connection that is kept.
+/// A hook that posts every event to a server, over a persistent connection.
 ///
-/// An answer with a status of 200 to 299 counts; an empty one is "go on" if the server says that it is (204, or a length of 0). Redirections
-/// are not followed: they would carry the event to whoever they name. If the connection is refused or reset before there is a response, the
-/// request is made once more.
+/// An answer needs a status from 200 to 299. An empty one means `continue` if the server marks it as empty (204, or a length of 0). Redirections are
+/// not followed, because they would send the event to another server. If the connection is refused or reset before a response, the request is sent
+/// once more.
 ///
 /// ```
 /// use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -100,10 +100,10 @@ impl fmt::Debug for HttpHook {
 }
 
 impl HttpHook {
-    /// Prepares to ask a server. Nothing is sent yet.
+    /// Creates a hook without sending anything.
     ///
     /// # Errors
-    /// If the address is none, a header cannot be sent, the environment lacks what it names, or this machine cannot make connections.
+    /// If the address or a header is invalid, an environment variable is missing, or connections are not possible.
     pub fn new(options: HttpOptions) -> Result<Self, TransportError> {
         let hook = &options.name;
         let url = address(&options.url).map_err(|why| TransportError::Address { hook: hook.clone(), why })?;
@@ -113,7 +113,7 @@ impl HttpHook {
         Ok(Self { options, url, headers, client })
     }
 
-    /// Makes the request, once more if it never came to a response.
+    /// Sends the request, and again if the connection is lost before a response.
     async fn send(&self, request: Vec<u8>) -> Result<Response, reqwest::Error> {
         let post = |body| self.client.post(self.url.clone()).headers(self.headers.clone()).body(body).send();
         match post(request.clone()).await {
@@ -128,14 +128,14 @@ impl HttpHook {
         let mut body = Vec::new();
         let is_whole = read(&mut response, &mut body, self.options.most_output).await;
         if !status.is_success() {
-            // The status says more than why the text of it could not be read.
+            // The status is more useful than a reading error.
             let hint = if status.is_redirection() { "; redirections are not followed" } else { "" };
             let said = head(&body, MAX_BODY_CHARS);
             let said = if said.is_empty() { said } else { format!(": {said}") };
             return Err(HookError::Failed(format!("the server answered with status {}{hint}{said}", status.as_u16())));
         }
         is_whole?;
-        // A server that dies after its headers has the same nothing to say as one that lets something pass.
+        // A server that dies after its headers looks like one with an empty answer.
         if body.trim_ascii().is_empty() && !has_explicit_end(&response) {
             return Err(HookError::Failed(
                 "the connection ended before an answer; one that is empty on purpose has status 204".to_owned(),
@@ -145,7 +145,7 @@ impl HttpHook {
     }
 }
 
-/// Whether the end of the body is told, rather than that of the connection.
+/// `true` if the response marks the end of its body, other than by closing the connection.
 fn has_explicit_end(response: &Response) -> bool {
     let markers = [CONTENT_LENGTH, TRANSFER_ENCODING];
     response.status() == StatusCode::NO_CONTENT
@@ -154,10 +154,8 @@ fn has_explicit_end(response: &Response) -> bool {
 }
 
 impl Hook for HttpHook {
-    /// Asks the server.
-    ///
     /// # Cancel safety
-    /// Dropping the future gives up the request; whether the server has read it is not known.
+    /// Dropping the future abandons the request, which the server may have read already.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         runtime()?;
         let request = HookRequest { protocol: PROTOCOL, id: None, hook: &self.options.name, event, data }.to_json()?;
@@ -166,7 +164,7 @@ impl Hook for HttpHook {
     }
 }
 
-/// The headers of every request, with what the values name put in.
+/// Returns the headers of every request, with environment variables expanded.
 pub(super) fn headers<'a>(
     hook: &str,
     given: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -192,9 +190,9 @@ pub(super) fn address(url: &str) -> Result<Url, String> {
     }
 }
 
-/// What an address is called: without what may be a secret, which is all but where the server is. The model reads names of hooks.
+/// Returns an address without possible secrets, for the name of a hook, which the model reads.
 pub(crate) fn shown_address(given: &str) -> String {
-    // What cannot be taken apart is not shown.
+    // An address that cannot be parsed is not shown.
     let Ok(mut url) = Url::parse(given) else { return "http".to_owned() };
     let is_plain = url.username().is_empty()
         && url.password().is_none()
@@ -206,7 +204,7 @@ pub(crate) fn shown_address(given: &str) -> String {
     }
     url.set_query(None);
     url.set_fragment(None);
-    // An address without a host has nobody to name; it is none that can be asked.
+    // An address without a host is not usable.
     match url.set_username("").and_then(|()| url.set_password(None)) {
         Ok(()) => url.into(),
         Err(()) => "http".to_owned(),
@@ -214,7 +212,7 @@ pub(crate) fn shown_address(given: &str) -> String {
 }
 
 pub(super) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, reqwest::Error> {
-    // It fails if one is installed already, which is as good.
+    // Fails if a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
@@ -228,7 +226,6 @@ pub(super) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, req
     if is_local { builder.no_proxy() } else { builder }.build()
 }
 
-/// Takes in the body, as much of it as there may be.
 async fn read(response: &mut Response, body: &mut Vec<u8>, most: usize) -> Result<(), HookError> {
     while let Some(chunk) = response.chunk().await.map_err(|error| HookError::from(error.without_url()))? {
         let left = most - body.len();
@@ -240,7 +237,8 @@ async fn read(response: &mut Response, body: &mut Vec<u8>, most: usize) -> Resul
     Ok(())
 }
 
-/// Whether the connection was refused or reset, or closed before the request was sent. A time-out is none of it: the server may be at work.
+/// `true` if the connection was refused or reset, or closed before the request was sent. A timeout does not count: the server may be processing the
+/// request.
 fn is_connection_lost(error: &reqwest::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset};
     let mut source = error.source();

@@ -1,7 +1,7 @@
-//! Hooks in any language: a command per event, a program that is kept alive, a server, or (with the feature `wasm`) a WebAssembly component.
+//! Hooks in any language: a command per event, a long-running worker, a server, or (with the feature `wasm`) a WebAssembly component.
 //!
-//! All speak the one protocol of `docs/reference/protocol.md`. Whatever is at the other end cannot hurt the agent: every call has a limit of
-//! time and of size, and every failure becomes a [`HookError`], so that the hook's `on_error` decides.
+//! All use the protocol of `docs/reference/protocol.md`. A faulty peer cannot harm the agent: every call has limits of time and size, and every failure becomes
+//! a [`HookError`], to which the hook's `on_error` applies.
 
 mod command;
 mod expand;
@@ -33,33 +33,32 @@ pub use protocol::{HookRequest, PROTOCOL};
 pub use wasm::{WasmHook, WasmOptions};
 pub use worker::{WorkerHook, WorkerOptions};
 
-/// How long one call may take, if nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many bytes an answer may have, if nothing else is said.
+/// Default size limit of an answer, in bytes.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// How many characters of stderr are a reason, or part of the transcript.
+/// Number of characters of stderr in a reason or in the transcript.
 const MAX_OUTPUT_CHARS: usize = 10_240;
 
-/// Why a hook cannot be made.
+/// An error while a hook is created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// There is nothing to run.
+    /// A hook without a command.
     #[error("hook `{hook}` has no command; name a program")]
     NoCommand {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
     },
-    /// A value names variables in a way that cannot be used.
+    /// A value with an invalid environment variable.
     #[error("`{place}` of hook `{hook}` {why}")]
     Expansion {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// The header or the variable whose value it is.
+        /// The header or variable with the value.
         place: String,
-        /// What is wrong.
+        /// The cause.
         why: ExpansionError,
     },
     /// A header that cannot be sent.
@@ -67,69 +66,68 @@ pub enum TransportError {
         "header `{header}` of hook `{hook}` cannot be sent; its name or its value has characters that headers do not have"
     )]
     Header {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// Its name; the value may be a secret.
+        /// Name of the header; the value may be a secret.
         header: String,
     },
-    /// An address that is none.
+    /// An invalid address.
     #[error("the address of hook `{hook}` is not usable: {why}; write `https://HOST/PATH`")]
     Address {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// This machine cannot make secure connections.
+    /// Connections are not possible on this machine.
     #[error("hook `{hook}` cannot make connections")]
     Client {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// What is wrong.
+        /// The cause.
         source: reqwest::Error,
     },
-    /// A file that is no component, or none that is a hook.
+    /// A file that is not a hook component.
     #[error("the component `{path}` of hook `{hook}` is not usable: {why}")]
     Component {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// A limit of memory that cannot be kept.
+    /// A memory limit out of range.
     #[error("the memory of hook `{hook}` has no usable limit; choose 1 to {most} MiB")]
     Memory {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// How many MiB are possible.
+        /// Maximum in MiB.
         most: usize,
     },
-    /// A folder is granted that is not there.
+    /// A granted folder that does not exist.
     #[error("`{path}`, which is granted to hook `{hook}`, is no folder; name one that is there")]
     Folder {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
         /// The folder.
         path: PathBuf,
     },
 }
 
-/// The runtime that waits for processes and connections.
 fn runtime() -> Result<Handle, HookError> {
     Handle::try_current()
         .map_err(|_| HookError::failed("commands and servers can be asked within a tokio runtime only"))
 }
 
-/// The first characters of a text that others wrote, without what could steer a terminal.
+/// Returns the first characters of a foreign text, without terminal control characters.
 pub(crate) fn head(text: &[u8], most: usize) -> String {
     let mut head: String = String::from_utf8_lossy(text).chars().filter(|c| is_readable(*c)).take(most).collect();
     head.truncate(head.trim_end().len());
     head
 }
 
-/// The last characters of it.
+/// Returns the last characters of a foreign text, without terminal control characters.
 fn tail(text: &[u8], most: usize) -> String {
     // No character has more than four bytes.
     let from = text.len().saturating_sub(most.saturating_mul(4));

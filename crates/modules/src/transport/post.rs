@@ -1,4 +1,4 @@
-//! A server that is told something, and whose answer does not count.
+//! JSON notifications to a server, without an answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Prepares to post. `${NAME}` in the value of a header is a variable of the environment.
+    /// Creates a client. `${NAME}` in a header is an environment variable.
     ///
     /// # Errors
-    /// If the address is none, a header cannot be sent, or the environment lacks what it names.
+    /// If the address or a header is invalid, or an environment variable is missing.
     pub(crate) fn new(
         hook: &str,
         url: &str,
@@ -35,10 +35,10 @@ impl Post {
         Ok(Self { url, headers, client, timeout })
     }
 
-    /// Posts it, within the time limit.
+    /// Posts a body, within the time limit.
     ///
     /// # Errors
-    /// In words, if the server did not take it. The address is not among them: it may hold a secret.
+    /// If the server did not accept the body. The text has no address, which may contain a secret.
     pub(crate) async fn send(&self, body: Vec<u8>) -> Result<(), String> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).timeout(self.timeout);
         match request.body(body).send().await {

@@ -14,14 +14,14 @@ use amplifier_process::{Command, CompletedProcess, Environment, Process, posix_s
 use super::{TransportError, expand::expand_for_hook, runtime, tail};
 use crate::trust::PinnedFiles;
 
-/// How much of stderr is part of an error's text.
+/// Number of characters of stderr in an error.
 const MAX_STDERR_CHARS: usize = 1000;
 
-/// A program and the surroundings in which it runs.
+/// A program and its environment.
 ///
-/// It gets the environment of the agent, but for variables whose names look like secrets (with `KEY`, `TOKEN`, `SECRET`, `PASSW`, `CREDENTIAL` or
-/// `PRIVATE` in them) and those that make an interpreter run other code (`LD_PRELOAD`, `BASH_ENV`, `PYTHONPATH`). To hand such a one over, name it:
-/// `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`. Python does not import from the user's site-packages.
+/// The program gets the environment of the agent, except variables whose names look like secrets (with `KEY`, `TOKEN`, `SECRET`, `PASSW`,
+/// `CREDENTIAL` or `PRIVATE` in them) and those that make an interpreter run other code (`LD_PRELOAD`, `BASH_ENV`, `PYTHONPATH`). To pass such a
+/// variable, name it: `("GITHUB_TOKEN", "${GITHUB_TOKEN}")`. Python does not import from the user's site-packages.
 ///
 /// ```
 /// use amplifier_modules::transport::Program;
@@ -33,18 +33,18 @@ const MAX_STDERR_CHARS: usize = 1000;
 pub struct Program {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Where it runs; the folder of the agent if not given.
+    /// Working folder; that of the agent by default.
     pub folder: Option<PathBuf>,
-    /// Variables beside those of the agent. `${NAME}` in a value is a variable of the agent.
+    /// Additional variables. `${NAME}` in a value is a variable of the agent.
     pub environment: Vec<(String, String)>,
     sandbox: Sandbox,
-    /// The folders that Python imports from beside its own, if it does not import from wherever its script is.
+    /// Folders that Python imports from, instead of the script's folder.
     python_path: Option<Vec<PathBuf>>,
     pinned_files: Option<Arc<PinnedFiles>>,
 }
 
 impl Program {
-    /// A program with its arguments.
+    /// Creates a program with arguments.
     pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             command: command.into_iter().map(Into::into).collect(),
@@ -56,26 +56,26 @@ impl Program {
         }
     }
 
-    /// A line for the [shell](posix_shell).
+    /// Creates a program that runs a line in the [shell](posix_shell).
     pub fn line(line: impl Into<OsString>) -> Self {
         Self::new([posix_shell(), "-c".into(), line.into()])
     }
 
-    /// Runs in a sandbox.
+    /// Sets the sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// Has Python import from these folders, which commands of the agent cannot change, and not from wherever its script is.
+    /// Makes Python import from these folders, which commands of the agent cannot change, instead of the script's folder.
     #[must_use]
     pub(crate) fn python_path(mut self, folders: Vec<PathBuf>) -> Self {
         self.python_path = Some(folders);
         self
     }
 
-    /// Runs in another folder.
+    /// Sets the working folder.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
@@ -89,19 +89,19 @@ impl Program {
         self
     }
 
-    /// Runs only while these files are as they were trusted.
+    /// Sets the files that must be unchanged when the program starts.
     #[must_use]
     pub(crate) fn pinned_files(mut self, pinned_files: Option<Arc<PinnedFiles>>) -> Self {
         self.pinned_files = pinned_files;
         self
     }
 
-    /// Denies if a file is not as it was trusted: a guard must not be got around by changing its program, whatever its `on_error` says.
+    /// Denies if a pinned file has changed, regardless of `on_error`: changing a guard's program must not bypass it.
     pub(super) async fn deny_if_changed(&self) -> Result<Option<HookResult>, HookError> {
         Ok(self.find_change().await?.map(HookResult::deny))
     }
 
-    /// Which file is not as it was trusted, in words.
+    /// Returns a message about a changed file.
     pub(crate) async fn find_change(&self) -> Result<Option<String>, HookError> {
         let Some(pinned_files) = self.pinned_files.clone() else { return Ok(None) };
         let checked = tokio::task::spawn_blocking(move || pinned_files.check()).await;
@@ -109,8 +109,7 @@ impl Program {
         Ok(checked.err())
     }
 
-    /// Turns the failure of a program whose files had other bytes when it was started than when they were looked at into a denial, as
-    /// [`denied`](Self::deny_if_changed) does.
+    /// Turns a failed start into a denial, if a pinned file changed between the check and the start.
     pub(super) fn deny_changed_at_start(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
         match answer {
             Err(error) if !self.sandbox.is_none() && error.to_string().contains(PIN_MISMATCH_TEXT) => {
@@ -120,7 +119,7 @@ impl Program {
         }
     }
 
-    /// Puts in what the values name.
+    /// Expands environment variables in the values.
     pub(super) fn resolve(mut self, hook: &str) -> Result<Self, TransportError> {
         if self.command.first().is_none_or(|program| program.is_empty()) {
             return Err(TransportError::NoCommand { hook: hook.to_owned() });
@@ -131,22 +130,22 @@ impl Program {
         Ok(self)
     }
 
-    /// Runs it with this input, for at most so long; it may write so many bytes to each of its outputs.
+    /// Runs the program with an input, a time limit, and a maximum number of bytes for each of its outputs.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     ///
     /// # Cancel safety
-    /// Dropping the future kills the program and all that descends from it.
+    /// Dropping the future kills the program and all its descendants.
     pub(crate) async fn run(&self, input: &[u8], limit: Duration, most: usize) -> Result<CompletedProcess, HookError> {
         runtime()?;
         self.to_command().run(input, limit, most).await.map_err(|error| self.not_started(&error))
     }
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     pub(super) fn start(&self) -> Result<Process, HookError> {
         self.to_command().start().map_err(|error| self.not_started(&error))
     }
@@ -165,7 +164,7 @@ impl Program {
         if let Some(folder) = &self.folder {
             command = command.folder(folder);
         }
-        // What a command of the agent wrote into the user's site-packages is not imported, nor run as a `.pth` file.
+        // Prevents imports and `.pth` files from the user's site-packages, to which commands of the agent may have written.
         command = command.variable("PYTHONNOUSERSITE", "1");
         if let Some(folders) = &self.python_path {
             command = command.variable("PYTHONSAFEPATH", "1");
@@ -177,7 +176,7 @@ impl Program {
     }
 }
 
-/// The values of variables may be secrets.
+/// Without the values of variables, which may be secrets.
 impl fmt::Debug for Program {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.environment.iter().map(|(name, _)| name).collect();
@@ -190,7 +189,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// What happened, and what the process said last.
+/// Appends the end of stderr to a message.
 pub(super) fn with_stderr(what: String, stderr: &[u8]) -> String {
     match tail(stderr, MAX_STDERR_CHARS) {
         said if said.is_empty() => what,

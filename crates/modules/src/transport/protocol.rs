@@ -1,4 +1,4 @@
-//! What is sent to a hook, and how its answer is read.
+//! Requests to hooks, and parsing of their answers.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use serde_json::map::Entry;
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
-/// How much of an error's text is kept.
+/// Maximum length of an error's text, in characters.
 pub(super) const MAX_ERROR_CHARS: usize = 1000;
 
-/// What a hook is asked: one JSON object. The answer is as in `hook-result.schema.json`, or nothing to go on.
+/// A request to a hook: one JSON object. The answer has the form of `hook-result.schema.json`, or is empty for `continue`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "HookRequest")]
 pub struct HookRequest<'a> {
     /// The version of the protocol: 1.
     #[schemars(extend("const" = PROTOCOL))]
     pub protocol: u32,
-    /// Tells the requests to a worker apart; its answer repeats it. Commands and servers get none.
+    /// Identifies the request to a worker, whose answer repeats it. Absent for commands and servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = "integer"))]
     pub id: Option<u64>,
@@ -36,29 +36,29 @@ pub struct HookRequest<'a> {
 }
 
 impl HookRequest<'_> {
-    /// The request in one line, without the line break.
+    /// Returns the request in one line, without the line break.
     pub(super) fn to_json(&self) -> Result<Vec<u8>, HookError> {
         Ok(serde_json::to_vec(self)?)
     }
 }
 
-/// Reads an answer; nothing but white space is "go on".
+/// Reads an answer; white space alone means `continue`.
 pub(super) fn read(answer: &[u8]) -> Result<HookResult, HookError> {
     let answer = answer.trim_ascii();
     if answer.is_empty() {
         return Ok(HookResult::proceed());
     }
-    // Neither text repeats what the answer says: errors are logged, and answers may hold secrets.
+    // Errors never repeat the answer: errors are logged, and answers may contain secrets.
     let answer: CheckedAnswer = serde_json::from_slice(answer)
         .map_err(|error| HookError::Unreadable(format!("the answer is no JSON: {error}")))?;
     answer.result()
 }
 
-/// An answer as JSON.
+/// An answer as JSON, checked for duplicate keys.
 #[derive(Default)]
 struct CheckedAnswer {
     value: Value,
-    /// Whether a key stands in it twice. Readers differ in which one counts, so that `{"action": "deny", "action": "continue"}` says neither.
+    /// `true` if a key occurs twice. Parsers differ in the one they use, so `{"action": "deny", "action": "continue"}` is ambiguous.
     has_duplicate_key: bool,
 }
 
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for CheckedAnswerVisitor {
                 Entry::Vacant(entry) => _ = entry.insert(field.value),
                 Entry::Occupied(mut entry) => {
                     has_duplicate_key = true;
-                    // Of two actions, the one that intervenes is kept: it decides what the unreadable answer does.
+                    // Of two actions, the intervening one is kept: it decides the effect of the unreadable answer.
                     if entry.get() == FlatAction::Continue.as_str() {
                         entry.insert(field.value);
                     }
@@ -144,16 +144,15 @@ impl<'de> Visitor<'de> for CheckedAnswerVisitor {
     }
 }
 
-/// The answer of a worker to one of its requests.
 #[derive(Debug)]
 pub(super) struct WorkerAnswer {
     pub(super) id: u64,
     pub(super) result: Result<HookResult, HookError>,
 }
 
-/// The line of it.
+/// A line of a worker.
 ///
-/// INVARIANT: a field that is not known is an error. A misspelt `result` would otherwise be a denial that nobody hears.
+/// INVARIANT: an unknown field is an error. Otherwise a misspelt `result` would be a lost denial.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnswerLine {
@@ -163,7 +162,7 @@ struct AnswerLine {
     error: Option<String>,
 }
 
-/// Reads a line of a worker. The error is the worker's; one in the result is that answer's.
+/// Reads a line of a worker. The error is a protocol error; an error in the result belongs to that answer.
 pub(super) fn read_line(line: &[u8]) -> Result<WorkerAnswer, serde_json::Error> {
     let AnswerLine { id, result, error } = serde_json::from_slice(line)?;
     let result = match error {

@@ -1,4 +1,4 @@
-//! A WebAssembly component that is asked about every event, each time in a fresh sandbox.
+//! Hooks in WebAssembly components, each call in a fresh sandbox.
 
 mod engine;
 mod guest;
@@ -19,27 +19,27 @@ use sandbox::{DeadlineExceeded, ResolvedGrant, Sandbox};
 
 const MIB: usize = 1024 * 1024;
 
-/// How a [`WasmHook`] runs.
+/// Options of a [`WasmHook`].
 #[derive(Clone, Debug)]
 pub struct WasmOptions {
     /// The name of the hook, which is part of every request.
     pub name: String,
-    /// The component: a file.
+    /// File of the component.
     pub component: PathBuf,
-    /// What relative paths start from, those of the component and of what is granted; the folder of the agent.
+    /// Base folder of the component and of granted paths; that of the agent by default.
     pub folder: PathBuf,
-    /// What the component may touch; nothing.
+    /// Resources of the component; none by default.
     pub grant: Grant,
-    /// How many bytes of memory one call may have; 64 MiB, and at most 1 GiB.
+    /// Memory limit of one call in bytes; 64 MiB by default, at most 1 GiB.
     pub memory: usize,
-    /// How long one call may take; 30 seconds.
+    /// Time limit of one call; 30 seconds by default.
     pub timeout: Duration,
-    /// How many bytes an answer may have, and what is written to stdout and stderr; 1 MiB each.
+    /// Maximum number of bytes of an answer, and of stdout and stderr; 1 MiB by default.
     pub most_output: usize,
 }
 
 impl WasmOptions {
-    /// Asks a component that may touch nothing, with the usual limits.
+    /// Creates options without resources, with default limits.
     pub fn new(name: impl Into<String>, component: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -53,11 +53,10 @@ impl WasmOptions {
     }
 }
 
-/// A hook that asks a WebAssembly component, as in `wit/hook.wit`, each time in a fresh sandbox.
+/// A hook in a WebAssembly component, as in `wit/hook.wit`, called in a fresh sandbox each time.
 ///
-/// The sandbox has no files, no network and no environment but what is granted. A component that traps, wants more memory than it may have,
-/// runs for too long or answers nonsense is a failure of the hook. While it computes, it yields every few milliseconds, so that it does not hold up
-/// what else runs on the agent's threads.
+/// The sandbox has no files, no network and no environment except granted ones. A component that traps, exceeds its memory or time limit, or returns
+/// an invalid answer is a failure of the hook. A component yields every few milliseconds, so that it does not block the agent's threads.
 ///
 /// Components are compiled once in a process, however many hooks use them.
 ///
@@ -78,10 +77,10 @@ pub struct WasmHook {
 }
 
 impl WasmHook {
-    /// Compiles a component. Nothing of it runs yet.
+    /// Compiles a component without running it.
     ///
     /// # Errors
-    /// If the file is no such component, the limits are out of bounds, or what is granted does not exist.
+    /// If the file is not a hook component, a limit is out of range, or a granted resource does not exist.
     pub fn new(options: WasmOptions) -> Result<Self, TransportError> {
         let hook = &options.name;
         if !(1..=engine::MAX_MEMORY).contains(&options.memory) {
@@ -95,7 +94,7 @@ impl WasmHook {
         Ok(Self { options, shared, guest, granted })
     }
 
-    /// One call, in a sandbox of its own. What the component writes goes to `output`.
+    /// Makes one call in a new sandbox. Stdout and stderr go to `output`.
     async fn call(&self, request: &str, output: MemoryOutputPipe) -> wasmtime::Result<Result<String, String>> {
         let deadline = Instant::now().checked_add(self.options.timeout);
         let _permit = self.shared.acquire_permit().await?;
@@ -106,15 +105,13 @@ impl WasmHook {
 }
 
 impl Hook for WasmHook {
-    /// Asks the component.
-    ///
     /// # Cancel safety
     /// Dropping the future ends the component and its sandbox.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let WasmOptions { name, timeout: limit, most_output, .. } = &self.options;
         runtime()?;
         let request = serde_json::to_string(&HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data })?;
-        // One byte more tells what is too much from what just fits.
+        // One byte more, to detect an exceeded limit.
         let output = MemoryOutputPipe::new(most_output.saturating_add(1));
         let called = timeout(*limit, self.call(&request, output.clone())).await;
         let said = output.contents();
@@ -135,7 +132,7 @@ impl Hook for WasmHook {
             Ok(Err(error)) if !error.is::<DeadlineExceeded>() => failed(format!("the component failed: {error:#}")),
             Err(_) | Ok(Err(_)) => {
                 let late = HookError::TimedOut(*limit);
-                // The plain error holds no text: it is right only where there is none.
+                // `TimedOut` has no text, so it is used only without stderr.
                 if said.is_empty() { Err(late) } else { failed(format!("the component {late}")) }
             }
         }

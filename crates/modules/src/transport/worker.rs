@@ -1,4 +1,4 @@
-//! A program that is kept alive and asked about every event.
+//! Hooks that send every event to a long-running program.
 
 mod connection;
 mod slot;
@@ -15,36 +15,35 @@ use super::protocol::{HookRequest, PROTOCOL};
 use super::{MAX_OUTPUT, TIMEOUT, TransportError, runtime};
 use slot::{WorkerRequest, WorkerSlot};
 
-/// How a [`WorkerHook`] runs.
+/// Options of a [`WorkerHook`].
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// The name of the hook, which is part of every request.
     pub name: String,
-    /// What is run.
+    /// Program to run.
     pub program: Program,
-    /// How many of it run at most; 1.
+    /// Maximum number of processes; 1 by default.
     pub workers: usize,
-    /// How long one request may take, also the wait for a worker that is being started; 30 seconds.
+    /// Time limit of one request, including the start of a worker; 30 seconds by default.
     pub timeout: Duration,
-    /// How many bytes one line of a worker may have; 1 MiB.
+    /// Maximum size of one line in bytes; 1 MiB by default.
     pub most_output: usize,
 }
 
 impl WorkerOptions {
-    /// Keeps one program running, with the usual limits.
+    /// Creates options for one process, with default limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
         Self { name: name.into(), program, workers: 1, timeout: TIMEOUT, most_output: MAX_OUTPUT }
     }
 }
 
-/// A hook that asks a program which is kept alive: requests and answers are lines, and answers come in any order.
+/// A hook that sends events to a long-running program: requests and answers are lines, and answers may come in any order.
 ///
-/// A worker is started when it is first needed. When it ends, or breaks the protocol, or owes an answer and says nothing for twice the time
-/// limit, the requests in flight fail, and the next one starts it anew: after 100 ms, and after twice as long each time until one
-/// answers again, up to 10 s. A request waits for that up to a second; if it would be longer it fails at once, so that a broken hook
-/// does not hold up the agent.
+/// A worker starts when it is first needed. If it exits, breaks the protocol, or sends nothing for twice the time limit while an answer is pending,
+/// the requests in flight fail, and the next one restarts the worker: after 100 ms, and after twice as long each time until it answers again, up to
+/// 10 s. A request waits up to a second for a restart; otherwise it fails at once, so that a broken hook does not delay the agent.
 ///
-/// Dropping the hook kills the workers, with all that they began.
+/// Dropping the hook kills the workers with all their descendants.
 ///
 /// ```
 /// use amplifier_core::{HookRegistry, TOOL_PRE};
@@ -62,10 +61,10 @@ pub struct WorkerHook {
 }
 
 impl WorkerHook {
-    /// Prepares to run workers. Nothing runs yet.
+    /// Creates a hook without starting workers.
     ///
     /// # Errors
-    /// If there is no command, or the environment lacks what it names.
+    /// If the command is empty or an environment variable is missing.
     pub fn new(mut options: WorkerOptions) -> Result<Self, TransportError> {
         options.program = options.program.resolve(&options.name)?;
         let slots = (0..options.workers.max(1)).map(|_| WorkerSlot::default()).collect();
@@ -74,10 +73,10 @@ impl WorkerHook {
 }
 
 impl Hook for WorkerHook {
-    /// Asks the worker that has the least to do.
+    /// Sends the event to the worker with the fewest requests.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the worker alone; its answer is dropped when it comes.
+    /// Dropping the future does not affect the worker; its answer is discarded.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let runtime = runtime()?;
         let Some(slot) = self.slots.iter().min_by_key(|slot| slot.load()) else {

@@ -1,4 +1,4 @@
-//! Everything that trust in a bundle pins.
+//! The files that trust in a bundle covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -13,17 +13,17 @@ use super::references::{ReferencedFiles, find_references};
 use super::{Pin, PinnedFiles, TrustError};
 use crate::bundle::{HookDefinition, LoadedBundle, McpServer};
 
-/// Everything that trust in a bundle pins: the bundle, what it includes, and every file that its hooks name.
+/// The pins of a bundle, its includes, and every file that its hooks name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundlePins {
-    /// The bundle.
+    /// Path of the bundle.
     pub bundle: PathBuf,
-    /// The files by name, which is absolute: the folders of a name are no links.
+    /// Pins by absolute path, with links among the folders resolved.
     pub files: BTreeMap<PathBuf, Pin>,
 }
 
 impl BundlePins {
-    /// One hash for all of it.
+    /// Returns one hash of all pins.
     pub fn digest(&self) -> Hash {
         let mut text = Vec::new();
         let mut add = |bytes: &[u8]| {
@@ -43,11 +43,11 @@ impl BundlePins {
 }
 
 impl LoadedBundle {
-    /// Pins the bundle, which [`load_pinned`](crate::bundle::load_pinned) has loaded, with every file that its hooks name. From now on, their
-    /// programs run only while these files are unchanged.
+    /// Pins a bundle from [`load_pinned`](crate::bundle::load_pinned), with every file that its hooks name. Their programs run only while these files
+    /// are unchanged.
     ///
     /// # Errors
-    /// If a file cannot be pinned: it cannot be read, is a pipe or a device, or has a path that is no text.
+    /// If a file is unreadable, is a pipe or a device, or has a path that is not UTF-8.
     pub fn pin(&mut self) -> Result<BundlePins, TrustError> {
         let mut files = self.pins.clone();
         let bundle = self.paths().last().unwrap_or_default();
@@ -73,11 +73,12 @@ impl LoadedBundle {
 }
 
 impl LoadedBundle {
-    /// Every file that the bundle is made of: those that it was read from, and those that its hooks and MCP servers name and are there, seen from the
-    /// workspace in which modules run programs, and the current folder, in which servers are started. Tools must not change these. Trust pins those of hooks, and what patterns of modules name.
+    /// Returns every file of the bundle: those it was read from, and existing ones that its hooks and MCP servers name, relative to the workspace in
+    /// which modules run programs, and to the current folder, in which servers start. Tools must not change these. Trust pins the files of hooks, and
+    /// those that match patterns of modules.
     ///
     /// # Errors
-    /// If a hook or a server names too much to look at.
+    /// If a hook or a server names too many files.
     pub fn named_files(&self, workspace: &Path, current_dir: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         let mut files: BTreeSet<PathBuf> = self.paths().collect();
         for definition in &self.hooks {
@@ -91,26 +92,26 @@ impl LoadedBundle {
 }
 
 impl McpServer {
-    /// The files that the server is made of, and are there: its program, and what its arguments name, seen from the current folder, in which it is
-    /// started.
+    /// Returns the existing files of the server: its program, and those that its arguments name, relative to the current folder, in which the server
+    /// starts.
     ///
     /// # Errors
-    /// If it names too much to look at.
+    /// If the server names too many files.
     pub fn named_files(&self, name: &str, current_dir: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         let mut texts = self.args.clone();
-        // A name alone is looked for in `PATH`.
+        // A name without a path is found in `PATH`.
         texts.extend(self.command.contains('/').then(|| self.command.clone()));
         Ok(find_references(&texts, current_dir, &format!("the MCP server `{name}`"))?.files)
     }
 }
 
 impl HookDefinition {
-    /// The files that the hook is made of, and are there.
+    /// Returns the existing files of the hook.
     pub(crate) fn named_files(&self, workspace: &Path) -> Result<BTreeSet<PathBuf>, TrustError> {
         Ok(self.references(self.entry.own_path_candidates(), workspace)?.files)
     }
 
-    /// What texts of the hook mean: relative to the folder of its bundle, or, for programs that run there, to the workspace.
+    /// Returns the files that texts of the hook refer to, relative to the folder of its bundle, or, for programs that run there, to the workspace.
     fn references(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<ReferencedFiles, TrustError> {
         let owner = format!("hook `{}`", self.entry.shown_name());
         let texts = texts.ok_or_else(|| TrustError::TooManyReferences {
@@ -127,7 +128,6 @@ impl HookDefinition {
     }
 }
 
-/// Pins the files that a hook names.
 fn pin_hook_files(
     definition: &HookDefinition,
     workspace: &Path,

@@ -1,7 +1,7 @@
 //! Trust in bundles that come with a project.
 //!
-//! A project's bundle is written by whoever wrote the project, so nothing of it runs until the person has trusted it. Trust pins content: of the
-//! bundle, of what it includes, and of every file that its hooks name. Whatever is different afterwards has to be trusted again.
+//! A project's bundle comes from the project's authors, so nothing of it runs until the user trusts it. Trust pins content: that of the bundle, its
+//! includes, and every file that its hooks name. Changed content must be trusted again.
 //!
 //! ```
 //! use amplifier_modules::bundle::load_pinned;
@@ -43,7 +43,7 @@ pub use status::{Difference, FileChange, TrustStatus};
 pub use store::{TrustStore, TrustedBundle};
 pub(crate) use user_hooks::is_changeable;
 
-/// Why something can neither be trusted nor be known to be.
+/// An error while a bundle is pinned or its trust is checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
@@ -52,23 +52,23 @@ pub enum TrustError {
     Pin {
         /// The file.
         file: PathBuf,
-        /// What is in the way.
+        /// The cause.
         why: std::io::Error,
     },
     /// A hook or an MCP server with more text than is searched for files.
     #[error("{owner} names too much to look for files in it: {what}; please put it into a script, and name that")]
     TooManyReferences {
-        /// Which.
+        /// The hook or server.
         owner: String,
-        /// Of what there is too much, and how much there may be.
+        /// The exceeded limit.
         what: String,
     },
-    /// The store is not what it was written as, so nothing is trusted.
+    /// A damaged store, which trusts nothing.
     #[error("the trust store `{}` is damaged, so it trusts nothing: {why}; please remove it and trust again what you trust", file.display())]
     Damaged {
         /// The store.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// The store cannot be read or written.
@@ -76,7 +76,7 @@ pub enum TrustError {
     Store {
         /// The store.
         file: PathBuf,
-        /// What is in the way.
+        /// The cause.
         why: std::io::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! Commands whose text does not say what they run.
+//! Commands whose text does not show the programs they run.
 
 use crate::shell;
 
-/// Programs that run what a file says which their command does not name.
+/// Programs that run commands from files that their command line does not name.
 const RUNNERS: [&str; 40] = [
     "ant",
     "bazel",
@@ -69,11 +69,11 @@ const INTERPRETERS: [&str; 19] = [
     "scala",
 ];
 
-/// Programs whose first argument is their text.
+/// Programs whose first argument is program text.
 const TEXT_FIRST: [&str; 4] = ["awk", "gawk", "mawk", "nawk"];
 
-/// Says why looking at a command does not tell what it runs; nothing if it does. Several words are a program with its arguments, one is a line for
-/// a shell.
+/// Returns the reason for which a command hides the programs it runs; `None` if its text shows them. Several words are a program with arguments, one
+/// is a shell line.
 ///
 /// ```
 /// use amplifier_modules::trust::opaque_reason;
@@ -94,7 +94,6 @@ pub fn opaque_reason(command: &[String]) -> Option<String> {
     }
 }
 
-/// Why a simple command hides what it runs, if it does.
 fn opaque_command_reason(command: &str) -> Option<String> {
     let mut words = command.split_whitespace();
     let program = words.next()?;
@@ -119,7 +118,7 @@ fn opaque_command_reason(command: &str) -> Option<String> {
     }
 }
 
-/// `true` for options that say nothing about what is run: those of `python3 -u FILE` and the like.
+/// `true` for options that do not select the program text, such as `-u` in `python3 -u FILE`.
 fn is_harmless(argument: &str) -> bool {
     let Some(letters) = argument.strip_prefix('-') else { return false };
     !letters.is_empty() && letters.chars().all(|letter| "uBEIsSOvwWT".contains(letter))

@@ -1,4 +1,4 @@
-//! One file, pinned.
+//! The pin of one file.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -9,32 +9,32 @@ use amplifier_process::files::{FileStatus, mode, open_regular};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Larger files are not hashed. It also ends what has no end, as some files of the system have none.
+/// Maximum size of a hashed file. Also ends the reading of endless system files.
 const MAX_SIZE: u64 = 4 << 30;
-/// Larger bundles are not read.
+/// Maximum size of a bundle file.
 pub(crate) const MAX_BUNDLE_SIZE: u64 = 4 << 20;
 
-/// What a file was when it was trusted.
+/// The state of a file at the time of a trust decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
-    /// The SHA-256 of its content.
+    /// SHA-256 of the content.
     pub sha256: Hash,
-    /// Its permissions.
+    /// Permissions.
     pub mode: u32,
-    /// Where it leads, if it is a link.
+    /// Target, if the file is a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<PathBuf>,
 }
 
-/// The name of a file by which it is pinned: all folders resolved, but not the file itself, which may be a link.
+/// Returns the path of a file for pinning: all folders resolved, but not the file itself, which may be a link.
 pub(super) fn resolve_parent(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(folder.canonicalize()?.join(name))
 }
 
-/// Pins a file by its [`place`], with the status that it had before it was read.
+/// Pins a file by its [resolved path](resolve_parent), with its status before reading.
 pub(super) fn pin(location: &Path) -> io::Result<(Pin, FileStatus)> {
     let (mut file, _) = open(location)?;
     let status = FileStatus::from_file(&file)?;
@@ -58,7 +58,7 @@ pub(super) fn pin(location: &Path) -> io::Result<(Pin, FileStatus)> {
     Ok((Pin { sha256, mode: status.mode, leads_to: leads_to(location)? }, status))
 }
 
-/// Reads a bundle, and pins what was read: the text that counts is the text that was hashed.
+/// Reads and pins a bundle: the returned text is the text that was hashed.
 pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
     let location = resolve_parent(path)?;
     let (file, metadata) = open(&location)?;
@@ -72,7 +72,6 @@ pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
     Ok((text, location, pin))
 }
 
-/// Where a link leads, whatever other links it leads over.
 pub(super) fn leads_to(location: &Path) -> io::Result<Option<PathBuf>> {
     let real = location.canonicalize()?;
     Ok((real != location).then_some(real))

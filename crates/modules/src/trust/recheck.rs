@@ -1,4 +1,4 @@
-//! The files of a hook, looked at again before its program starts.
+//! Re-hashes pinned files before a program starts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,38 +12,37 @@ use super::pin::{Pin, leads_to, pin, resolve_parent};
 use super::status::{Difference, FileChange};
 use super::user_hooks::{MAX_PINNED_SIZE, is_changeable};
 
-/// The files that a hook names, as they were when the person trusted them or when the session read them.
+/// The files of a hook, pinned when the user trusted them or when the session read them.
 #[derive(Debug)]
 pub(crate) struct PinnedFiles {
     /// A std lock, as all here: nothing awaits while it is held.
     files: Mutex<Vec<PinnedPath>>,
-    /// What the hook names and was not there.
+    /// Names of files that did not exist.
     absent: Vec<PathBuf>,
     on_change: OnChange,
     /// The status of each file when it was last found unchanged.
     verified: Mutex<BTreeMap<PathBuf, FileStatus>>,
-    /// What the user has not been told yet.
+    /// Messages for the user that are not shown yet.
     notices: Mutex<Vec<String>>,
 }
 
-/// What becomes of a file that has changed.
+/// The reaction to a changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnChange {
     /// The hook does not run until the user has trusted the new version: the file comes with a project.
     Distrust,
-    /// The hook of the user runs with the new version, and the user is told, if the file is in one of these folders, which no program of the
-    /// session can change. Elsewhere a command may have changed it, so the hook does not run.
+    /// The user's hook runs with the new version and the user is notified, if the file is in one of these folders, which no program of the session
+    /// can change. Elsewhere a command may have changed the file, so the hook does not run.
     Adopt(Vec<PathBuf>),
 }
 
-/// A file that a hook names.
+/// A pinned file and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PinnedPath {
-    /// By which name.
+    /// Name used by the hook.
     pub(super) name: PathBuf,
-    /// Where that was.
+    /// Resolved path at the time of pinning.
     pub(super) location: PathBuf,
-    /// What it was.
     pub(super) pin: Pin,
 }
 
@@ -53,13 +52,13 @@ impl PinnedFiles {
         Self { files, absent, on_change, verified, notices }
     }
 
-    /// `true` if the same files are to be as they were.
+    /// `true` if both pin the same files in the same way.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        // One lock after the other: the two may be one.
+        // One lock after the other: `other` may be `self`.
         self.files() == other.files() && self.absent == other.absent && self.on_change == other.on_change
     }
 
-    /// Looks at the files, and says what has changed if the hook must not run. It blocks: a file that was touched is hashed.
+    /// Checks the files. The error is the reason for which the hook must not run. Blocks: a file with a new status is hashed.
     pub(crate) fn check(&self) -> Result<(), String> {
         for pinned in self.files() {
             let Some(difference) = self.difference(&pinned) else { continue };
@@ -75,13 +74,13 @@ impl PinnedFiles {
         }
     }
 
-    /// What the user is to be told, once.
+    /// Returns the messages for the user, once.
     pub(crate) fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    /// The files for a launcher, which starts the program with the very bytes that were looked at. Larger files, and those that no program of the user can
-    /// change, are only looked at.
+    /// Returns the files for the sandbox launcher, which starts the program with exactly the checked bytes. Large files, and those that no program of
+    /// the user can change, are only checked.
     pub(crate) fn for_sandbox(&self) -> Vec<PinnedFile> {
         let is_copied = |file: &PinnedPath| {
             let is_small = file.location.metadata().is_ok_and(|metadata| metadata.len() <= MAX_PINNED_SIZE);
@@ -99,7 +98,7 @@ impl PinnedFiles {
         lock(&self.files).clone()
     }
 
-    /// Goes on with the version of a file that is there now.
+    /// Pins the current version of a file.
     fn adopt(&self, pinned: &PinnedPath, folders: &[PathBuf]) -> Result<(), String> {
         const UNPROTECTED: &str = "commands can change its folder, so the hook did not run; start a new session, or move the files of the hook to a \
                                    folder of their own";
@@ -119,7 +118,7 @@ impl PinnedFiles {
 
     fn difference(&self, pinned: &PinnedPath) -> Option<Difference> {
         let PinnedPath { name, location: file, pin: trusted } = pinned;
-        // A link among the folders of the name may have been turned elsewhere.
+        // A link among the folders may point elsewhere now.
         match resolve_parent(name) {
             Ok(location) if location == *file => {}
             Ok(_) => return Some(Difference::Link),

@@ -1,7 +1,7 @@
-//! The files that a text may mean.
+//! Files that a text may refer to.
 //!
-//! Too many are harmless: a file that is pinned without need asks a person once more. One too few would run unseen. So nothing is understood here; a
-//! text is taken apart in every way in which a shell or a program could, and what is there by one of these names is meant.
+//! Too many are harmless: an unneeded pin costs one more approval. A missing one would run unchecked. So the text is not interpreted, but split in
+//! every way in which a shell or a program could, and every existing file with one of these names counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
@@ -12,31 +12,30 @@ use amplifier_process::files::{SpecialFile, special_file};
 
 use super::TrustError;
 
-/// The longest text that is taken apart, in bytes.
+/// Maximum length of a searched text, in bytes.
 const MAX_TEXT_LENGTH: usize = 64 * 1024;
-/// How many words a text may come to.
 const MAX_WORDS: usize = 4_000;
-/// How many folders files are looked for in: every word is looked for in every folder that a word names.
+/// Maximum number of searched folders: every word is looked up in every folder that a word names.
 const MAX_FOLDERS: usize = 64;
-/// What the system makes up when it is read, and devices.
+/// Virtual file systems and devices.
 const VIRTUAL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// What stands around words, for a shell or for a program that takes `--option=FILE`, `@FILE` or `FILE:FILE`.
+/// Characters around words, for a shell or for a program with options such as `--option=FILE`, `@FILE` or `FILE:FILE`.
 const SEPARATORS: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
 
-/// The files that texts mean, and those that they would mean if they were there.
+/// Files that texts refer to, and names of files that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct ReferencedFiles {
     pub(super) files: BTreeSet<PathBuf>,
     pub(super) absent: BTreeSet<PathBuf>,
-    /// What is no file that could be pinned, and why.
+    /// Pipes and devices, which cannot be pinned, with the reason.
     pub(super) special: BTreeMap<PathBuf, &'static str>,
 }
 
-/// The files that texts mean, relative to a folder, and to every folder that the texts mean: a line may change to it first.
+/// Finds the files that texts refer to, relative to a folder and to every folder in the texts: a shell line may change to it first.
 ///
 /// # Errors
-/// If there is too much to look at. Whose texts they are is said in errors.
+/// If a limit is exceeded. Errors name the `owner` of the texts.
 pub(super) fn find_references(texts: &[String], folder: &Path, owner: &str) -> Result<ReferencedFiles, TrustError> {
     let too_much = |what: String| Err(TrustError::TooManyReferences { owner: owner.to_owned(), what });
     let mut words = BTreeSet::new();
@@ -78,7 +77,7 @@ fn split_words(text: &str, words: &mut BTreeSet<String>) {
     unquoted(text).iter().for_each(|word| add(word));
 }
 
-/// The words of a line with quotes and backslashes taken away: `./my\ hooks/"a b".sh` is one.
+/// Returns the words of a line without quotes and backslashes: `./my\ hooks/"a b".sh` is one.
 fn unquoted(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut characters = text.chars();
@@ -98,7 +97,7 @@ fn unquoted(text: &str) -> Vec<String> {
 }
 
 impl ReferencedFiles {
-    /// Looks at what is there by a name; gives the folder, if it is one.
+    /// Adds the file at a path. Returns the resolved path of a folder.
     fn add(&mut self, path: PathBuf) -> Option<PathBuf> {
         if VIRTUAL_FOLDERS.iter().any(|made_up| path.starts_with(made_up)) {
             return None;
@@ -115,7 +114,8 @@ impl ReferencedFiles {
     }
 }
 
-/// What comes out of a pipe or a device is different each time. A socket cannot be run or read as a file.
+/// Returns the reason for which a special file cannot be pinned: a pipe or device has other content each time. Sockets are ignored, because they
+/// cannot be run or read as files.
 fn special_kind(kind: FileType) -> Option<&'static str> {
     match special_file(kind)? {
         SpecialFile::Socket => None,

@@ -1,4 +1,4 @@
-//! What is different from what was trusted.
+//! Trust status of bundles, and changes since they were trusted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,40 +6,40 @@ use std::path::PathBuf;
 
 use super::Pin;
 
-/// What the store says about a bundle.
+/// The trust status of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustStatus {
-    /// It is, byte for byte, what the person has trusted.
+    /// Byte for byte the version that the user trusts.
     Trusted,
-    /// The person has not decided about it.
+    /// The user has not decided yet.
     Unknown,
-    /// The person has trusted something else under this name; this is what differs.
+    /// The user has trusted another version; these files differ.
     Changed(Vec<FileChange>),
 }
 
-/// A file that is not as it was trusted.
+/// A file that has changed since it was trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The file.
     pub file: PathBuf,
-    /// What is different.
+    /// Kind of difference.
     pub difference: Difference,
 }
 
-/// What is different about a file.
+/// A difference between two versions of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// What is in it.
+    /// Content.
     Content,
-    /// Who may do what with it.
+    /// Permissions.
     Mode,
-    /// Where the link leads.
+    /// Target of the link.
     Link,
-    /// It was not there, or nothing named it.
+    /// The file did not exist, or nothing referred to it.
     New,
-    /// It is not there, or nothing names it any more.
+    /// The file no longer exists, or nothing refers to it.
     Gone,
-    /// It cannot be read any more.
+    /// The file is no longer readable.
     Unreadable,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for FileChange {
 }
 
 impl Pin {
-    /// How another pin of the same file differs. Content comes first: whoever changed that may as well have changed the rest.
+    /// Returns the difference to another pin of the same file. Content is checked first, because it matters most.
     pub(super) fn difference(&self, now: &Self) -> Option<Difference> {
         let Self { sha256, mode, leads_to } = self;
         if *sha256 != now.sha256 {
@@ -71,7 +71,6 @@ impl Pin {
     }
 }
 
-/// Compares what was trusted with what is there now.
 pub(super) fn changes(before: &BTreeMap<PathBuf, Pin>, now: &BTreeMap<PathBuf, Pin>) -> Vec<FileChange> {
     let change = |file: &PathBuf, difference| FileChange { file: file.clone(), difference };
     let differing = now.iter().filter_map(|(file, pin)| match before.get(file) {

@@ -1,4 +1,4 @@
-//! What the person has trusted, in a file.
+//! The file with the user's trust decisions.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
@@ -15,28 +15,25 @@ use serde::{Deserialize, Serialize};
 use super::status::{TrustStatus, changes};
 use super::{BundlePins, Pin, TrustError};
 
-/// How long another writer is waited for.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A store is never larger than this.
 const MAX_SIZE: u64 = 64 << 20;
-/// The form that the file has.
 const VERSION: u32 = 1;
 
-/// What the person has trusted: a JSON file that nobody else can write to.
+/// The user's trust decisions: a JSON file that only the user can write to.
 #[derive(Clone, Debug)]
 pub struct TrustStore {
     file: PathBuf,
 }
 
-/// A bundle that the person has trusted.
+/// A trusted bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedBundle {
-    /// When that was.
+    /// Time of the decision.
     pub trusted_at: String,
-    /// One hash for all files.
+    /// Hash of all files.
     pub digest: Hash,
-    /// The files, as they were.
+    /// Pins of the files.
     pub files: BTreeMap<PathBuf, Pin>,
 }
 
@@ -48,15 +45,15 @@ struct Content {
 }
 
 impl TrustStore {
-    /// The store in that file, which need not be there yet.
+    /// Creates a store for a file, which may not exist yet.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self { file: file.into() }
     }
 
-    /// Everything that is trusted, by bundle.
+    /// Returns all trusted bundles by path.
     ///
     /// # Errors
-    /// If the store cannot be read, is damaged, or others can write to it. Then nothing is trusted.
+    /// If the store cannot be read, is damaged, or is writable by others. Then nothing is trusted.
     pub fn list(&self) -> Result<BTreeMap<PathBuf, TrustedBundle>, TrustError> {
         let file = match open_regular(&self.file) {
             Ok((file, _)) => file,
@@ -76,7 +73,7 @@ impl TrustStore {
         if content.version != VERSION {
             return Err(self.damaged(format!("its version is {}, and this program knows {VERSION}", content.version)));
         }
-        // Whoever changes a file of an entry has to change its digest, too: half a change is no trust.
+        // An entry whose digest does not match its files was edited in part, so it is not trusted.
         let is_whole = |(bundle, trusted): (&PathBuf, &TrustedBundle)| {
             BundlePins { bundle: bundle.clone(), files: trusted.files.clone() }.digest() == trusted.digest
         };
@@ -86,10 +83,10 @@ impl TrustStore {
         Ok(content.bundles)
     }
 
-    /// Whether a bundle is trusted as it is.
+    /// Returns the trust status of a bundle.
     ///
     /// # Errors
-    /// As [`list`](Self::list): then it is not trusted.
+    /// As [`list`](Self::list); the bundle is not trusted then.
     pub fn status(&self, pinned: &BundlePins) -> Result<TrustStatus, TrustError> {
         Ok(match self.list()?.get(&pinned.bundle) {
             None => TrustStatus::Unknown,
@@ -98,7 +95,7 @@ impl TrustStore {
         })
     }
 
-    /// Trusts a bundle as it was pinned.
+    /// Trusts the pinned version of a bundle.
     ///
     /// # Errors
     /// If the store cannot be written, or is damaged.
@@ -111,7 +108,7 @@ impl TrustStore {
         self.change(|bundles| _ = bundles.insert(pinned.bundle.clone(), trusted))
     }
 
-    /// Trusts a bundle no more; says what was trusted.
+    /// Removes the trust in a bundle. Returns the removed entry.
     ///
     /// # Errors
     /// If the store cannot be written, or is damaged.
@@ -121,7 +118,7 @@ impl TrustStore {
         Ok(removed)
     }
 
-    /// Changes the store, whole or not at all, while no other process does.
+    /// Changes the store atomically, under a lock.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedBundle>)) -> Result<(), TrustError> {
         let failed = |error| self.failed(error);
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -143,7 +140,6 @@ impl TrustStore {
     }
 }
 
-/// Takes the lock, and fails if another process keeps it.
 fn lock(file: &Path) -> io::Result<FileLock> {
     FileLock::wait_for(file, LOCK_TIMEOUT)?.ok_or_else(|| {
         let message = format!("`{}` is held by another process; please try again", file.display());

@@ -1,4 +1,4 @@
-//! The files of hooks in the user's own bundles: nobody has to trust them, but no other version of them runs unnoticed.
+//! Files of hooks in the user's own bundles: used without a trust decision, but not in another version without notice.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::bundle::{HookDefinition, HookKind, OneOrMany};
 use crate::environment::HookEnvironment;
 use crate::shell::analyse;
 
-/// Larger files are not pinned: they are hashed when a session begins, and copied when the hook starts.
+/// Maximum size of a pinned file, because pinned files are hashed when a session begins and copied when the hook starts.
 pub(super) const MAX_PINNED_SIZE: u64 = 16 << 20;
 
 impl HookDefinition {
-    /// Pins the files that a hook of the user names and that programs of the user could change, as they are now. What cannot be pinned, because it is a pipe
-    /// or cannot be read, is left out: the user has named it. Changes in protected folders are adopted.
+    /// Pins the current version of the files that a user's hook names, if programs of the user can change these. Pipes and unreadable files are left
+    /// out. Changes in protected folders are adopted.
     ///
     /// # Errors
-    /// If the hook names too much to look at.
+    /// If the hook names too many files.
     pub(crate) fn pin_user_files(
         &self,
         host: &HookEnvironment,
@@ -42,7 +42,7 @@ impl HookDefinition {
         Ok(PinnedFiles::new(files, Vec::new(), OnChange::Adopt(protected.to_vec())))
     }
 
-    /// The files that the hook's command line writes to, without links. They need not be there, but their folders have to.
+    /// Returns the files that the hook's command line writes to, with links resolved. The files may not exist, but their folders must.
     pub(crate) fn outputs(&self) -> Vec<PathBuf> {
         let Ok(HookKind::Command(command) | HookKind::Worker(command)) = self.entry.kind() else { return Vec::new() };
         let line = match command {
@@ -56,8 +56,8 @@ impl HookDefinition {
         written.filter_map(|file| Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?))).collect()
     }
 
-    /// The folders that Python imports from: that of the bundle and those of the files that the hook names, as far as no program of a session can change
-    /// them. All of them where the host says nothing about that.
+    /// Returns the folders that Python imports from: those of the bundle and of the hook's files, if no program of a session can change them. All of
+    /// them if the environment has no protected folders.
     pub(crate) fn import_folders(&self, host: &HookEnvironment) -> Vec<PathBuf> {
         let named = self.named_files(host.scope.workspace()).unwrap_or_default();
         let folders = named.iter().filter_map(|file| file.parent()).map(Path::to_owned);
@@ -73,12 +73,11 @@ impl HookDefinition {
     }
 }
 
-/// A word as a shell reads it back.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// `true` if programs of this user can change a file, or put another in its place.
+/// `true` if programs of this user can change or replace a file.
 pub(crate) fn is_changeable(file: &Path) -> bool {
     can_write(file) || file.parent().is_some_and(can_write)
 }

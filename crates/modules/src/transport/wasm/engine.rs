@@ -1,4 +1,4 @@
-//! What all components of a process share: the engine, its pool of sandboxes, and what was compiled.
+//! The WebAssembly runtime that all components of a process share: engine, pool of sandboxes, compiled components.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,28 +15,28 @@ use super::MIB;
 use super::guest::Guest;
 use super::sandbox::Sandbox;
 
-/// The most memory that a sandbox can have.
+/// Maximum memory of a sandbox.
 pub(super) const MAX_MEMORY: usize = 1024 * MIB;
 
-/// How many calls run at a time; others wait for their turn.
+/// Maximum number of concurrent calls; others wait.
 const MAX_CALLS: u32 = 64;
 
-/// What one component can be made of. The address space of the pool is reserved for as much of it as there are calls.
+/// Maximum parts of one component. The pool reserves address space for all concurrent calls.
 const MAX_CORE_INSTANCES: u32 = 16;
 const MAX_MEMORIES: u32 = 2;
 const MAX_TABLES: u32 = 8;
 
-/// How much of a sandbox's memory is kept and cleared for the next one; what is more goes back to the system. Where the system does not tell which pages were
-/// written to, all of it is cleared, written to or not: more than this takes longer than giving it back.
+/// Memory of a sandbox that is cleared for reuse; the rest is returned to the system. Some systems do not report written pages, so all of it is
+/// cleared: clearing more takes longer than returning it.
 const KEPT_MEMORY: usize = 64 * 1024;
 
-/// How many compiled components are kept.
+/// Maximum number of cached components.
 const MAX_GUESTS: usize = 16;
 
-/// How often a component that computes yields, and looks at the time.
+/// Interval in which a running component yields and checks its deadline.
 const TICK: Duration = Duration::from_millis(5);
 
-/// After how many ticks without a call the clock stops.
+/// Number of ticks without a call after which the clock stops.
 const IDLE_TICKS: u32 = 200;
 
 pub(super) struct WasmRuntime {
@@ -44,7 +44,7 @@ pub(super) struct WasmRuntime {
     linker: Linker<Sandbox>,
     calls: Semaphore,
     clock: Clock,
-    /// By the hash of what they were compiled from, the one that was last asked for at the end.
+    /// Compiled components by the hash of their bytes, most recently used last.
     // A std lock: nothing awaits while it is held.
     guests: Mutex<Vec<([u8; 32], Guest)>>,
 }
@@ -55,14 +55,14 @@ impl fmt::Debug for WasmRuntime {
     }
 }
 
-/// The right to run, while which the clock ticks.
+/// Permission for one call; the clock runs while it exists.
 pub(super) struct CallPermit<'a> {
     _permit: Option<SemaphorePermit<'a>>,
     clock: &'a Clock,
 }
 
 impl WasmRuntime {
-    /// That of this process, made when it is first needed.
+    /// Returns the runtime of this process, created on first use.
     pub(super) fn get() -> Result<&'static Self, String> {
         static SHARED: LazyLock<Result<WasmRuntime, String>> = LazyLock::new(|| {
             WasmRuntime::new().map_err(|error| format!("this machine cannot run WebAssembly: {error:#}"))
@@ -83,10 +83,10 @@ impl WasmRuntime {
             .max_memory_size(MAX_MEMORY)
             .linear_memory_keep_resident(KEPT_MEMORY)
             .table_keep_resident(KEPT_MEMORY)
-            // Clears the pages that were written to, and no others.
+            // Clears written pages only.
             .pagemap_scan(Enabled::Auto);
         let mut config = Config::new();
-        // Where in its code a component failed says nothing to those who read the error.
+        // The position in the code does not help the readers of an error.
         config.allocation_strategy(pool).epoch_interruption(true).wasm_backtrace_max_frames(None);
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
@@ -102,13 +102,13 @@ impl WasmRuntime {
 
     /// Waits until one more call can run.
     pub(super) async fn acquire_permit(&self) -> std::io::Result<CallPermit<'_>> {
-        // It fails only for a semaphore that is closed, which this never is; the pool has the last word anyway.
+        // Fails only for a closed semaphore, which never happens; the pool enforces the limit anyway.
         let permit = self.calls.acquire().await.ok();
         self.clock.enter()?;
         Ok(CallPermit { _permit: permit, clock: &self.clock })
     }
 
-    /// Compiles a component, unless it was compiled before.
+    /// Returns a compiled component, from the cache if possible.
     pub(super) fn guest(&self, bytes: &[u8]) -> Result<Guest, String> {
         let hash: [u8; 32] = Sha256::digest(bytes).into();
         if let Some(guest) = self.cached(&hash) {
@@ -137,7 +137,7 @@ impl Drop for CallPermit<'_> {
     }
 }
 
-/// A thread that counts the engine's epochs while there are calls, and sleeps while there are none.
+/// A thread that counts the engine's epochs during calls, and sleeps otherwise.
 struct Clock {
     engine: Engine,
     calls: Arc<AtomicUsize>,
@@ -145,7 +145,7 @@ struct Clock {
     thread: Mutex<ClockThread>,
 }
 
-/// The thread, and the process that has it: a fork leaves threads behind.
+/// The thread and its process: threads do not survive a fork.
 struct ClockThread {
     process: u32,
     thread: Thread,
@@ -158,13 +158,13 @@ impl Clock {
         Ok(Self { engine, calls, thread })
     }
 
-    /// Without a clock, a component that computes for ever would never be stopped.
+    /// Starts the clock for a call. Without a clock, an endless component would never be stopped.
     fn enter(&self) -> std::io::Result<()> {
         let mut clock = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if clock.process != std::process::id() {
             *clock = ClockThread::start(self.engine.clone(), self.calls.clone())?;
         }
-        // The first of several wakes the thread. That is cheap while it does not sleep.
+        // The first of several calls wakes the thread, which is cheap if it is awake.
         if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
             clock.thread.unpark();
         }
@@ -181,7 +181,7 @@ impl ClockThread {
                 engine.increment_epoch();
                 idle = if counted.load(Ordering::Relaxed) == 0 { idle + 1 } else { 0 };
                 if idle > IDLE_TICKS {
-                    // A call that began since has left a token, with which this returns at once.
+                    // Returns at once if a call has started since.
                     thread::park();
                     idle = 0;
                 }

@@ -12,16 +12,13 @@ use wasmtime::{Engine, Store};
 use super::MIB;
 use super::sandbox::Sandbox;
 
-/// The function that a component exports.
 const HANDLE: &str = "handle";
 
-/// How components are made.
 const BUILD: &str = "build it with `cargo build --release --target wasm32-wasip2`";
 
-/// How large a component can be.
 const MAX_SIZE: usize = 64 * MIB;
 
-/// A component with everything that can be prepared for its calls.
+/// A compiled component, prepared for calls.
 #[derive(Clone)]
 pub(super) struct Guest {
     prepared: InstancePre<Sandbox>,
@@ -34,7 +31,6 @@ impl fmt::Debug for Guest {
     }
 }
 
-/// Reads the file of a component.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let (file, _) = open_regular(path).map_err(unreadable)?;
@@ -49,7 +45,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
 impl Guest {
     /// Compiles a component, and checks that it is a hook that needs nothing but WASI.
     pub(super) fn compile(engine: &Engine, linker: &Linker<Sandbox>, bytes: &[u8]) -> Result<Self, String> {
-        // In words, because this is what goes wrong first: another file, or one that was built for another target.
+        // Clear messages for the most frequent mistakes: another file, or a build for another target.
         match bytes.first_chunk() {
             Some(b"\0asm\x01\0\0\0") => return Err(format!("it is WebAssembly, but no component; {BUILD}")),
             Some([b'\0', b'a', b's', b'm', _, _, _, _]) => {}
@@ -74,7 +70,6 @@ impl Guest {
         Ok(Self { prepared, handle })
     }
 
-    /// Makes an instance of the component, and calls it.
     pub(super) async fn handle(
         &self,
         store: &mut Store<Sandbox>,

@@ -1,4 +1,4 @@
-//! What one call of a component has, and how much of it.
+//! Resources and limits of one call.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,12 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::MIB;
 use crate::transport::{ExpansionError, Grant, TransportError};
 
-/// How many files, streams and the like a component can have open.
+/// Maximum number of open files, streams and similar resources.
 const MAX_RESOURCES: usize = 1000;
 
-/// The least that a component can hand over to WASI at a time.
+/// Minimum limit of data passed to WASI at once, in bytes.
 const MIN_TRANSFER: usize = 64 * 1024;
 
-/// What is granted, with its values.
 #[derive(Clone)]
 pub(super) struct ResolvedGrant {
     is_empty: bool,
@@ -36,7 +35,7 @@ struct GrantedFolder {
     permissions: FsPerms,
 }
 
-/// The values of variables may be secrets.
+/// Without the values of variables, which may be secrets.
 impl std::fmt::Debug for ResolvedGrant {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("ResolvedGrant").finish_non_exhaustive()
@@ -44,7 +43,7 @@ impl std::fmt::Debug for ResolvedGrant {
 }
 
 impl ResolvedGrant {
-    /// Looks up what is granted. Relative paths start from `base`.
+    /// Resolves a grant. Relative paths start from `base`.
     pub(super) fn resolve(hook: &str, grant: &Grant, base: &Path) -> Result<Self, TransportError> {
         let mut variables = Vec::new();
         for name in &grant.env {
@@ -81,7 +80,7 @@ impl ResolvedGrant {
             context.allow_tcp(true).socket_addr_check(move |address, of| {
                 let may = match of {
                     SocketAddrUse::TcpConnect => addresses.contains(&address),
-                    // Connecting binds to whatever is free. Whoever binds cannot listen.
+                    // Connecting binds to any free port. Listening stays forbidden.
                     SocketAddrUse::TcpBind => address.ip().is_unspecified() && address.port() == 0,
                     _ => false,
                 };
@@ -92,7 +91,7 @@ impl ResolvedGrant {
     }
 }
 
-/// A context in which there is nothing but a place to write to.
+/// Returns a context with an output and nothing else.
 fn builder(output: &MemoryOutputPipe) -> WasiCtxBuilder {
     let mut context = WasiCtxBuilder::new();
     context.stdout(output.clone()).stderr(output.clone());
@@ -100,12 +99,12 @@ fn builder(output: &MemoryOutputPipe) -> WasiCtxBuilder {
     context
 }
 
-/// What one call has.
+/// The state of one call.
 pub(super) struct Sandbox {
     memory: MemoryLimiter,
     output: MemoryOutputPipe,
     resources: ResourceTable,
-    /// Made when it is first needed, because many components never do.
+    /// Created on first use, because many components never need it.
     context: Option<WasiCtx>,
 }
 
@@ -117,7 +116,7 @@ impl Sandbox {
         Ok(Self { memory: MemoryLimiter { most: memory, used: 0 }, output, resources, context })
     }
 
-    /// Puts it in a store that yields while the component computes, and ends it at the deadline.
+    /// Creates a store that yields regularly and ends the component at the deadline.
     pub(super) fn into_store(self, engine: &Engine, deadline: Option<Instant>, most_output: usize) -> Store<Self> {
         let mut store = Store::new(engine, self);
         store.limiter(|sandbox| &mut sandbox.memory);
@@ -126,17 +125,17 @@ impl Sandbox {
         store.set_epoch_deadline(1);
         let mut has_yielded = false;
         store.epoch_deadline_callback(move |store| {
-            // The runtime's timer alone would not do: a component that keeps a thread busy keeps it from looking at its timers.
+            // The runtime's timers alone are not enough: a busy component keeps its thread from checking them.
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(DeadlineExceeded.into());
             }
-            // A component that does not care whether its output goes anywhere would go on until then.
+            // A component that ignores failed writes would run until the deadline.
             if store.data().output.contents().len() > most_output {
                 return Err(OutputLimitExceeded.into());
             }
             has_yielded = !has_yielded;
             Ok(if has_yielded {
-                // Of no ticks, so that this is asked again before the component goes on: others may have taken long.
+                // Zero ticks, so that the deadline is checked again before the component continues: other tasks may have taken long.
                 UpdateDeadline::YieldCustom(0, Box::pin(tokio::task::yield_now()))
             } else {
                 UpdateDeadline::Continue(1)
@@ -153,17 +152,16 @@ impl WasiView for Sandbox {
     }
 }
 
-/// The component has run for as long as it may.
 #[derive(Debug, thiserror::Error)]
 #[error("the time is up")]
 pub(super) struct DeadlineExceeded;
 
-/// The component has written more than it may. The hook tells that by what was written.
+/// The hook detects this by the size of the output.
 #[derive(Debug, thiserror::Error)]
 #[error("it wrote too much")]
 struct OutputLimitExceeded;
 
-/// Counts the memory of a sandbox, that of all its linear memories together.
+/// Limits the total size of all linear memories.
 struct MemoryLimiter {
     most: usize,
     used: usize,

@@ -1,4 +1,4 @@
-//! A worker that runs.
+//! The connection to a running worker.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,49 +14,40 @@ use super::WorkerOptions;
 use super::slot::WorkerRequest;
 use crate::transport::{head, program, protocol};
 
-/// How many answers a worker may owe.
 const MAX_PENDING: usize = 1024;
 
-/// How many lines of stderr are logged between two answers, and how long each may be.
+/// Maximum number of logged stderr lines between two answers, and their length in characters.
 const MAX_LOGGED_LINES: usize = 100;
 const MAX_LOGGED_CHARS: usize = 1000;
 
-/// How many bytes of stderr are kept for errors.
+/// Number of stderr bytes stored for errors.
 const KEPT_STDERR: usize = 8 * 1024;
 
-/// How long a worker that closed a pipe may take to end.
+/// Time for a worker to exit after it closed a pipe.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// As good as for ever, for limits that no clock can hold.
+/// Upper bound for time limits that a clock cannot represent.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Why a worker is no longer served.
+/// The reason for which a connection ended.
 pub(super) enum ConnectionEnd {
-    /// The hook was dropped.
     Dropped,
-    /// The worker ended, or cannot be trusted any more.
     Failed(WorkerFailure),
 }
 
-/// What a worker did.
 pub(super) enum WorkerFailure {
-    /// It ended.
     Exited,
-    /// It broke the protocol.
     ProtocolError(String),
 }
 
-/// What became of a worker that is no longer served.
 pub(super) struct FailedWorker {
     pub(super) why: String,
-    /// Whether it has answered anything.
     pub(super) has_answered: bool,
 }
 
-/// A worker that runs.
 pub(super) struct Connection {
     process: Process,
-    /// The line that is being written. The next request is taken when it is through, so that what waits is bounded.
+    /// The line being written. The next request is taken after that, which limits the queue.
     line: Vec<u8>,
     written: usize,
     answers: PendingAnswers,
@@ -87,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Passes requests and answers on.
+    /// Forwards requests and answers until the connection ends.
     pub(super) async fn serve(
         &mut self,
         first: WorkerRequest,
@@ -131,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Begins to write a request, unless nobody waits for its answer any more.
+    /// Starts to write a request, unless its caller is gone.
     fn accept(&mut self, request: WorkerRequest) {
         if !request.reply.is_closed() {
             self.answers.expect(request.id, request.reply);
@@ -139,7 +130,6 @@ impl Connection {
         }
     }
 
-    /// Ends the worker and fails what it still owes.
     pub(super) async fn fail(self, failure: WorkerFailure) -> FailedWorker {
         let Self { process, mut answers, mut log, .. } = self;
         let ended = process.end().await;
@@ -147,7 +137,7 @@ impl Connection {
             log.stderr.drain(pipe);
         }
         log.write();
-        // What it answered before it ended counts; after a line that is no answer there is none.
+        // Answers from before the exit count, up to the first invalid line.
         answers.stdout.drain(&ended.stdout);
         let _ = answers.take();
         let what = match failure {
@@ -162,7 +152,7 @@ impl Connection {
     }
 }
 
-/// A pipe is closed: by the worker's end, most likely, which is the better thing to tell then.
+/// Handles a closed pipe. The worker has most likely exited, which is the better message then.
 async fn pipe_closed(pipe: &str, ended: impl Future<Output = ()>) -> ConnectionEnd {
     ConnectionEnd::Failed(match timeout(EXIT_TIMEOUT, ended).await {
         Ok(()) => WorkerFailure::Exited,
@@ -170,18 +160,17 @@ async fn pipe_closed(pipe: &str, ended: impl Future<Output = ()>) -> ConnectionE
     })
 }
 
-/// The answers that a worker owes.
+/// The pending answers of a worker.
 ///
-/// INVARIANT: a request stays in `owed` until it is answered, also when nobody waits for it any more: this is how a late answer is told from
-/// one to a question that nobody asked.
+/// INVARIANT: a request stays in `pending` until it is answered, even if its caller is gone: this distinguishes a late answer from one to an unknown
+/// request.
 struct PendingAnswers {
     pending: HashMap<u64, oneshot::Sender<Result<HookResult, HookError>>>,
     stdout: OutputBuffer,
-    /// How much of stdout has no line break: a long line that comes in small pieces is not searched again for each.
+    /// Number of stdout bytes without a line break, so that a long line in small pieces is searched once.
     searched: usize,
-    /// When the worker last answered, or began to owe something.
+    /// Time of the last answer, or of the first pending request.
     last_answer: Instant,
-    /// Whether there was any.
     has_answered: bool,
 }
 
@@ -193,7 +182,7 @@ impl PendingAnswers {
         self.pending.insert(id, reply);
     }
 
-    /// Takes the answers out of what was written.
+    /// Reads complete answers from stdout.
     fn take(&mut self) -> Result<(), String> {
         let mut begin = 0;
         while let Some(length) = self.stdout.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
@@ -203,7 +192,7 @@ impl PendingAnswers {
             let Entry::Occupied(pending) = self.pending.entry(answer.id) else {
                 return Err(format!("answered request {}, which it does not have", answer.id));
             };
-            // If nobody waits any more, the answer is late, and nobody gets it.
+            // A late answer has no receiver.
             let _ = pending.remove().send(answer.result);
             (self.last_answer, self.has_answered) = (Instant::now(), true);
             (begin, self.searched) = (end + 1, end + 1);
@@ -217,17 +206,16 @@ impl PendingAnswers {
     }
 }
 
-/// What a worker writes to stderr.
 struct StderrLog {
     hook: String,
     stderr: OutputBuffer,
-    /// Where the line begins that is not logged yet.
+    /// Start of the first line that is not logged yet.
     line_start: usize,
     logged: usize,
 }
 
 impl StderrLog {
-    /// Logs the lines that are complete, and keeps the last of what was written.
+    /// Logs complete lines, and keeps the end of stderr for errors.
     fn write(&mut self) {
         while let Some(length) = self.stderr.bytes[self.line_start..].iter().position(|byte| *byte == b'\n') {
             let line = &self.stderr.bytes[self.line_start..self.line_start + length];

@@ -1,4 +1,4 @@
-//! The place of one worker: starts it when it is needed, and again when it has ended.
+//! One worker: started when needed, and restarted after a failure.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,24 +12,21 @@ use tokio::time::{Instant, sleep_until};
 use super::WorkerOptions;
 use super::connection::{Connection, ConnectionEnd, FailedWorker};
 
-/// How many requests wait for a worker in its queue; more of them wait before it.
 const QUEUE: usize = 64;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// How long a request waits for a worker that may not be started yet.
+/// Maximum wait of a request for a restart.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// A request on its way.
 pub(super) struct WorkerRequest {
     pub(super) id: u64,
-    /// With the line break.
     pub(super) line: Vec<u8>,
     pub(super) reply: oneshot::Sender<Result<HookResult, HookError>>,
 }
 
-/// One worker, whether it runs or not.
+/// A worker that may be running.
 #[derive(Debug, Default)]
 pub(super) struct WorkerSlot {
     // A std lock: nothing awaits while it is held.
@@ -37,7 +34,7 @@ pub(super) struct WorkerSlot {
     load: Arc<AtomicUsize>,
 }
 
-/// Counts a request for as long as it is kept.
+/// Counts a request until dropped.
 pub(super) struct LoadGuard(Arc<AtomicUsize>);
 
 impl Drop for LoadGuard {
@@ -47,7 +44,7 @@ impl Drop for LoadGuard {
 }
 
 impl WorkerSlot {
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub(super) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
@@ -57,7 +54,7 @@ impl WorkerSlot {
         LoadGuard(Arc::clone(&self.load))
     }
 
-    /// Where requests go. The task behind it ends with the hook; one that ended with its runtime is replaced.
+    /// Returns the sender of requests. Its task ends with the hook; a task that ended with its runtime is replaced.
     pub(super) fn requests(&self, runtime: &Handle, options: &WorkerOptions) -> mpsc::Sender<WorkerRequest> {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(requests) = requests.as_ref().filter(|requests| !requests.is_closed()) {
@@ -69,7 +66,6 @@ impl WorkerSlot {
     }
 }
 
-/// Serves requests until the hook is dropped.
 async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions) {
     let mut backoff = Backoff::default();
     while let Some(request) = requests.recv().await {
@@ -103,7 +99,7 @@ async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions
     }
 }
 
-/// When a worker may be started.
+/// The delay before the next start of a worker.
 struct Backoff {
     until: Instant,
     last: Option<Duration>,
@@ -122,7 +118,7 @@ impl Backoff {
         *self = Self { until: Instant::now() + backoff, last: Some(backoff), why };
     }
 
-    /// Why a request does not wait.
+    /// Returns the error for a request, if the delay is too long to wait.
     fn rejection(&self) -> Option<String> {
         let left = self.until.saturating_duration_since(Instant::now());
         (left > MAX_WAIT).then(|| {
