@@ -99,7 +99,7 @@ const GUARD: &str = "hooks:\n  - rule: no-touching\n    on: tool:pre\n    when: 
 fn a_changed_bundle_counts_while_the_session_runs() {
     let (place, ran) = while_it_runs("", GUARD);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.error.contains("a bundle has changed: its hooks are in force from now on"), "{ran:?}");
+    assert!(ran.error.contains("a bundle has changed: its hooks are active from now on"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
     assert!(!place.at("workspace/made").exists());
     let recorded = place.amplifier(&["audit", "show", "--kind", "policy_change"]).fine();
@@ -110,7 +110,7 @@ fn a_changed_bundle_counts_while_the_session_runs() {
 #[test]
 fn a_broken_bundle_leaves_the_old_one_in_force() {
     let (place, ran) = while_it_runs(GUARD, "hooks:\n  - rule: no-touching\n    on: tool:pre\n    dney: x\n");
-    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("so the old version stays active"), "{ran:?}");
     assert!(ran.error.contains("bundle.yaml:4:5: unknown key `dney`; did you mean `deny`?"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
     assert!(!place.at("workspace/made").exists());
@@ -151,8 +151,8 @@ fn pipe_instead(place: &Place) {
 fn a_bundle_that_becomes_a_pipe_leaves_the_old_one_in_force() {
     let (place, ran) = meanwhile(GUARD, pipe_instead);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
-    assert!(ran.error.contains("bundle.yaml: it cannot be read: it is not a regular file"), "{ran:?}");
+    assert!(ran.error.contains("so the old version stays active"), "{ran:?}");
+    assert!(ran.error.contains("bundle.yaml: the file cannot be read: it is not a regular file"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
     place.check_sealed(1);
 }
@@ -185,9 +185,11 @@ fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
         "{ran:?}"
     );
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
-    for (saved, what) in [("", "it is empty"), ("# Guards:\n", "it is empty"), ("hooks:\n", "its hooks are gone")] {
+    for (saved, what) in
+        [("", "the file is empty"), ("# Guards:\n", "the file is empty"), ("hooks:\n", "the `hooks` key is missing")]
+    {
         let (place, ran) = while_it_runs(GUARD, saved);
-        let expected = format!("bundle.yaml: {what}; write `hooks: []` if it is to have no hooks");
+        let expected = format!("bundle.yaml: {what}; write `hooks: []` for a bundle without hooks");
         assert!(ran.error.contains(&expected), "{ran:?}");
         assert!(!place.at("workspace/made").exists(), "{ran:?}");
     }
@@ -199,7 +201,7 @@ fn a_bundle_that_is_gone_or_empty_for_a_moment_stays_in_force() {
 fn a_changed_bundle_goes_on_counting() {
     let budget = "hooks:\n  - module: hooks-cost\n    config: { budget: { deny: { tokens: 1000000 } } }\n";
     let (_, ran) = while_it_runs(budget, &format!("{budget}# Changed.\n"));
-    assert!(ran.error.contains("its hooks are in force from now on"), "{ran:?}");
+    assert!(ran.error.contains("its hooks are active from now on"), "{ran:?}");
     assert!(ran.error.contains(" tokens in 3 calls ("), "{ran:?}");
 }
 
@@ -233,7 +235,7 @@ fn a_changed_bundle_of_a_project_counts_when_it_is_trusted() {
     place.write("home/bundle.yaml", "hooks:\n  - rule: greeting\n    on: provider:request\n    message: hello\n");
     place.write("workspace/go", "");
     let ran = running.end();
-    assert!(ran.error.contains("so the old version stays in force"), "{ran:?}");
+    assert!(ran.error.contains("so the old version stays active"), "{ran:?}");
     assert!(ran.error.contains("hello"), "{ran:?}");
     assert!(ran.error.contains("is not the version that you trusted"), "{ran:?}");
     assert!(!place.at("workspace/made").exists(), "{ran:?}");
@@ -247,10 +249,7 @@ fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
     place.write("workspace/b.yaml", "hooks:\n  - rule: a\n    on: tool:prre\n    deny: no\n");
     let Ran { code, out, error } = place.amplifier(&["hooks", "validate", "b.yaml"]);
     assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes, 1 warning\n"));
-    assert!(
-        error.starts_with("warning: b.yaml:3:5: there is no event `tool:prre`; did you mean `tool:pre`?\n"),
-        "{error}"
-    );
+    assert!(error.starts_with("warning: b.yaml:3:5: unknown event `tool:prre`; did you mean `tool:pre`?\n"), "{error}");
 }
 
 #[test]

@@ -170,8 +170,8 @@ fn what_will_not_work_later_is_warned_about() {
     let ran = place.amplifier(&["hooks", "validate", &file]);
     assert_eq!(ran.code, 0);
     assert!(ran.out.ends_with("2 hooks in 1 file, no mistakes, 2 warnings\n"), "{}", ran.out);
-    let programs = ":2:5: nobody may run the program `./check.sh`; `chmod +x` it, or name what runs it before it\n";
-    let dormant = ":7:5: it is switched off, and has a mistake: rule error: unknown name `nobody`";
+    let programs = ":2:5: program `./check.sh` is not executable; run `chmod +x`, or name its interpreter first\n";
+    let dormant = ":7:5: the hook is disabled and has an error: rule error: unknown name `nobody`";
     assert!(ran.error.contains(programs) && ran.error.contains(dormant), "{}", ran.error);
 }
 
@@ -217,8 +217,8 @@ fn a_component_to_begin_with_says_how_it_is_built() {
     assert!(written.contains(&build), "{written}");
     let early = place.amplifier(&["hooks", "test", &bundle]);
     let expected = match cfg!(feature = "wasm") {
-        true => "guard.wasm` of hook `guard` is not usable: it cannot be read: No such file or directory",
-        false => "this program was built without `wasm` hooks; build it with `--features wasm`",
+        true => "guard.wasm` of hook `guard`: the file cannot be read: No such file or directory",
+        false => "this program was built without `wasm` hooks; rebuild with `--features wasm`",
     };
     assert_eq!(early.code, 1);
     assert!(early.error.contains(expected), "{}", early.error);
@@ -259,7 +259,7 @@ fn a_tool_that_is_not_there_is_a_mistake() {
     let (place, file) = place("tools:\n  only: [Read, Grpe]\n");
     let ran = place.amplifier(&["hooks", "validate", &file]);
     ran.check_failed(&format!(
-        "amplifier: {file}:2:16: there is no tool `Grpe`; did you mean `Grep`?\n 2 |   only: [Read, Grpe]\n   |                ^"
+        "amplifier: {file}:2:16: unknown tool `Grpe`; did you mean `Grep`?\n 2 |   only: [Read, Grpe]\n   |                ^"
     ));
     std::fs::write(&file, "tools:\n  only: [Read, Task, mcp__files__list]\n").unwrap();
     place.amplifier(&["hooks", "validate", &file]).fine();

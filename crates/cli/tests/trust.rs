@@ -100,7 +100,7 @@ fn whatever_changes_has_to_be_trusted_again_and_is_named() {
     place.write("workspace/.amplifier/bundle.yaml", BUNDLE);
     fs::rename(place.at("workspace/.amplifier/note.sh"), place.at("elsewhere.sh")).unwrap();
     symlink(place.at("elsewhere.sh"), place.at("workspace/.amplifier/note.sh")).unwrap();
-    check("note.sh", "leads elsewhere");
+    check("note.sh", "points elsewhere");
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn a_bundle_that_cannot_be_trusted_stops_nothing_and_runs_nothing() {
     place.write("workspace/.amplifier/bundle.yaml", BUNDLE);
     fs::remove_file(place.at("workspace/.amplifier/note.sh")).unwrap();
     place.make_pipe("workspace/.amplifier/note.sh");
-    check("note.sh` cannot be pinned: it is a pipe");
+    check("note.sh` cannot be pinned: the file is a pipe");
     fs::remove_file(place.at("workspace/.amplifier/note.sh")).unwrap();
     place.write("home/trust.json", "{ \"version\": 1");
-    check("is damaged, so it trusts nothing");
+    check("is damaged, so nothing is trusted");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_project_whose_path_is_no_text_is_refused_for_that() {
         let mut command = place.command(&arguments);
         command.current_dir(&project);
         let error = Running::start(command).end().error;
-        assert!(error.contains("cannot be trusted: ") && error.contains("its path is no UTF-8 text"), "{error}");
+        assert!(error.contains("cannot be trusted: ") && error.contains("the path is not UTF-8"), "{error}");
         assert!(!error.contains("trust store"), "{error}");
     }
 }

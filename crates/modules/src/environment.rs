@@ -111,7 +111,7 @@ impl HookEnvironment {
     pub(crate) fn sandbox_for(&self, confine: &SandboxConfig) -> Result<Sandbox, String> {
         match &self.make_sandbox {
             Some(make) => make(&SandboxRequest { confine: Some(confine), outputs: &[] }),
-            None => Err("nothing here can do that".to_owned()),
+            None => Err("sandboxing is not available in this program".to_owned()),
         }
     }
 

@@ -123,7 +123,7 @@ impl RuleAction {
         Ok(match options {
             RuleOptions { deny: Some(deny), .. } => Self::Deny(compile("deny", deny)?),
             RuleOptions { ask: Some(ask), .. } if ask.trim().is_empty() => {
-                return Err(RuleError::field("ask", "is empty: say what the person is asked"));
+                return Err(RuleError::field("ask", "is empty: expected the prompt of the approval request"));
             }
             RuleOptions { ask: Some(ask), .. } => Self::Ask(compile("ask", ask)?, approval(options)?),
             RuleOptions { modify: Some(modify), .. } => Self::Modify(Modification::new(modify)?),
@@ -170,7 +170,7 @@ fn check_companions(options: &RuleOptions) -> Result<(), RuleError> {
     ];
     let mut given = answers.iter().filter(|(_, given)| *given).map(|(name, _)| *name);
     if let (Some(first), Some(second)) = (given.next(), given.next()) {
-        let problem = format!("does not go with `{first}`: a rule has one answer, so write two rules");
+        let problem = format!("conflicts with `{first}`: a rule has one action, so write two rules");
         return Err(RuleError::field(second, problem));
     }
     let companions = [
@@ -189,14 +189,14 @@ fn check_companions(options: &RuleOptions) -> Result<(), RuleError> {
     ];
     for (field, given, needed, there) in companions {
         if given && !there {
-            return Err(RuleError::field(field, format!("says more about `{needed}`, which is not there")));
+            return Err(RuleError::field(field, format!("needs `{needed}`, which is missing")));
         }
     }
     if options.reason.is_some() && options.deny.is_some() {
-        return Err(RuleError::field("reason", "does not go with `deny`, whose text is the reason"));
+        return Err(RuleError::field("reason", "conflicts with `deny`, whose text is the reason"));
     }
     if options.reason.is_some() && answers.iter().all(|(_, given)| !given) {
-        return Err(RuleError::field("reason", "explains nothing: it goes with `ask`, `modify` or `inject`"));
+        return Err(RuleError::field("reason", "needs `ask`, `modify` or `inject`"));
     }
     Ok(())
 }
@@ -206,7 +206,7 @@ fn approval(options: &RuleOptions) -> Result<Approval, RuleError> {
     approval.default = options.default.unwrap_or_default();
     if let Some(seconds) = options.timeout {
         let timeout = Duration::try_from_secs_f64(seconds);
-        let problem = || RuleError::field("timeout", format!("is {seconds}: give seconds, 0 or more"));
+        let problem = || RuleError::field("timeout", format!("is `{seconds}`: expected seconds, 0 or more"));
         approval.timeout = timeout.map_err(|_| problem())?;
     }
     for option in options.options.iter().flatten() {
@@ -219,7 +219,7 @@ fn approval(options: &RuleOptions) -> Result<Approval, RuleError> {
         approval.options.push(ApprovalOption::from(option.clone()));
     }
     if options.options.is_some() && !approval.options.iter().any(|option| option.effect.allows()) {
-        return Err(RuleError::field("options", "has none that allows the operation: use `deny` for that"));
+        return Err(RuleError::field("options", "never allow the operation: use `deny` instead"));
     }
     Ok(approval)
 }

@@ -118,7 +118,7 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
             hooks:
               - command: ./lint.sh
             ",
-            "bundle.yaml:2:5: `on` is missing: which events does it hear? `amplifier events` lists all\n \
+            "bundle.yaml:2:5: `on` is missing: name the events of the hook; `amplifier events` lists all\n \
              2 |   - command: ./lint.sh\n   |     ^",
         ),
         (
@@ -126,7 +126,7 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
             hooks:
               - on: tool:pre
             ",
-            "bundle.yaml:2:5: a hook is one of `module`, `rule`, `command`, `worker`, `http` and `wasm`; this is none\n \
+            "bundle.yaml:2:5: missing kind of hook: expected one of `module`, `rule`, `command`, `worker`, `http` and `wasm`\n \
              2 |   - on: tool:pre\n   |     ^",
         ),
     ];
@@ -135,16 +135,16 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
     }
     let value = |key: &str| problem(&format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n"));
     let told = |key: &str| value(key).lines().next().unwrap().to_owned();
-    assert_eq!(told("priority: high"), "bundle.yaml:5:15: expected a whole number in range");
+    assert_eq!(told("priority: high"), "bundle.yaml:5:15: invalid value: expected a whole number in range");
     assert_eq!(told("on_error: denny"), "bundle.yaml:5:15: unknown value `denny`; did you mean `deny`?");
-    assert_eq!(told("deny: twice"), "bundle.yaml:5:5: `deny` is there twice; leave one of them");
+    assert_eq!(told("deny: twice"), "bundle.yaml:5:5: duplicate key `deny`; remove one of them");
     let case = "tests:\n  - name: x\n    event: tool:pre\n    expect: { decision: denied }\n";
     assert!(problem(case).starts_with("bundle.yaml:2:5: unknown decision `denied`; did you mean `deny`?"));
     let first = |text: &str| problem(text).lines().next().unwrap().to_owned();
-    assert_eq!(first("- a\n"), "bundle.yaml:1:1: expected keys with values: `key: value`");
-    assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: expected a list: items that begin with `- `");
+    assert_eq!(first("- a\n"), "bundle.yaml:1:1: expected keys with values, such as `key: value`");
+    assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: expected a list, whose items begin with `- `");
     let documents = "hooks: []\n---\nhooks: []\n";
-    assert_eq!(first(documents), "bundle.yaml:3:1: a bundle is one document; take out the `---` before this");
+    assert_eq!(first(documents), "bundle.yaml:3:1: a bundle is one document; remove the `---` before this");
     assert!(problem("hooks: [").starts_with("bundle.yaml:1:"), "{}", problem("hooks: ["));
     assert!(problem("hooks:\n  - rule: x\n    on: tool:pre\n    deny: y\n    on_error: perhaps\n").contains(":5:"));
 }
@@ -168,7 +168,7 @@ fn bundles_include_others_and_never_without_an_end() {
 
     write("team.yaml", "includes: [mine.yaml]\n");
     let error = load(&folder.path().join("mine.yaml")).unwrap_err();
-    assert!(error.message.ends_with("includes this file, without an end"), "{error}");
+    assert!(error.message.ends_with("includes this file: a cycle of includes"), "{error}");
     write("mine.yaml", "includes: [gone.yaml]\n");
     let error = load(&folder.path().join("mine.yaml")).unwrap_err();
     assert_eq!((error.line, error.column), (1, 12));
@@ -266,7 +266,7 @@ async fn a_confined_program_is_started_by_the_launcher_of_the_host_or_not_at_all
         "hooks:\n  - command: 'echo \"$LAUNCHED\" >&2; exit 2'\n    on: tool:pre\n    confine: { write: workspace }\n";
     let error = registered(folder.path(), text).unwrap_err();
     assert_eq!((error.line, error.column), (2, 5));
-    assert_eq!(error.message, "it cannot be confined: nothing here can do that");
+    assert_eq!(error.message, "it cannot be confined: sandboxing is not available in this program");
 
     let bundle = load(&folder.path().join("bundle.yaml")).unwrap();
     let host = HookEnvironment::new(Scope::new(folder.path()).unwrap());
@@ -285,7 +285,7 @@ fn a_time_for_answers_that_makes_no_sense_is_told() {
     for (given, shown) in [("-5", "-5"), ("0", "0"), (".nan", "NaN"), (".inf", "inf")] {
         let text = format!("session:\n  approval_timeout: {given}\n");
         let error = amplifier_modules::bundle::Bundle::parse(&text, std::path::Path::new("b.yaml")).unwrap_err();
-        let expected = format!("`approval_timeout` is {shown}: give seconds, above zero");
+        let expected = format!("invalid `approval_timeout` `{shown}`: expected seconds above zero");
         assert_eq!((error.line, error.message), (2, expected));
     }
 }
@@ -354,7 +354,7 @@ fn a_mistake_in_a_rule_is_told_by_the_key_that_the_bundle_has() {
         let text = format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n");
         let error = registered(folder.path(), &text).map(drop).unwrap_err();
         let name = key.split(':').next().unwrap();
-        let expected = format!("rule error: `{name}` says more about `{needed}`, which is not there");
+        let expected = format!("rule error: `{name}` needs `{needed}`, which is missing");
         assert_eq!((error.line, error.message), (5, expected));
     }
 }
@@ -366,16 +366,13 @@ fn values_that_would_do_something_else_than_they_seem_to_are_told() {
     let told = [
         (entry("command: ' '"), "`command` is empty: name a program"),
         (entry("worker: ['']"), "`worker` is empty: name a program"),
-        (entry("worker: cat, workers: 0"), "`workers` is 1 to 64"),
-        (entry("worker: cat, workers: 100000"), "`workers` is 1 to 64"),
-        (entry("command: cat, timeout: 1e300"), "`timeout` is a number of seconds above zero, and not without an end"),
-        (entry("rule: '', deny: no"), "`rule` is empty: give it a name, which questions and the record show"),
-        (entry("command: cat, name: ''"), "`name` is empty: give it a name, which questions and the record show"),
-        (
-            case("event: tool:pre, expect: {}"),
-            "`expect` is empty, so the test would show nothing: give it `decision`, `by`, `says` or `data`",
-        ),
-        (case("event: tool:pre, expect: { data: { a: 1 } }"), "`expect` has the pointer `a`: begin it with `/`"),
+        (entry("worker: cat, workers: 0"), "invalid `workers`: expected 1 to 64"),
+        (entry("worker: cat, workers: 100000"), "invalid `workers`: expected 1 to 64"),
+        (entry("command: cat, timeout: 1e300"), "invalid `timeout`: expected a finite number of seconds above zero"),
+        (entry("rule: '', deny: no"), "`rule` is empty: expected a name, which approval requests and records show"),
+        (entry("command: cat, name: ''"), "`name` is empty: expected a name, which approval requests and records show"),
+        (case("event: tool:pre, expect: {}"), "`expect` is empty: add `decision`, `by`, `says` or `data`"),
+        (case("event: tool:pre, expect: { data: { a: 1 } }"), "invalid JSON Pointer `a` in `expect`: begin with `/`"),
         (
             case("event: tool pre, expect: { decision: deny }"),
             "invalid event name `tool pre`: contains a space or a control character; expected the form `tool:pre`",
@@ -388,7 +385,7 @@ fn values_that_would_do_something_else_than_they_seem_to_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let question = "hooks:\n  - { rule: a, on: tool:pre, ask: ' ' }\n";
     let error = registered(folder.path(), question).map(drop).unwrap_err();
-    assert_eq!(error.message, "rule error: `ask` is empty: say what the person is asked");
+    assert_eq!(error.message, "rule error: `ask` is empty: expected the prompt of the approval request");
 }
 
 #[test]
@@ -465,7 +462,7 @@ async fn a_server_is_called_by_its_address_without_secrets() {
                 assert!(said.contains(name) && !is_told, "{said}");
             }
             Ok(_) => {}
-            Err(error) => assert!(error.message.contains("the address of hook `http` is not usable"), "{error}"),
+            Err(error) => assert!(error.message.contains("invalid address of hook `http`"), "{error}"),
         }
     }
 }
@@ -525,8 +522,7 @@ fn a_host_brings_modules_of_its_own_and_registers_them_in_their_place() {
     assert_eq!(names(&hooks), ["own"], "what is not put in force leaves nothing");
 
     // All at once, none stays.
-    let problem =
-        "bundle.yaml:3:5: nothing here brings the module `own_module`\n 3 |   - module: own_module\n   |     ^";
+    let problem = "bundle.yaml:3:5: module `own_module` is not available in this program\n 3 |   - module: own_module\n   |     ^";
     assert_eq!(loaded.register(&hooks, &host).unwrap_err().to_string(), problem);
     assert_eq!(watcher.register(levels).unwrap_err().to_string(), problem);
     assert_eq!(names(&hooks), ["own"]);

@@ -159,7 +159,7 @@ fn modify_changes_what_it_names_and_keeps_the_rest() {
     let nowhere = rule(json!({"modify": {"set": {"/tool_name/x": 1}}})).unwrap().answer("tool:pre", &data);
     assert_eq!(
         nowhere.unwrap_err().to_string(),
-        "`/tool_name/x` leads nowhere in this event's data: something on the way is no object"
+        "invalid position `/tool_name/x` in the event's data: a value on the way is not an object"
     );
     for pointer in
         ["/tool_input/list/7", "/tool_input/list/01", "/tool_input/list/x", "/tool_input/list/18446744073709551616"]
@@ -196,26 +196,26 @@ fn redact_replaces_secrets_and_is_silent_without_one() {
 fn fields_that_do_not_go_together_are_refused() {
     let check = |options: Value, expected: &str| assert_eq!(rule(options).unwrap_err().to_string(), expected);
     let cases = [
-        (json!({"deny": "a", "ask": "b"}), "`ask` does not go with `deny`: a rule has one answer, so write two rules"),
-        (json!({"deny": "a", "timeout": 1}), "`timeout` says more about `ask`, which is not there"),
-        (json!({"deny": "a", "reason": "b"}), "`reason` does not go with `deny`, whose text is the reason"),
-        (json!({"message": "a", "reason": "b"}), "`reason` explains nothing: it goes with `ask`, `modify` or `inject`"),
-        (json!({"deny": "a", "level": "info"}), "`level` says more about `message`, which is not there"),
-        (json!({"ask": "a", "timeout": -1}), "`timeout` is -1: give seconds, 0 or more"),
+        (json!({"deny": "a", "ask": "b"}), "`ask` conflicts with `deny`: a rule has one action, so write two rules"),
+        (json!({"deny": "a", "timeout": 1}), "`timeout` needs `ask`, which is missing"),
+        (json!({"deny": "a", "reason": "b"}), "`reason` conflicts with `deny`, whose text is the reason"),
+        (json!({"message": "a", "reason": "b"}), "`reason` needs `ask`, `modify` or `inject`"),
+        (json!({"deny": "a", "level": "info"}), "`level` needs `message`, which is missing"),
+        (json!({"ask": "a", "timeout": -1}), "`timeout` is `-1`: expected seconds, 0 or more"),
         (
             json!({"ask": "a", "options": ["Maybe"]}),
             "`options` has the unknown option `Maybe`; write `{ label: Maybe, effect: allow_once }`",
         ),
-        (json!({"ask": "a", "options": ["Deny"]}), "`options` has none that allows the operation: use `deny` for that"),
+        (json!({"ask": "a", "options": ["Deny"]}), "`options` never allow the operation: use `deny` instead"),
         (
             json!({"inject": "a", "ephemeral": false, "append_to_last_tool_result": true}),
             "`ephemeral` cannot be false with `append_to_last_tool_result`: results are not rewritten",
         ),
-        (json!({"modify": {}}), "`modify` changes nothing: give it `set`, `remove` or `redact`"),
-        (json!({"modify": {"remove": ["x"]}}), "`modify.remove` has the pointer `x`: begin it with `/`"),
+        (json!({"modify": {}}), "`modify` changes nothing: expected `set`, `remove` or `redact`"),
+        (json!({"modify": {"remove": ["x"]}}), "`modify.remove` has the invalid pointer `x`: begin with `/`"),
         (json!({"modify": {"redact": "/timestamp"}}), "`modify.redact` cannot change `/timestamp`"),
-        (json!({"modify": {"set": {"": 1}}}), "`modify.set.` has the pointer ``: begin it with `/`"),
-        (json!({"when": "true"}), "the rule does nothing: give it `deny`, `ask`, `modify`, `inject` or `message`"),
+        (json!({"modify": {"set": {"": 1}}}), "`modify.set.` has the invalid pointer ``: begin with `/`"),
+        (json!({"when": "true"}), "missing action: expected `deny`, `ask`, `modify`, `inject` or `message`"),
     ];
     for (options, expected) in cases {
         check(options, &format!("rule error: {expected}"));
@@ -253,10 +253,7 @@ fn unknown_names_and_functions_are_found_when_compiled() {
             "'ü' == 'ü' && prompt.startswith('a')",
             "unknown function `startswith` at column 22: did you mean `startsWith`?",
         ),
-        (
-            "shell(prompt).destructve",
-            "`shell` tells nothing about `destructve` at column 15: did you mean `destructive`?",
-        ),
+        ("shell(prompt).destructve", "unknown field `destructve` of `shell` at column 15: did you mean `destructive`?"),
         (
             "my_own_field == 1",
             "unknown name `my_own_field` at column 1: a field of your own events is `data.my_own_field`",
@@ -265,8 +262,8 @@ fn unknown_names_and_functions_are_found_when_compiled() {
         ("hour(1) == 2", "`hour` takes 0 arguments, not 1 at column 1"),
         ("[1].exists(x)", "unknown name `x` at column 12"),
         ("[1].exists(x, y)", "unknown name `y` at column 15"),
-        ("matches(prompt, '(')", "not a regular expression, unclosed group at column 17"),
-        ("path_matches(prompt, ['a/[b'])", "`a/[b` is not a pattern for paths: unclosed character class"),
+        ("matches(prompt, '(')", "invalid regular expression: unclosed group at column 17"),
+        ("path_matches(prompt, ['a/[b'])", "invalid path pattern `a/[b`: unclosed character class"),
         ("path_matches(prompt, [1])", "patterns are a text or a list of texts at column 22"),
         ("b'a' == b'a'", "bytes are not supported at column 1: write a text"),
         ("has(prompt)", "syntax error, `has` takes a field of something"),
@@ -274,14 +271,14 @@ fn unknown_names_and_functions_are_found_when_compiled() {
         ("prompt ? 1", "syntax error, the expression is incomplete at column 1"),
         ("'ü日' == )", "syntax error, this `)` closes nothing at column 9"),
         ("tool_name == 'open", "syntax error, this text is never closed at column 14: end it with `'`"),
-        ("tool_name = 'a'", "syntax error, `=` means nothing here at column 11: write `==`"),
-        ("tool_name === 'a'", "syntax error, `===` means nothing here at column 11: write `==`"),
-        ("tool_name <> 'a'", "syntax error, `<>` means nothing here at column 11: write `!=`"),
-        ("prompt == 'a & b' & prompt == 'c'", "syntax error, `&` means nothing here at column 19: write `&&`"),
-        ("prompt == 'a' | prompt == 'c'", "syntax error, `|` means nothing here at column 15: write `||`"),
-        ("prompt == 'a' and prompt == 'c'", "syntax error, `and` means nothing here at column 15: write `&&`"),
-        ("prompt == 'a' or prompt == 'c'", "syntax error, `or` means nothing here at column 15: write `||`"),
-        ("not prompt", "syntax error, `not` means nothing here at column 1: write `!`"),
+        ("tool_name = 'a'", "syntax error, unknown operator `=` at column 11: write `==`"),
+        ("tool_name === 'a'", "syntax error, unknown operator `===` at column 11: write `==`"),
+        ("tool_name <> 'a'", "syntax error, unknown operator `<>` at column 11: write `!=`"),
+        ("prompt == 'a & b' & prompt == 'c'", "syntax error, unknown operator `&` at column 19: write `&&`"),
+        ("prompt == 'a' | prompt == 'c'", "syntax error, unknown operator `|` at column 15: write `||`"),
+        ("prompt == 'a' and prompt == 'c'", "syntax error, unknown operator `and` at column 15: write `&&`"),
+        ("prompt == 'a' or prompt == 'c'", "syntax error, unknown operator `or` at column 15: write `||`"),
+        ("not prompt", "syntax error, unknown operator `not` at column 1: write `!`"),
         ("size(prompt > 1", "syntax error, this `(` is never closed at column 5"),
         ("size(prompt] > 1", "syntax error, this `]` does not close `(` at column 12"),
         ("prompt prompt", "syntax error, `prompt` does not belong here at column 8"),
@@ -551,7 +548,7 @@ fn hostile_evaluations_run_out_of_budget() {
         "tool_input.list.exists(x, matches(prompt, tool_input.regex + string(x)))".into(),
     ] {
         let error = fails(&source, &data);
-        assert!(error.contains("this takes too long"), "{source}: {error}");
+        assert!(error.contains("budget exceeded"), "{source}: {error}");
     }
     // Generous, because tests share machines; each takes some milliseconds when optimised.
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
@@ -670,7 +667,7 @@ fn what_nobody_counts_is_a_failure_and_not_nothing() {
     let scope = scope();
     for source in ["session_count('tool:pre') > 3", "turn() > 3", "session_minutes() > 3"] {
         let failed = Condition::compile(source).unwrap().holds("tool:pre", &bash("ls"), &scope).unwrap_err();
-        assert!(failed.to_string().contains("nobody counts `"), "{failed}");
+        assert!(failed.to_string().contains("` is not counted"), "{failed}");
     }
 }
 
@@ -678,8 +675,8 @@ fn what_nobody_counts_is_a_failure_and_not_nothing() {
 fn what_is_counted_has_to_be_written_out() {
     let cases = [
         ("session_count(event)", "`session_count` needs the name of an event at column 1: write `session_count("),
-        ("session_count()", "`session_count` takes an event, and a tool if you like at column 1"),
-        ("session_count('tool:per')", "there is no event `tool:per` at column 15: did you mean `tool:pre`?"),
+        ("session_count()", "`session_count` takes an event and an optional tool at column 1"),
+        ("session_count('tool:per')", "unknown event `tool:per` at column 15: did you mean `tool:pre`?"),
         ("session_count('tool:*')", "invalid event name `tool:*`"),
         ("turn(1)", "`turn` takes 0 arguments, not 1"),
     ];

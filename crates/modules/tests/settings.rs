@@ -115,7 +115,7 @@ fn an_event_that_nobody_emits_is_doubted() {
     write(folder.path(), "b.yaml", &text);
     let warnings = load(&folder.path().join("b.yaml")).unwrap().warnings();
     let told: Vec<String> = warnings.iter().map(|doubt| doubt.message.clone()).collect();
-    assert_eq!(told, ["there is no event `tool:prre`; did you mean `tool:pre`?"]);
+    assert_eq!(told, ["unknown event `tool:prre`; did you mean `tool:pre`?"]);
 }
 
 #[test]
@@ -126,12 +126,8 @@ fn hooks_of_one_name_are_doubted() {
     let warnings = load_hosted(BundleInput::Text(text, Path::new("b.yaml"))).unwrap().warnings();
     let told: Vec<(usize, usize, &str)> =
         warnings.iter().map(|doubt| (doubt.line, doubt.column, doubt.message.as_str())).collect();
-    let problem = |name| {
-        format!(
-            "a hook before it is called `{name}`, too: an answer that lasts, such as `Allow always`, holds for both; \
-             give each a `name` of its own"
-        )
-    };
+    let problem =
+        |name| format!("duplicate hook name `{name}`: approval rules apply to both hooks; give each its own `name`");
     assert_eq!(told, [(3, 5, problem("hooks-approval").as_str()), (9, 5, problem("a").as_str())]);
 }
 
@@ -262,7 +258,7 @@ async fn told(hooks: &HookRegistry) -> Vec<String> {
 /// How many hooks look for changes.
 const FOLLOWERS: usize = 2;
 
-const CHANGED: &str = "a bundle has changed: its hooks are in force from now on";
+const CHANGED: &str = "a bundle has changed: its hooks are active from now on";
 
 async fn is_denied(hooks: &HookRegistry) -> Option<String> {
     let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": { "command": "ls" } }).await;
@@ -468,10 +464,10 @@ fn a_tool_that_is_not_there_is_told_with_its_place() {
     assert_eq!(check("tools: { only: [Read, mcp__files__list] }\n"), Ok(()));
     assert_eq!(check("tools: { mcp: {} }\n"), Ok(()));
     let told = |line, column, text: &str| Err((line, column, text.to_owned()));
-    let expected = told(4, 7, "there is no tool `Bsah`; did you mean `Bash`?");
+    let expected = told(4, 7, "unknown tool `Bsah`; did you mean `Bash`?");
     assert_eq!(check("tools:\n  only:\n    - Read\n    - Bsah\n"), expected);
-    let expected = told(1, 17, "there is no tool `Compiler`; there are Read, Bash, and `mcp__SERVER__TOOL`");
+    let expected = told(1, 17, "unknown tool `Compiler`; expected one of Read, Bash, or `mcp__SERVER__TOOL`");
     assert_eq!(check("tools: { only: [Compiler] }\n"), expected);
     write(folder.path(), "inner.yaml", "tools: { only: [Raed] }\n");
-    assert_eq!(check("includes: [inner.yaml]\n"), told(1, 17, "there is no tool `Raed`; did you mean `Read`?"));
+    assert_eq!(check("includes: [inner.yaml]\n"), told(1, 17, "unknown tool `Raed`; did you mean `Read`?"));
 }

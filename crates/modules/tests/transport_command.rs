@@ -74,13 +74,13 @@ async fn everything_else_is_a_failure_that_says_what_happened() {
         ("kill -9 $$", "the command was ended by signal 9"),
         ("kill -SEGV $$", "the command was ended by signal 11"),
         ("no-such-program-at-all 2>/dev/null", "the command ended with exit code 127"),
-        ("echo hello", "the answer is no JSON: expected value at line 1 column 1"),
-        ("echo '{} {}'", "the answer is no JSON: trailing characters at line 1 column 4"),
+        ("echo hello", "the answer is not JSON: expected value at line 1 column 1"),
+        ("echo '{} {}'", "the answer is not JSON: trailing characters at line 1 column 4"),
         ("echo '[]'", "the answer cannot be read: expected an object, found a list"),
-        ("echo '{\"action\": \"deny\", \"action\": \"continue\"}'", "the answer cannot be read: it has a key twice"),
+        ("echo '{\"action\": \"deny\", \"action\": \"continue\"}'", "the answer has a duplicate key"),
         (
             "echo '{\"action\": \"modify\", \"data\": {\"a\": [{\"b\": 1, \"b\": 2}]}}'",
-            "the answer cannot be read: it has a key twice",
+            "the answer has a duplicate key",
         ),
         ("echo '{\"action\": \"modify\"}'", "the answer cannot be read: `modify` needs `data`"),
     ] {
@@ -138,13 +138,13 @@ async fn hostile_commands_cannot_hurt_the_agent() {
         ("while :; do (sleep 60 & sleep 60 &) ; done", 3, call(), TimedOut),
         ("kill -STOP $$", 5, call(), TimedOut),
         ("while :; do :; done", 3, call(), TimedOut),
-        ("yes", 10, call(), Failure("the command wrote more to stdout than it may, and was ended")),
-        ("cat /dev/zero", 10, large(), Failure("the command wrote more to stdout than it may, and was ended")),
-        ("yes >&2", 10, call(), Failure("the command wrote more to stderr than it may, and was ended")),
-        ("yes | head -c 2000000; exit 0", 10, call(), Failure("the command wrote more to stdout than it may")),
-        ("head -c 500000 /dev/urandom", 5, call(), Failure("the answer is no JSON")),
-        ("printf '%0100000d' 0 | tr 0 '['", 5, call(), Failure("the answer is no JSON: recursion limit exceeded")),
-        ("printf '{\"reason\": \"\\377\"}'", 5, call(), Failure("the answer is no JSON")),
+        ("yes", 10, call(), Failure("the command exceeded the output limit of stdout and was ended")),
+        ("cat /dev/zero", 10, large(), Failure("the command exceeded the output limit of stdout and was ended")),
+        ("yes >&2", 10, call(), Failure("the command exceeded the output limit of stderr and was ended")),
+        ("yes | head -c 2000000; exit 0", 10, call(), Failure("the command exceeded the output limit of stdout")),
+        ("head -c 500000 /dev/urandom", 5, call(), Failure("the answer is not JSON")),
+        ("printf '%0100000d' 0 | tr 0 '['", 5, call(), Failure("the answer is not JSON: recursion limit exceeded")),
+        ("printf '{\"reason\": \"\\377\"}'", 5, call(), Failure("the answer is not JSON")),
         ("kill -9 0", 10, call(), Failure("the command was ended by signal 9")),
     ];
     for (command, times, data, expected) in table {
@@ -254,7 +254,7 @@ async fn a_hundred_calls_at_a_time_get_each_its_own_answer() {
 #[test]
 fn outside_of_a_runtime_the_hook_fails_and_does_not_panic() {
     let failure = failure(ask(&line("true")).now_or_never().expect("it need not wait"));
-    assert_eq!(failure, "commands and servers can be asked within a tokio runtime only");
+    assert_eq!(failure, "commands and servers need a tokio runtime");
 }
 
 #[tokio::test]

@@ -195,15 +195,15 @@ fn a_hook_that_could_never_ask_cannot_be_made() {
         (local().header("x-key", "${}"), "`x-key` of hook `test` has a `${` without a name and a `}`; write `${NAME}`"),
         (
             local().header("x-key", "secret\nvalue"),
-            "header `x-key` of hook `test` cannot be sent; its name or its value has characters that headers do not have",
+            "header `x-key` of hook `test` cannot be sent: invalid characters in the name or the value",
         ),
         (
             HttpOptions::new("test", "ftp://localhost/"),
-            "the address of hook `test` is not usable: `ftp` is neither `http` nor `https`; write `https://HOST/PATH`",
+            "invalid address of hook `test`: `ftp` is neither `http` nor `https`; expected `https://HOST/PATH`",
         ),
         (
             HttpOptions::new("test", "localhost"),
-            "the address of hook `test` is not usable: relative URL without a base; write `https://HOST/PATH`",
+            "invalid address of hook `test`: relative URL without a base; expected `https://HOST/PATH`",
         ),
     ] {
         assert_eq!(fails(options), expected);
@@ -235,12 +235,12 @@ async fn hostile_servers_cannot_hurt_the_agent() {
         (Reply::Cut(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_vec()), "error decoding response body"),
         (Reply::Cut(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), "the connection ended before an answer"),
         (Reply::Cut(b"HTTP/1.0 200 OK\r\n\r\n \n".to_vec()), "the connection ended before an answer"),
-        (Reply::Cut(b"HTTP/1.1 200 OK\r\n\r\n{".to_vec()), "the answer is no JSON"),
+        (Reply::Cut(b"HTTP/1.1 200 OK\r\n\r\n{".to_vec()), "the answer is not JSON"),
         (Reply::Cut(b"HTTP/1.1 200".to_vec()), "error sending request"),
         (Reply::Cut(Vec::new()), "error sending request"),
         (Reply::Cut(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()), "error sending request"),
-        (ok("<html>"), "the answer is no JSON: expected value at line 1 column 1"),
-        (ok(r#"{"action":"deny","action":"continue"}"#), "the answer cannot be read: it has a key twice"),
+        (ok("<html>"), "the answer is not JSON: expected value at line 1 column 1"),
+        (ok(r#"{"action":"deny","action":"continue"}"#), "the answer has a duplicate key"),
         (ok("[]"), "the answer cannot be read: expected an object, found a list"),
         (Reply::Reset, "error sending request"),
     ];

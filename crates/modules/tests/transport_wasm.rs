@@ -122,22 +122,25 @@ async fn a_call_that_nobody_waits_for_leaves_nothing_behind() {
 #[test]
 fn outside_a_runtime_it_is_a_failure() {
     let asked = ask(&hook(&answering("{}"))).now_or_never().unwrap();
-    assert!(failure(asked).contains("within a tokio runtime only"));
+    assert!(failure(asked).contains("need a tokio runtime"));
 }
 
 #[test]
 fn what_is_no_hook_cannot_be_made() {
     let lift = "(core module $m (func (export \"f\"))) (core instance $i (instantiate $m))";
     let table = [
-        ("hello".to_owned(), "it is no WebAssembly; build it with `cargo build --release --target wasm32-wasip2`"),
+        (
+            "hello".to_owned(),
+            "the file is not WebAssembly; build it with `cargo build --release --target wasm32-wasip2`",
+        ),
         (
             "(module)".to_owned(),
-            "it is WebAssembly, but no component; build it with `cargo build --release --target wasm32-wasip2`",
+            "the file is a WebAssembly module, not a component; build it with `cargo build --release --target wasm32-wasip2`",
         ),
-        ("(component)".to_owned(), "it exports no function `handle`; see the world `hook` in `hook.wit`"),
+        ("(component)".to_owned(), "the function `handle` is not exported; see the world `hook` in `hook.wit`"),
         (
             format!("(component {lift} (func (export \"handle\") (canon lift (core func $i \"f\"))))"),
-            "its `handle` is not `func(request: string) -> result<string, string>`",
+            "the function `handle` is not `func(request: string) -> result<string, string>`",
         ),
         (
             component("", "unreachable").replacen(
@@ -153,7 +156,7 @@ fn what_is_no_hook_cannot_be_made() {
         let written = Written::maybe(&text);
         let error = WasmHook::new(WasmOptions::new("test", written.path())).unwrap_err().to_string();
         let path = written.path().display().to_string();
-        assert!(error.starts_with(&format!("the component `{path}` of hook `test` is not usable: ")), "{error}");
+        assert!(error.starts_with(&format!("invalid component `{path}` of hook `test`: ")), "{error}");
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -171,13 +174,13 @@ fn what_does_not_exist_cannot_be_granted() {
         matches!(error, TransportError::Expansion { why: ExpansionError::NoVariable(name), .. } if name == "NO_SUCH_VARIABLE")
     );
     let error = made(&|options| options.grant.files = vec![FolderGrant { path: "no/such".into(), write: false }]);
-    assert_eq!(error.to_string(), "`no/such`, which is granted to hook `test`, is no folder; name one that is there");
+    assert_eq!(error.to_string(), "granted folder `no/such` of hook `test` not found; name an existing folder");
     for memory in [0, usize::MAX] {
         let error = made(&|options| options.memory = memory);
-        assert_eq!(error.to_string(), "the memory of hook `test` has no usable limit; choose 1 to 1024 MiB");
+        assert_eq!(error.to_string(), "invalid memory limit of hook `test`; expected 1 to 1024 MiB");
     }
     let error = made(&|options| options.component = "no/such.wasm".into());
-    assert!(error.to_string().contains("`no/such.wasm` of hook `test` is not usable: it cannot be read: "), "{error}");
+    assert!(error.to_string().contains("`no/such.wasm` of hook `test`: the file cannot be read: "), "{error}");
     let error = made(&|options| options.component = ".".into());
     assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
 }
@@ -217,7 +220,7 @@ hooks:
 
     std::fs::write(&bundle, text.replace("memory: 16", "memory: 100000")).unwrap();
     let error = load(&bundle).unwrap().register(&HookRegistry::new(), &host).unwrap_err();
-    assert_eq!(error.message, "the memory of hook `component` has no usable limit; choose 1 to 1024 MiB");
+    assert_eq!(error.message, "invalid memory limit of hook `component`; expected 1 to 1024 MiB");
     std::fs::write(&bundle, text.replace("wasm: ./component.wasm", "command: 'true'")).unwrap();
-    assert_eq!(load(&bundle).unwrap_err().message, "`grant` belongs to a hook of the kind `wasm`, and this is none");
+    assert_eq!(load(&bundle).unwrap_err().message, "`grant` applies to hooks of the kind `wasm` only");
 }

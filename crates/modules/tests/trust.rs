@@ -238,7 +238,7 @@ async fn a_folder_that_is_turned_elsewhere_while_a_session_runs_is_noticed() {
     fs::remove_file(&link).unwrap();
     symlink("../bad", &link).unwrap();
     let (decision, why) = decided(&hooks).await;
-    assert!(decision == "deny" && why.contains("good/guard.sh` leads elsewhere since"), "{decision} {why}");
+    assert!(decision == "deny" && why.contains("good/guard.sh` points elsewhere since"), "{decision} {why}");
     assert!(!project.at("proof").exists());
     project.check(&[("bad/guard.sh", Difference::New), ("good/guard.sh", Difference::Gone)]);
 }
@@ -254,16 +254,16 @@ fn what_cannot_be_looked_through_is_not_trusted() {
         assert!(error.ends_with(problem), "{error}");
     };
     let too_much = |what: &str| {
-        let begin = "hook `program` names too much to look for files in it";
+        let begin = "hook `program` names too much to search for files";
         format!("{begin}: {what}; please put it into a script, and name that")
     };
     let words = |word: &str, count| command(&(0..count).map(|number| format!("{word}{number} ")).collect::<String>());
-    check(&command(&"x".repeat(70_000)), &too_much("a text of 70000 bytes, where 65536 are looked at"));
+    check(&command(&"x".repeat(70_000)), &too_much("a text of 70000 bytes; the limit is 65536"));
     check(&words("word", 5_000), &too_much("more than 4000 words"));
-    let folders = "more than 64 folders, in each of which its other words may be files";
+    let folders = "more than 64 folders to search";
     check(&words("folder", 70), &too_much(folders));
     let folder = command("true") + "    files: [folder1]\n";
-    check(&folder, "folder1` cannot be pinned: it is a folder; name its files");
+    check(&folder, "folder1` cannot be pinned: the path is a folder; name its files");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn pipes_and_devices_are_refused_at_once_and_what_the_system_makes_up_is_left_al
     let project = Project::new(&command("sh ./pipe"));
     assert!(Command::new("mkfifo").arg(project.at(".amplifier/pipe")).status().unwrap().success());
     let refused = project.load().pin().unwrap_err();
-    let expected = format!("`{}` cannot be pinned: it is a pipe", project.at(".amplifier/./pipe").display());
+    let expected = format!("`{}` cannot be pinned: the file is a pipe", project.at(".amplifier/./pipe").display());
     assert_eq!(refused.to_string(), expected);
     fs::remove_file(project.at(".amplifier/pipe")).unwrap();
     symlink("/dev/zero", project.at(".amplifier/pipe")).unwrap();
@@ -315,7 +315,7 @@ fn a_large_program_is_hashed_and_one_without_an_end_refused() {
     let zeros = "3b6a07d0d404fab4e23b6d34bc6696a6a312dd92821332385e5af7c01c421351";
     assert_eq!(project.pin().files[&project.at(".amplifier/large")].sha256.to_string(), zeros);
     large.set_len(1 << 40).unwrap();
-    assert!(project.load().pin().unwrap_err().to_string().ends_with("it has more than 4096 MiB"));
+    assert!(project.load().pin().unwrap_err().to_string().ends_with("the file is larger than 4096 MiB"));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_bundle_cannot_come_to_more_files_than_there_is_time_for() {
     }
     project.write(".amplifier/c.yaml", "");
     let error = load_pinned(&project.at(".amplifier/bundle.yaml")).unwrap_err();
-    assert_eq!(error.message, "a bundle comes to 256 files at most");
+    assert_eq!(error.message, "too many files: a bundle has at most 256");
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn a_damaged_store_trusts_nothing_and_is_not_written_over() {
     let table = [
         (whole[..whole.len() / 2].to_owned(), "EOF while parsing"),
         (String::new(), "EOF while parsing"),
-        (whole.replace("\"version\": 1", "\"version\": 2"), "its version is 2, and this program knows 1"),
-        (whole.replace(&digest, &"0".repeat(64)), "a digest is not that of its files"),
+        (whole.replace("\"version\": 1", "\"version\": 2"), "unknown version 2; this program supports 1"),
+        (whole.replace(&digest, &"0".repeat(64)), "a digest does not match its files"),
         (whole.replace("trusted_at", "at"), "unknown field `at`"),
     ];
     for (text, why) in table {
@@ -357,7 +357,7 @@ fn a_damaged_store_trusts_nothing_and_is_not_written_over() {
     project.check(&[]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let error = project.store().status(&project.pin()).unwrap_err();
-    assert!(error.to_string().contains("others can write to it"), "{error}");
+    assert!(error.to_string().contains("other users can write to the file"), "{error}");
 }
 
 #[test]

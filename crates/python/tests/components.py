@@ -15,7 +15,7 @@ from amplifier_core.bundles import mount, parse
 from amplifier_core.hooks import HookRegistry
 
 #: What a package says that was built without components.
-WITHOUT = "this program was built without `wasm` hooks; build it with `--features wasm`"
+WITHOUT = "this program was built without `wasm` hooks; rebuild with `--features wasm`"
 
 
 def are_built_in() -> bool:

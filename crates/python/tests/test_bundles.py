@@ -375,7 +375,7 @@ def test_a_mistake_is_told_with_its_place() -> None:
 def test_hooks_of_one_name_are_doubted() -> None:
     twice = parse("hooks:\n  - module: hooks-approval\n  - module: hooks-approval\n", "b.yaml")
     (doubt,) = twice.doubts()
-    assert doubt.startswith("b.yaml:3:5: a hook before it is called `hooks-approval`, too: ")
+    assert doubt.startswith("b.yaml:3:5: duplicate hook name `hooks-approval`: ")
     assert parse("hooks:\n  - module: hooks-approval\n  - { module: hooks-approval, name: other }\n").doubts() == []
 
 
@@ -383,10 +383,10 @@ def test_hooks_of_one_name_are_doubted() -> None:
     ("entry", "problem"),
     [
         ("rule: a, on: 'tool:pre', when: 'tool_name = 1', deny: no", "="),
-        ("rule: a, on: 'tool:pre', deny: no, ask: Sure?", "`ask` does not go with `deny`"),
+        ("rule: a, on: 'tool:pre', deny: no, ask: Sure?", "`ask` conflicts with `deny`"),
         ("module: no_such_module_here", "there is no module"),
         ("module: hooks-cost, config: { currencies: 3 }", "currencies"),
-        ("http: nowhere, on: 'tool:pre'", "the address of hook"),
+        ("http: nowhere, on: 'tool:pre'", "invalid address of hook"),
     ],
 )
 def test_what_no_hook_can_be_made_of_is_found_by_mount(entry: str, problem: str) -> None:

@@ -48,7 +48,7 @@ def test_reload_says_what_came_of_it(file: pathlib.Path) -> None:
             file.write_text("hooks:\n" + rule("two", "second") + rule("three", "third") + rule("one", "changed"))
             came = await mounted.reload()
             assert parts(came) == (True, ["two"], ["three", "one"], ["one"], None)
-            assert str(came) == "a bundle has changed: its hooks are in force from now on"
+            assert str(came) == "a bundle has changed: its hooks are active from now on"
             assert registry.list_handlers() == {"tool:pre": ["two", "three", "one"]}
             assert await reason(registry) == "second"
 
@@ -70,10 +70,10 @@ def test_reload_says_what_came_of_it(file: pathlib.Path) -> None:
         ("hooks: [{module: hooks-cost, config: {nonsense: 1}}]", "`config` of `hooks-cost`"),
         ("hooks: [{rule: x, on: 'no event', deny: no}]", "bundle.yaml:1:19: "),
         ("hooks: [{module: no_such_module_here}]", "there is no module `no_such_module_here`"),
-        ("", "it is empty; write `hooks: []`"),
-        ("# Soon.\n", "it is empty; write `hooks: []`"),
-        ("hooks:\n", "its hooks are gone; write `hooks: []`"),
-        ("session: {}\n", "its hooks are gone; write `hooks: []`"),
+        ("", "the file is empty; write `hooks: []`"),
+        ("# Soon.\n", "the file is empty; write `hooks: []`"),
+        ("hooks:\n", "the `hooks` key is missing; write `hooks: []`"),
+        ("session: {}\n", "the `hooks` key is missing; write `hooks: []`"),
         (None, "it cannot be read"),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_version_with_a_mistake_changes_nothing(
     run(main())
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.name == "amplifier_core.bundles"
-    assert warning.getMessage().startswith("a bundle has changed and cannot be used, so the old version stays in force:\n")
+    assert warning.getMessage().startswith("a bundle has changed and cannot be used, so the old version stays active:\n")
 
 
 WORKER = """
@@ -303,8 +303,8 @@ def test_a_session_follows_its_bundle_and_the_person_is_told(file: pathlib.Path,
             assert session.hooks.list_handlers() == {}
 
     run(main())
-    changed = "a bundle has changed: its hooks are in force from now on"
-    broken = "a bundle has changed and cannot be used, so the old version stays in force:"
+    changed = "a bundle has changed: its hooks are active from now on"
+    broken = "a bundle has changed and cannot be used, so the old version stays active:"
     expected = [("info", changed), ("warning", broken), ("info", changed)]
     told = [(level, message.splitlines()[0]) for message, level, _ in display.messages]
     assert told == expected
@@ -328,7 +328,7 @@ def test_every_version_is_told_and_recorded_as_by_the_command(file: pathlib.Path
 
     run(main())
     assert [(level, message) for message, level, _ in display.messages] == [
-        ("info", "a bundle has changed: its hooks are in force from now on")
+        ("info", "a bundle has changed: its hooks are active from now on")
     ]
     changes = [record for record in records(file.parent / "audit") if record["kind"] == "policy_change"]
     assert [record["body"]["change"] for record in changes] == [{"bundles": [str(file)]}]
@@ -447,6 +447,6 @@ def test_another_current_folder_does_not_bring_other_guards(
             assert await reason(registry) == "ours"
             # Names are told as they were given.
             (tmp_path / "more.yaml").write_text("")
-            assert (await mounted.reload()).error == "more.yaml: it is empty; write `hooks: []` if it is to have no hooks"
+            assert (await mounted.reload()).error == "more.yaml: the file is empty; write `hooks: []` for a bundle without hooks"
 
     run(main())

@@ -43,7 +43,7 @@ async fn what_modules_know_of_a_session_outlasts_a_change_of_their_entries() {
     assert!(told[0].starts_with("the metrics are at http://127.0.0.1:"), "{told:?}");
     assert_eq!(
         told[1..3],
-        ["This session is called “Test the parser”.", "a bundle has changed: its hooks are in force from now on",]
+        ["This session is called “Test the parser”.", "a bundle has changed: its hooks are active from now on",]
     );
     assert!(told[3].starts_with("done after 2 steps: 1 tool call, 0 s, "), "{told:?}");
     assert!(told[4].starts_with("done after 1 step: 0 tool calls, 0 s, "), "{told:?}");

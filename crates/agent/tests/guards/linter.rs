@@ -191,7 +191,7 @@ fn mistakes_in_its_options_are_told() {
             ),
             (
                 "{ linters: [{ files: '[', command: [x] }] }",
-                "`linters[0]`: `files`: `**/[` is not a pattern for paths: unclosed character class; missing ']'",
+                "`linters[0]`: `files`: invalid path pattern `**/[`: unclosed character class; missing ']'",
             ),
         ],
     );

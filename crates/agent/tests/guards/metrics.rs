@@ -225,7 +225,7 @@ fn mistakes_in_its_options_are_told() {
             ("{ file: x, interval: 0 }", "`interval` is 0: give a number of seconds above zero"),
             (
                 "{ otlp: here }",
-                "`otlp`: the address of hook `hooks-metrics` is not usable: relative URL without a base; write `https://HOST/PATH`",
+                "`otlp`: invalid address of hook `hooks-metrics`: relative URL without a base; expected `https://HOST/PATH`",
             ),
         ],
     );

@@ -128,7 +128,7 @@ async fn the_end_of_a_session_waits_for_what_an_earlier_version_of_the_bundle_se
             vec![first, session.prompt("Two").await]
         });
         let run = run.await;
-        assert_eq!(told(&run), ["a bundle has changed: its hooks are in force from now on"]);
+        assert_eq!(told(&run), ["a bundle has changed: its hooks are active from now on"]);
         let told: Vec<Value> = notes(&setup).iter().map(|note| note["message"].clone()).collect();
         assert_eq!(told, ["First."], "{changed}");
     }
@@ -208,7 +208,7 @@ fn mistakes_in_its_options_are_told() {
             ("{ headers: { a: b } }", "`headers` needs a `webhook`"),
             (
                 "{ webhook: 'ftp://x/' }",
-                "`webhook`: the address of hook `hooks-notify` is not usable: `ftp` is neither `http` nor `https`; \
+                "`webhook`: invalid address of hook `hooks-notify`: `ftp` is neither `http` nor `https`; \
                  write `https://HOST/PATH`",
             ),
         ],

@@ -129,7 +129,7 @@ fn mistakes_in_its_options_are_told() {
             ("{ fields: [] }", "`fields` is empty: name at least one"),
             (
                 "{ paths: ['a{b'] }",
-                "`paths`: `a{b` is not a pattern for paths: unclosed alternate group; missing '}' \
+                "`paths`: invalid path pattern `a{b`: unclosed alternate group; missing '}' \
                                     (maybe escape '{' with '[{]'?)",
             ),
             ("{ timeout: 0 }", "`timeout` is 0: give a number of seconds above zero"),

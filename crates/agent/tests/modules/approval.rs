@@ -144,7 +144,7 @@ fn bad_options_are_told() {
                 "{ rules: [{ tool: Bash, action: forbid }] }",
                 "`rules[0].action`: unknown variant `forbid`, expected one of `allow`, `ask`, `deny`",
             ),
-            ("{ default: ask, timeout: -1 }", "rule error: `timeout` is -1: give seconds, 0 or more"),
+            ("{ default: ask, timeout: -1 }", "rule error: `timeout` is `-1`: expected seconds, 0 or more"),
             (
                 "{ default: ask, options: [Perhaps] }",
                 "rule error: `options` has the unknown option `Perhaps`; write `{ label: Perhaps, effect: allow_once }`",

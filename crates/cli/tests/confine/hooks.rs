@@ -87,7 +87,7 @@ fn a_mistake_in_confine_is_told() {
     check("command: x\n    confine:", "`confine` is empty; write `confine: {}` for no network and no writing");
     check("command: x\n    confine: { netwrok: false }", "unknown key `netwrok`; did you mean `network`?");
     check("command: x\n    confine: { write: some }", "some");
-    check("http: http://127.0.0.1:1\n    confine: {}", "`confine` belongs to a hook of the kind `command`");
+    check("http: http://127.0.0.1:1\n    confine: {}", "`confine` applies to hooks of the kind `command`");
 }
 
 /// A linter that tries everything, and finds what it could do.
@@ -164,7 +164,7 @@ fn a_mistake_in_the_confinement_of_a_module_is_told() {
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
         assert!(ran.error.contains(problem), "{}", ran.error);
     };
-    check("hooks-linter", "{ confine: true }", "write what it may do, such as `{ network: true }`, or `false`");
+    check("hooks-linter", "{ confine: true }", "expected sandbox limits, such as `{ network: true }`, or `false`");
     check("hooks-linter", "{ confine: { netwrok: true } }", "unknown field `netwrok`");
     check("hooks-notify", "{ confine: {} }", "`confine` needs a `command`");
 }

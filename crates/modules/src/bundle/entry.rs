@@ -186,8 +186,10 @@ impl HookEntry {
         let mut kinds = kinds.into_iter().flatten();
         let kind = match (kinds.next(), kinds.next()) {
             (Some(kind), None) => kind,
-            (None, _) => return Err(InvalidEntry::whole(format!("a hook is one of {KINDS}; this is none"))),
-            (Some(_), Some(_)) => return Err(InvalidEntry::whole(format!("a hook is one of {KINDS}; this is more"))),
+            (None, _) => return Err(InvalidEntry::whole(format!("missing kind of hook: expected one of {KINDS}"))),
+            (Some(_), Some(_)) => {
+                return Err(InvalidEntry::whole(format!("several kinds of hook: expected one of {KINDS}")));
+            }
         };
         self.check(&kind)?;
         Ok(kind)
@@ -210,7 +212,7 @@ impl HookEntry {
             ("reason", self.reason.is_some()),
         ];
         if let Some((key, _)) = rule_keys.iter().find(|(_, given)| *given && !is_rule) {
-            return Err(InvalidEntry::at(key, format!("`{key}` belongs to a `rule`, and this is none")));
+            return Err(InvalidEntry::at(key, format!("`{key}` applies to rules only")));
         }
         let kind_keys = [
             ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::HostModule(_)), "module"),
@@ -223,20 +225,19 @@ impl HookEntry {
             ("memory", self.memory.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
         ];
         if let Some((key, _, _, of)) = kind_keys.iter().find(|(_, given, fits, _)| *given && !fits) {
-            return Err(InvalidEntry::at(
-                key,
-                format!("`{key}` belongs to a hook of the kind `{of}`, and this is none"),
-            ));
+            return Err(InvalidEntry::at(key, format!("`{key}` applies to hooks of the kind `{of}` only")));
         }
         // The host calls the hooks of its own modules.
         let unsupported = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
         if let (HookKind::HostModule(name), Some((key, _))) = (kind, unsupported.iter().find(|(_, given)| *given)) {
-            let problem = format!("`{key}` does not go with `{name}`, which is no module that comes with the program");
+            let problem = format!("`{key}` applies to built-in modules only, not to `{name}`");
             return Err(InvalidEntry::at(key, problem));
         }
         let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
         if is_rule && !does && self.modify.is_none() {
-            return Err(InvalidEntry::whole("a rule does something: `deny`, `ask`, `modify`, `inject` or `message`"));
+            return Err(InvalidEntry::whole(
+                "missing action of the rule: expected `deny`, `ask`, `modify`, `inject` or `message`",
+            ));
         }
         let has_no_event = self.on.as_ref().is_none_or(|on| on.all().is_empty());
         let module = match kind {
@@ -246,20 +247,20 @@ impl HookEntry {
         };
         if let Some(name) = module {
             if self.on.is_some() {
-                let problem = format!("`on` does not go with `module`: `{name}` knows which events it hears");
+                let problem = format!("`on` does not apply to modules: `{name}` selects its own events");
                 return Err(InvalidEntry::at("on", problem));
             }
         } else if has_no_event {
             return Err(InvalidEntry::at(
                 "on",
-                "`on` is missing: which events does it hear? `amplifier events` lists all",
+                "`on` is missing: name the events of the hook; `amplifier events` lists all",
             ));
         }
         let is_time = |seconds: f64| Duration::try_from_secs_f64(seconds).is_ok_and(|timeout| !timeout.is_zero());
         if self.timeout.is_some_and(|seconds| !is_time(seconds)) {
             return Err(InvalidEntry::at(
                 "timeout",
-                "`timeout` is a number of seconds above zero, and not without an end",
+                "invalid `timeout`: expected a finite number of seconds above zero",
             ));
         }
         let is_empty = |text: &Option<String>| text.as_deref().is_some_and(|text| text.trim().is_empty());
@@ -267,7 +268,7 @@ impl HookEntry {
             if is_empty(text) {
                 return Err(InvalidEntry::at(
                     key,
-                    format!("`{key}` is empty: give it a name, which questions and the record show"),
+                    format!("`{key}` is empty: expected a name, which approval requests and records show"),
                 ));
             }
         }
@@ -278,7 +279,7 @@ impl HookEntry {
             }
         }
         if self.workers.is_some_and(|workers| !WORKERS.contains(&workers)) {
-            let problem = format!("`workers` is {} to {}", WORKERS.start(), WORKERS.end());
+            let problem = format!("invalid `workers`: expected {} to {}", WORKERS.start(), WORKERS.end());
             return Err(InvalidEntry::at("workers", problem));
         }
         Ok(())

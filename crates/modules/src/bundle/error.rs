@@ -56,24 +56,24 @@ impl BundleError {
         let message = match error {
             serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
                 let hint = did_you_mean(field, expected.iter().copied());
-                let hint = hint.unwrap_or_else(|| format!("there are {}", quoted(expected)));
+                let hint = hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)));
                 format!("unknown key `{field}`; {hint}")
             }
             serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
                 let hint = did_you_mean(variant, expected.iter().copied());
-                let hint = hint.unwrap_or_else(|| format!("there are {}", quoted(expected)));
+                let hint = hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)));
                 format!("unknown value `{variant}`; {hint}")
             }
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-                format!("`{key}` is there twice; leave one of them")
+                format!("duplicate key `{key}`; remove one of them")
             }
-            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("expected {}", type_name(ty)),
+            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("invalid value: expected {}", type_name(ty)),
             serde_saphyr::Error::MultipleDocuments { .. } => {
-                "a bundle is one document; take out the `---` before this".to_owned()
+                "a bundle is one document; remove the `---` before this".to_owned()
             }
             other => match without_location(&other.to_string()).as_str() {
-                "expected mapping start" => "expected keys with values: `key: value`".to_owned(),
-                "expected sequence start" => "expected a list: items that begin with `- `".to_owned(),
+                "expected mapping start" => "expected keys with values, such as `key: value`".to_owned(),
+                "expected sequence start" => "expected a list, whose items begin with `- `".to_owned(),
                 message => message.to_owned(),
             },
         };

@@ -123,7 +123,7 @@ impl LoadedBundle {
         let warning = |definition: &HookDefinition, event: &str| {
             let suggestion = did_you_mean(event, known()).filter(|_| !event.contains('*'))?;
             let is_known = event.parse::<EventName>().is_ok_and(|name| known().any(|known| known == name.canonical()));
-            (!is_known).then(|| definition.problem_in("on", format!("there is no event `{event}`; {suggestion}")))
+            (!is_known).then(|| definition.problem_in("on", format!("unknown event `{event}`; {suggestion}")))
         };
         let events = self.hooks.iter().flat_map(|definition| {
             definition.entry.on.iter().flat_map(OneOrMany::all).map(move |event| (definition, event.as_str()))
@@ -140,10 +140,8 @@ impl LoadedBundle {
         let hooks = self.hooks.iter().filter(|definition| definition.entry.enabled != Some(false)).filter(is_named);
         hooks.filter_map(move |definition| {
             let name = definition.entry.shown_name();
-            let problem = format!(
-                "a hook before it is called `{name}`, too: an answer that lasts, such as `Allow always`, holds for both; \
-                 give each a `name` of its own"
-            );
+            let problem =
+                format!("duplicate hook name `{name}`: approval rules apply to both hooks; give each its own `name`");
             (!known.insert(name)).then(|| definition.problem_in("name", problem))
         })
     }
@@ -160,8 +158,8 @@ impl LoadedBundle {
             return Ok(());
         };
         let hint = did_you_mean(name, known.iter().map(String::as_str));
-        let hint = hint.unwrap_or_else(|| format!("there are {}, and `mcp__SERVER__TOOL`", known.join(", ")));
-        Err(BundleError::at(*location, format!("there is no tool `{name}`; {hint}"), source, file))
+        let hint = hint.unwrap_or_else(|| format!("expected one of {}, or `mcp__SERVER__TOOL`", known.join(", ")));
+        Err(BundleError::at(*location, format!("unknown tool `{name}`; {hint}"), source, file))
     }
 
     pub(super) fn contents(&self) -> Vec<FileContent> {
@@ -207,11 +205,13 @@ pub(super) fn refuse_emptied(now: Vec<FileContent>, before: &[FileContent]) -> R
         let before = before.iter().find(|before| before.path == now.path);
         let had_hooks = before.is_some_and(|before| before.hooks_key == HooksKey::Present);
         let what = match now.hooks_key {
-            HooksKey::BlankFile if before.is_none_or(|before| before.hooks_key != HooksKey::BlankFile) => "it is empty",
-            HooksKey::Missing if had_hooks => "its hooks are gone",
+            HooksKey::BlankFile if before.is_none_or(|before| before.hooks_key != HooksKey::BlankFile) => {
+                "the file is empty"
+            }
+            HooksKey::Missing if had_hooks => "the `hooks` key is missing",
             _ => continue,
         };
-        let problem = format!("{what}; write `hooks: []` if it is to have no hooks");
+        let problem = format!("{what}; write `hooks: []` for a bundle without hooks");
         return Err(BundleError::whole(&now.file, problem));
     }
     Ok(())
@@ -245,9 +245,9 @@ impl HookDefinition {
         let entry = &self.entry;
         if let Some(program) = entry.named_program() {
             let message = match self.folder().join(program).metadata() {
-                Err(_) => Some("there is no program `{program}`; programs are looked for from the bundle's folder"),
+                Err(_) => Some("program `{program}` not found; paths are relative to the bundle's folder"),
                 Ok(found) if found.is_file() && !is_executable(&found) => {
-                    Some("nobody may run the program `{program}`; `chmod +x` it, or name what runs it before it")
+                    Some("program `{program}` is not executable; run `chmod +x`, or name its interpreter first")
                 }
                 Ok(_) => None,
             };
@@ -263,9 +263,8 @@ impl HookDefinition {
         ];
         let (answer, _) = answers.into_iter().find(|(_, given)| *given)?;
         let is_observer = entry.role == Some(HookRole::Observer);
-        is_observer.then(|| {
-            self.problem_in("role", format!("`{answer}` does nothing with `role: observer`; leave `role` out"))
-        })
+        is_observer
+            .then(|| self.problem_in("role", format!("`{answer}` has no effect with `role: observer`; remove `role`")))
     }
 
     /// Creates an error at the position of the entry.
@@ -324,7 +323,7 @@ fn load_as(source: BundleInput<'_>, mode: ReadMode) -> Result<LoadedBundle, Bund
     let base = match file.is_absolute() {
         true => PathBuf::new(),
         false => std::env::current_dir().map_err(|error| {
-            BundleError::whole(file, format!("the folder that it is in cannot be told: {error}; name its whole path"))
+            BundleError::whole(file, format!("current folder unknown: {error}; use an absolute path"))
         })?,
     };
     load_from(base, source, mode)
@@ -363,7 +362,7 @@ impl ReadMode {
                 let (text, absolute, pin) = read_pinned(file)?;
                 match pins.insert(absolute, pin.clone()) {
                     // A file that is included twice has one pin, so both reads must be equal.
-                    Some(before) if before != pin => Err(std::io::Error::other("it changes while it is read")),
+                    Some(before) if before != pin => Err(std::io::Error::other("the file changes while being read")),
                     _ => Ok(text),
                 }
             }
@@ -372,7 +371,7 @@ impl ReadMode {
 }
 
 fn add(loaded: &mut LoadedBundle, file: &Path, above: &mut Vec<PathBuf>, mode: ReadMode) -> Result<(), BundleError> {
-    let unreadable = |error: std::io::Error| BundleError::whole(file, format!("it cannot be read: {error}"));
+    let unreadable = |error: std::io::Error| BundleError::whole(file, format!("the file cannot be read: {error}"));
     let absolute = loaded.base.join(file);
     let text = mode.read(&absolute, &mut loaded.pins).map_err(unreadable)?;
     let real = absolute.canonicalize().map_err(unreadable)?;
@@ -402,19 +401,20 @@ fn add_text(
             .canonicalize()
             .map_err(|error| problem(format!("`{}` cannot be read: {error}", path.display())))?;
         if above.contains(&real) {
-            return Err(problem(format!("`{}` includes this file, without an end", path.display())));
+            return Err(problem(format!("`{}` includes this file: a cycle of includes", path.display())));
         }
         loaded.includes += 1;
         if loaded.includes >= MAX_FILES {
-            return Err(problem(format!("a bundle comes to {MAX_FILES} files at most")));
+            return Err(problem(format!("too many files: a bundle has at most {MAX_FILES}")));
         }
         // Hooks of a repeated include would run twice. The file is pinned by this name, too.
         if loaded.paths().any(|file| file.canonicalize().is_ok_and(|file| file == real)) {
-            mode.read(&absolute, &mut loaded.pins).map_err(|error| problem(format!("it cannot be read: {error}")))?;
+            mode.read(&absolute, &mut loaded.pins)
+                .map_err(|error| problem(format!("the file cannot be read: {error}")))?;
             continue;
         }
         if above.len() >= MAX_DEPTH {
-            return Err(problem(format!("bundles include one another more than {MAX_DEPTH} times")));
+            return Err(problem(format!("includes are nested more than {MAX_DEPTH} levels deep")));
         }
         add(loaded, &path, above, mode)?;
     }

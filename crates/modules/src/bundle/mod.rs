@@ -133,7 +133,7 @@ impl Bundle {
         }
         for case in &bundle.tests {
             if let Some(before) = case.value.before.iter().find(|before| !(1..=1000).contains(&before.times)) {
-                let problem = format!("`times` is {}: an event happens 1 to 1,000 times before a test", before.times);
+                let problem = format!("invalid `times` `{}`: expected 1 to 1,000", before.times);
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }
             let BundleTest { event, expect, .. } = &case.value;
@@ -142,18 +142,17 @@ impl Bundle {
                 return Err(BundleError::at(case.referenced, error.to_string(), text, file));
             }
             if *expect == Expectation::default() {
-                let problem =
-                    "`expect` is empty, so the test would show nothing: give it `decision`, `by`, `says` or `data`";
+                let problem = "`expect` is empty: add `decision`, `by`, `says` or `data`";
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }
             if let Some(pointer) = expect.data.keys().find(|pointer| !pointer.starts_with('/')) {
-                let problem = format!("`expect` has the pointer `{pointer}`: begin it with `/`");
+                let problem = format!("invalid JSON Pointer `{pointer}` in `expect`: begin with `/`");
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }
             let decision = expect.decision.as_deref();
             if let Some(unknown) = decision.filter(|decision| !DECISIONS.contains(decision)) {
                 let hint = did_you_mean(unknown, DECISIONS);
-                let hint = hint.unwrap_or_else(|| format!("there are `{}`", DECISIONS.join("`, `")));
+                let hint = hint.unwrap_or_else(|| format!("expected one of `{}`", DECISIONS.join("`, `")));
                 let problem = format!("unknown decision `{unknown}`; {hint}");
                 return Err(BundleError::at(case.referenced, problem, text, file));
             }

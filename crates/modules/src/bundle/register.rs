@@ -41,7 +41,7 @@ impl LoadedBundle {
             let mut alone = Self::default();
             alone.hooks.push(definition);
             let error = alone.register(&HookRegistry::new(), host).err()?;
-            Some(BundleError { message: format!("it is switched off, and has a mistake: {}", error.message), ..error })
+            Some(BundleError { message: format!("the hook is disabled and has an error: {}", error.message), ..error })
         };
         disabled.filter_map(error_of).collect()
     }
@@ -131,7 +131,7 @@ impl CompiledHook {
 
     pub(super) fn missing_host_module(&self) -> BundleError {
         let name = self.host_module().unwrap_or_default();
-        self.definition.problem_in("module", format!("nothing here brings the module `{name}`"))
+        self.definition.problem_in("module", format!("module `{name}` is not available in this program"))
     }
 
     /// Registers the hook for all its events.
@@ -348,7 +348,7 @@ fn compile_parts(
         }
         #[cfg(not(feature = "wasm"))]
         HookKind::Wasm(_) => {
-            return Err(problem(&"this program was built without `wasm` hooks; build it with `--features wasm`"));
+            return Err(problem(&"this program was built without `wasm` hooks; rebuild with `--features wasm`"));
         }
     };
     let events: Vec<String> = entry.on.iter().flat_map(OneOrMany::all).cloned().collect();

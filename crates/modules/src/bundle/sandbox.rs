@@ -38,7 +38,7 @@ impl SandboxConfig {
             WriteAccess::Temporary => {
                 let is_free = |folder: &&Path| folder.is_dir() && !workspace.starts_with(folder);
                 let folder = TEMPORARY.iter().map(Path::new).find(is_free);
-                let none = || SandboxError::new("there is no place for a temporary folder");
+                let none = || SandboxError::new("no free folder for temporary files");
                 Some(folder.ok_or_else(none)?.to_owned())
             }
             WriteAccess::Nothing | WriteAccess::Workspace | WriteAccess::All => None,
@@ -101,13 +101,13 @@ impl<'de> Deserialize<'de> for Confinement {
             type Value = Confinement;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("what it may do, such as `{ network: true }`, or `false`")
+                f.write_str("sandbox limits, such as `{ network: true }`, or `false`")
             }
 
             fn visit_bool<E: Error>(self, given: bool) -> Result<Confinement, E> {
                 match given {
                     false => Ok(Confinement::Off(false)),
-                    true => Err(E::custom("write what it may do, such as `{ network: true }`, or `false`")),
+                    true => Err(E::custom("expected sandbox limits, such as `{ network: true }`, or `false`")),
                 }
             }
 

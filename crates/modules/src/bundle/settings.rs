@@ -38,7 +38,7 @@ pub struct SessionSettings {
 fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
     let seconds = Option::<f64>::deserialize(reader)?;
     if let Some(seconds) = seconds.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
-        return Err(D::Error::custom(format!("`approval_timeout` is {seconds}: give seconds, above zero")));
+        return Err(D::Error::custom(format!("invalid `approval_timeout` `{seconds}`: expected seconds above zero")));
     }
     Ok(seconds)
 }

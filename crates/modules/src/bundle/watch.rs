@@ -199,7 +199,7 @@ impl BundleWatcher {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        self.refuse(format!("the files of the bundle cannot be read within {RELOAD_TIMEOUT:?}"))
+        self.refuse(format!("reading the files of the bundle timed out after {RELOAD_TIMEOUT:?}"))
     }
 
     fn activate(&self, found: Result<PreparedVersion, Reload>) -> Reload {
@@ -362,9 +362,9 @@ impl Reload {
 
     /// Returns the message for the user; `None` if nothing has changed.
     pub fn notice(&self) -> Option<(Level, String)> {
-        let changed = "a bundle has changed: its hooks are in force from now on";
+        let changed = "a bundle has changed: its hooks are active from now on";
         let stays =
-            |error| format!("a bundle has changed and cannot be used, so the old version stays in force:\n{error}");
+            |error| format!("a bundle has changed and cannot be used, so the old version stays active:\n{error}");
         match (&self.stack, &self.error) {
             (None, None) => None,
             (None, Some(error)) => Some((Level::Warning, stays(error))),

@@ -57,7 +57,7 @@ impl<'a> Evaluation<'a> {
             }
             None => {
                 self.left = 0;
-                fail(span, "this takes too long: the event is too large for it, or it has too many steps")
+                fail(span, "budget exceeded: the event is too large, or the expression has too many steps")
             }
         }
     }

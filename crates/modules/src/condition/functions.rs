@@ -70,13 +70,13 @@ impl<'a> Evaluation<'a> {
                     return fail(span, format!("the pattern is longer than {MAX_PATTERN} bytes"));
                 }
                 // The error would repeat a pattern that may come from the event.
-                let regex = regex(pattern).or_else(|_| fail(span, "the pattern is not a regular expression"))?;
+                let regex = regex(pattern).or_else(|_| fail(span, "invalid regular expression"))?;
                 truth(self.search(&one, &regex, span)?)
             }
             Function::PathMatches => {
                 self.spend(EXPENSIVE, span)?;
                 let globs = texts(&other).and_then(path::globs);
-                let globs = globs.or_else(|_| fail(span, "the patterns are not patterns for paths"))?;
+                let globs = globs.or_else(|_| fail(span, "invalid path patterns"))?;
                 truth(self.path_matches(&one, &globs, span)?)
             }
             Function::InWorkspace => match text(&one, span)? {
@@ -128,7 +128,7 @@ impl<'a> Evaluation<'a> {
     fn require_counted(&self, event: &str, span: Span) -> EvalResult<()> {
         match self.scope.counts.is_counted(event) {
             true => Ok(()),
-            false => fail(span, format!("nobody counts `{event}` here")),
+            false => fail(span, format!("event `{event}` is not counted")),
         }
     }
 
@@ -182,7 +182,7 @@ fn whole(value: Operand<'_>, span: Span) -> EvalResult<Operand<'_>> {
     };
     match number {
         Some(number) => Ok(Cow::Owned(number.into())),
-        None => fail(span, format!("this {} is no whole number", describe(&value))),
+        None => fail(span, format!("{} is not a whole number", describe(&value))),
     }
 }
 

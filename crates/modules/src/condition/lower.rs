@@ -53,7 +53,7 @@ pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
         other => {
             let text = other.to_string();
             let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("not a regular expression, {what}")
+            format!("invalid regular expression: {what}")
         }
     })
 }
@@ -134,8 +134,8 @@ impl Lowering<'_> {
             && !SHELL_FIELDS.contains(&field.as_str())
         {
             let help = did_you_mean(&field, SHELL_FIELDS);
-            let help = help.unwrap_or_else(|| format!("it has {}", SHELL_FIELDS.join(", ")));
-            return self.fail(span, format!("`shell` tells nothing about `{field}`"), Some(help));
+            let help = help.unwrap_or_else(|| format!("expected one of {}", SHELL_FIELDS.join(", ")));
+            return self.fail(span, format!("unknown field `{field}` of `shell`"), Some(help));
         }
         let kind = match (operand.kind, test) {
             (Kind::Data, false) => Kind::Field(field),
@@ -267,7 +267,7 @@ impl Lowering<'_> {
     fn session_count(&mut self, mut arguments: Vec<Node>, span: Span) -> LowerResult<(Kind, Span)> {
         if !matches!(arguments.len(), 1 | 2) {
             let help = "write `session_count('tool:pre', 'Bash')`";
-            return self.fail(span, "`session_count` takes an event, and a tool if you like", Some(help.into()));
+            return self.fail(span, "`session_count` takes an event and an optional tool", Some(help.into()));
         }
         let tool = (arguments.len() == 2).then(|| arguments.pop()).flatten().map(Box::new);
         let Some(Node { kind: Kind::Constant(Value::String(event)), span: place }) = arguments.pop() else {
@@ -282,7 +282,7 @@ impl Lowering<'_> {
         if !known().any(|known| known == name)
             && let Some(help) = did_you_mean(&name, known())
         {
-            return self.fail(place, format!("there is no event `{event}`"), Some(help));
+            return self.fail(place, format!("unknown event `{event}`"), Some(help));
         }
         self.counted.insert(name.clone());
         Ok((Kind::SessionCount(name, tool), span))

@@ -15,7 +15,7 @@ pub(crate) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<G
             return Err(format!("the pattern has {} bytes, {MAX_PATTERN} are allowed", pattern.len()));
         }
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        set.add(glob.map_err(|error| format!("`{pattern}` is not a pattern for paths: {}", error.kind()))?);
+        set.add(glob.map_err(|error| format!("invalid path pattern `{pattern}`: {}", error.kind()))?);
     }
     set.build().map_err(|error| format!("the patterns for paths are too large: {}", error.kind()))
 }

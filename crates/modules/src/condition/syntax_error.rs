@@ -24,7 +24,7 @@ pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> Cond
     }
     if let Some((span, meant)) = other_language(source) {
         let found = &source[span.offset..span.offset + span.length];
-        return error(span, format!("`{found}` means nothing here"), Some(format!("write `{meant}`")));
+        return error(span, format!("unknown operator `{found}`"), Some(format!("write `{meant}`")));
     }
     if parser_message.contains("has()") {
         let place = Span::new(offset, 1);

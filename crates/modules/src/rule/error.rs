@@ -24,7 +24,7 @@ pub enum RuleError {
         problem: String,
     },
     /// A rule without an action or message.
-    #[error("rule error: the rule does nothing: give it `deny`, `ask`, `modify`, `inject` or `message`")]
+    #[error("rule error: missing action: expected `deny`, `ask`, `modify`, `inject` or `message`")]
     Empty,
 }
 

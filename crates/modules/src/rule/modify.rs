@@ -41,7 +41,7 @@ impl Modification {
             redact: pointers("modify.redact", options.redact.as_ref().map_or(&[], |redact| redact.as_slice()))?,
         };
         if modification.set.is_empty() && modification.remove.is_empty() && modification.redact.is_empty() {
-            return Err(RuleError::field("modify", "changes nothing: give it `set`, `remove` or `redact`"));
+            return Err(RuleError::field("modify", "changes nothing: expected `set`, `remove` or `redact`"));
         }
         Ok(modification)
     }

@@ -21,7 +21,7 @@ impl Pointer {
     pub(super) fn new(option: &str, pointer: &str) -> Result<Self, RuleError> {
         let parts = pointer.strip_prefix('/').map(|rest| rest.split('/').map(unescape));
         let Some(mut parts) = parts else {
-            return Err(RuleError::field(option, format!("has the pointer `{pointer}`: begin it with `/`")));
+            return Err(RuleError::field(option, format!("has the invalid pointer `{pointer}`: begin with `/`")));
         };
         let field = parts.next().unwrap_or_default();
         let path: Vec<_> = parts.collect();
@@ -77,9 +77,7 @@ impl Pointer {
     }
 
     fn unreachable_error(&self) -> HookError {
-        HookError::failed(format!(
-            "`{self}` leads nowhere in this event's data: something on the way is no object"
-        ))
+        HookError::failed(format!("invalid position `{self}` in the event's data: a value on the way is not an object"))
     }
 }
 

@@ -84,7 +84,7 @@ fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookE
     let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &stderr.bytes)));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
         if output.exceeds_limit() {
-            return failed(format!("the command wrote more to {name} than it may, and was ended"));
+            return failed(format!("the command exceeded the output limit of {name} and was ended"));
         }
     }
     if !in_time {

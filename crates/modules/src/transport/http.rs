@@ -138,7 +138,7 @@ impl HttpHook {
         // A server that dies after its headers looks like one with an empty answer.
         if body.trim_ascii().is_empty() && !has_explicit_end(&response) {
             return Err(HookError::Failed(
-                "the connection ended before an answer; one that is empty on purpose has status 204".to_owned(),
+                "the connection ended before an answer; use status 204 for an empty answer".to_owned(),
             ));
         }
         protocol::read(&body)

@@ -62,9 +62,7 @@ pub enum TransportError {
         why: ExpansionError,
     },
     /// A header that cannot be sent.
-    #[error(
-        "header `{header}` of hook `{hook}` cannot be sent; its name or its value has characters that headers do not have"
-    )]
+    #[error("header `{header}` of hook `{hook}` cannot be sent: invalid characters in the name or the value")]
     Header {
         /// Name of the hook.
         hook: String,
@@ -72,7 +70,7 @@ pub enum TransportError {
         header: String,
     },
     /// An invalid address.
-    #[error("the address of hook `{hook}` is not usable: {why}; write `https://HOST/PATH`")]
+    #[error("invalid address of hook `{hook}`: {why}; expected `https://HOST/PATH`")]
     Address {
         /// Name of the hook.
         hook: String,
@@ -88,7 +86,7 @@ pub enum TransportError {
         source: reqwest::Error,
     },
     /// A file that is not a hook component.
-    #[error("the component `{path}` of hook `{hook}` is not usable: {why}")]
+    #[error("invalid component `{path}` of hook `{hook}`: {why}")]
     Component {
         /// Name of the hook.
         hook: String,
@@ -98,7 +96,7 @@ pub enum TransportError {
         why: String,
     },
     /// A memory limit out of range.
-    #[error("the memory of hook `{hook}` has no usable limit; choose 1 to {most} MiB")]
+    #[error("invalid memory limit of hook `{hook}`; expected 1 to {most} MiB")]
     Memory {
         /// Name of the hook.
         hook: String,
@@ -106,7 +104,7 @@ pub enum TransportError {
         most: usize,
     },
     /// A granted folder that does not exist.
-    #[error("`{path}`, which is granted to hook `{hook}`, is no folder; name one that is there")]
+    #[error("granted folder `{path}` of hook `{hook}` not found; name an existing folder")]
     Folder {
         /// Name of the hook.
         hook: String,
@@ -116,8 +114,7 @@ pub enum TransportError {
 }
 
 fn runtime() -> Result<Handle, HookError> {
-    Handle::try_current()
-        .map_err(|_| HookError::failed("commands and servers can be asked within a tokio runtime only"))
+    Handle::try_current().map_err(|_| HookError::failed("commands and servers need a tokio runtime"))
 }
 
 /// Returns the first characters of a foreign text, without terminal control characters.

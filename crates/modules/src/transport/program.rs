@@ -105,7 +105,8 @@ impl Program {
     pub(crate) async fn find_change(&self) -> Result<Option<String>, HookError> {
         let Some(pinned_files) = self.pinned_files.clone() else { return Ok(None) };
         let checked = tokio::task::spawn_blocking(move || pinned_files.check()).await;
-        let checked = checked.map_err(|error| HookError::Failed(format!("files could not be looked at: {error}")))?;
+        let checked =
+            checked.map_err(|error| HookError::Failed(format!("checking the hook's files failed: {error}")))?;
         Ok(checked.err())
     }
 
@@ -113,7 +114,7 @@ impl Program {
     pub(super) fn deny_changed_at_start(&self, answer: Result<HookResult, HookError>) -> Result<HookResult, HookError> {
         match answer {
             Err(error) if !self.sandbox.is_none() && error.to_string().contains(PIN_MISMATCH_TEXT) => {
-                Ok(HookResult::deny("a file of the hook changed while it was started, so it did not run"))
+                Ok(HookResult::deny("a file of the hook changed during its start, so the hook did not run"))
             }
             answer => answer,
         }

@@ -50,7 +50,7 @@ pub(super) fn read(answer: &[u8]) -> Result<HookResult, HookError> {
     }
     // Errors never repeat the answer: errors are logged, and answers may contain secrets.
     let answer: CheckedAnswer = serde_json::from_slice(answer)
-        .map_err(|error| HookError::Unreadable(format!("the answer is no JSON: {error}")))?;
+        .map_err(|error| HookError::Unreadable(format!("the answer is not JSON: {error}")))?;
     answer.result()
 }
 
@@ -65,7 +65,7 @@ struct CheckedAnswer {
 impl CheckedAnswer {
     fn result(self) -> Result<HookResult, HookError> {
         if self.has_duplicate_key {
-            return Err(HookError::unreadable(&self.value, "the answer cannot be read: it has a key twice"));
+            return Err(HookError::unreadable(&self.value, "the answer has a duplicate key"));
         }
         HookResult::from_json(self.value)
     }

@@ -117,7 +117,7 @@ impl Hook for WasmHook {
         let said = output.contents();
         let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &said)));
         if said.len() > *most_output {
-            return failed("the component wrote more to stderr than it may".to_owned());
+            return failed("the component exceeded the output limit of stderr".to_owned());
         }
         match called {
             Ok(Ok(Ok(answer))) if answer.len() > *most_output => {

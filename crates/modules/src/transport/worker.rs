@@ -80,7 +80,7 @@ impl Hook for WorkerHook {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         let runtime = runtime()?;
         let Some(slot) = self.slots.iter().min_by_key(|slot| slot.load()) else {
-            return Err(HookError::failed("there is no worker"));
+            return Err(HookError::failed("no worker is configured"));
         };
         let _load = slot.enter();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);

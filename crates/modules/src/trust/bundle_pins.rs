@@ -62,8 +62,7 @@ impl LoadedBundle {
             [&bundle].into_iter().chain(files.iter().flat_map(|(file, pin)| [file].into_iter().chain(&pin.leads_to)))
         {
             if file.to_str().is_none() {
-                let why =
-                    "its path is no UTF-8 text, so trust in it cannot be written down; please rename it, or its folder";
+                let why = "the path is not UTF-8, so trust in the file cannot be stored; rename the file or its folder";
                 let why = io::Error::new(ErrorKind::InvalidFilename, why);
                 return Err(TrustError::Pin { file: file.clone(), why });
             }
@@ -137,7 +136,7 @@ fn pin_hook_files(
     if let Some(file) = definition.entry.files.iter().map(|file| folder.join(file)).find(|file| file.is_dir()) {
         return Err(TrustError::Pin {
             file,
-            why: io::Error::new(ErrorKind::IsADirectory, "it is a folder; name its files"),
+            why: io::Error::new(ErrorKind::IsADirectory, "the path is a folder; name its files"),
         });
     }
     let ReferencedFiles { files: named, absent, special } =

@@ -56,7 +56,7 @@ pub enum TrustError {
         why: std::io::Error,
     },
     /// A hook or an MCP server with more text than is searched for files.
-    #[error("{owner} names too much to look for files in it: {what}; please put it into a script, and name that")]
+    #[error("{owner} names too much to search for files: {what}; move the commands to a script, and name that")]
     TooManyReferences {
         /// The hook or server.
         owner: String,
@@ -64,7 +64,7 @@ pub enum TrustError {
         what: String,
     },
     /// A damaged store, which trusts nothing.
-    #[error("the trust store `{}` is damaged, so it trusts nothing: {why}; please remove it and trust again what you trust", file.display())]
+    #[error("the trust store `{}` is damaged, so nothing is trusted: {why}; remove the file and trust your bundles again", file.display())]
     Damaged {
         /// The store.
         file: PathBuf,

@@ -100,7 +100,7 @@ fn opaque_command_reason(command: &str) -> Option<String> {
     // `python3.12` and `Rscript` as well.
     let name = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_ascii_lowercase();
     if RUNNERS.contains(&name.as_str()) || matches!(program, "source" | ".") {
-        return Some(format!("`{program}` runs what other files say"));
+        return Some(format!("`{program}` runs commands from other files"));
     }
     if TEXT_FIRST.contains(&name.as_str()) {
         return Some(format!("the text that `{program}` runs is not analysed"));
@@ -109,8 +109,8 @@ fn opaque_command_reason(command: &str) -> Option<String> {
         return None;
     }
     match words.find(|argument| !is_harmless(argument)) {
-        None => Some(format!("`{program}` runs what it reads")),
-        Some(option) if option.starts_with('-') => Some(format!("what `{program} {option}` runs is not analysed")),
+        None => Some(format!("`{program}` runs its input")),
+        Some(option) if option.starts_with('-') => Some(format!("the code of `{program} {option}` is not analysed")),
         Some(file) if file.contains(['*', '?', '[', '…']) => {
             Some(format!("`{program}` runs files that a pattern finds"))
         }

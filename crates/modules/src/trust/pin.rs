@@ -68,7 +68,8 @@ pub(crate) fn read_pinned(path: &Path) -> io::Result<(String, PathBuf, Pin)> {
         return Err(too_large(MAX_BUNDLE_SIZE));
     }
     let pin = Pin { sha256: Hash::sha256(&bytes), mode: mode(&metadata), leads_to: leads_to(&location)? };
-    let text = String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8 text"))?;
     Ok((text, location, pin))
 }
 
@@ -86,5 +87,5 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 fn too_large(limit: u64) -> io::Error {
-    io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} MiB", limit >> 20))
+    io::Error::new(ErrorKind::FileTooLarge, format!("the file is larger than {} MiB", limit >> 20))
 }

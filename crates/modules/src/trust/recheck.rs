@@ -140,7 +140,7 @@ impl PinnedFiles {
 
 fn untrusted_change(change: &FileChange) -> String {
     format!(
-        "{change} since the bundle was trusted, so the hook did not run; look at it and trust it anew: \
+        "{change} since the bundle was trusted, so the hook did not run; review the change and trust the bundle again: \
          amplifier hooks trust"
     )
 }

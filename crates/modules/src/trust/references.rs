@@ -41,7 +41,7 @@ pub(super) fn find_references(texts: &[String], folder: &Path, owner: &str) -> R
     let mut words = BTreeSet::new();
     for text in texts {
         if text.len() > MAX_TEXT_LENGTH {
-            return too_much(format!("a text of {} bytes, where {MAX_TEXT_LENGTH} are looked at", text.len()));
+            return too_much(format!("a text of {} bytes; the limit is {MAX_TEXT_LENGTH}", text.len()));
         }
         split_words(text, &mut words);
         if words.len() > MAX_WORDS {
@@ -54,7 +54,7 @@ pub(super) fn find_references(texts: &[String], folder: &Path, owner: &str) -> R
     while let Some(folder) = folders.get(next).cloned() {
         next += 1;
         if folders.len() > MAX_FOLDERS {
-            return too_much(format!("more than {MAX_FOLDERS} folders, in each of which its other words may be files"));
+            return too_much(format!("more than {MAX_FOLDERS} folders to search"));
         }
         for path in words.iter().map(|word| folder.join(word)) {
             folders.extend(references.add(path).filter(|new| !folders.contains(new)));
@@ -119,7 +119,7 @@ impl ReferencedFiles {
 fn special_kind(kind: FileType) -> Option<&'static str> {
     match special_file(kind)? {
         SpecialFile::Socket => None,
-        SpecialFile::Pipe => Some("it is a pipe"),
-        SpecialFile::Other => Some("it is a device"),
+        SpecialFile::Pipe => Some("the file is a pipe"),
+        SpecialFile::Other => Some("the file is a device"),
     }
 }

@@ -48,9 +48,9 @@ impl fmt::Display for FileChange {
         let what = match self.difference {
             Difference::Content => "has other content",
             Difference::Mode => "has another mode",
-            Difference::Link => "leads elsewhere",
+            Difference::Link => "points elsewhere",
             Difference::New => "is new",
-            Difference::Gone => "is no longer part of it",
+            Difference::Gone => "is no longer part of the bundle",
             Difference::Unreadable => "cannot be read",
         };
         write!(f, "`{}` {what}", self.file.display())

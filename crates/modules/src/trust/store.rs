@@ -62,23 +62,23 @@ impl TrustStore {
         };
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
         if !is_writable_by_owner_only(&metadata) {
-            return Err(self.damaged("others can write to it"));
+            return Err(self.damaged("other users can write to the file"));
         }
         if metadata.len() > MAX_SIZE {
-            return Err(self.damaged("it is too large"));
+            return Err(self.damaged("the file is too large"));
         }
         let mut text = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut text).map_err(|error| self.failed(error))?;
         let content: Content = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
         if content.version != VERSION {
-            return Err(self.damaged(format!("its version is {}, and this program knows {VERSION}", content.version)));
+            return Err(self.damaged(format!("unknown version {}; this program supports {VERSION}", content.version)));
         }
         // An entry whose digest does not match its files was edited in part, so it is not trusted.
         let is_whole = |(bundle, trusted): (&PathBuf, &TrustedBundle)| {
             BundlePins { bundle: bundle.clone(), files: trusted.files.clone() }.digest() == trusted.digest
         };
         if !content.bundles.iter().all(is_whole) {
-            return Err(self.damaged("a digest is not that of its files"));
+            return Err(self.damaged("a digest does not match its files"));
         }
         Ok(content.bundles)
     }
@@ -142,7 +142,7 @@ impl TrustStore {
 
 fn lock(file: &Path) -> io::Result<FileLock> {
     FileLock::wait_for(file, LOCK_TIMEOUT)?.ok_or_else(|| {
-        let message = format!("`{}` is held by another process; please try again", file.display());
+        let message = format!("`{}` is locked by another process; try again", file.display());
         io::Error::new(ErrorKind::TimedOut, message)
     })
 }

@@ -146,7 +146,9 @@ async fn what_it_writes_is_the_output_of_the_hook_up_to_a_limit() {
         let said = hook.handle("tool:pre", &data! { "try": to, "text": "looking\u{1b}[31m" }).await;
         assert_eq!(said, Ok(HookResult::proceed().info("said").with_output("looking[31m")));
     }
-    assert!(fails(&hook, data! { "try": "flood" }).await.starts_with("the component wrote more to stderr than it may"));
+    assert!(
+        fails(&hook, data! { "try": "flood" }).await.starts_with("the component exceeded the output limit of stderr")
+    );
     let long = data! { "try": "stderr", "text": "x".repeat(20_000) };
     assert_eq!(hook.handle("tool:pre", &long).await.unwrap().output.unwrap().len(), 10_240);
 }
@@ -163,7 +165,7 @@ async fn its_failures_say_what_it_said() {
     assert_eq!(fails(&hook, data! { "try": "dance" }).await, "nobody knows how to try `dance`");
     assert!(fails(&hook, data! { "try": "exit" }).await.contains("exit"), "to leave is no answer");
     let memory = fails(&hook, data! { "try": "memory", "bytes": 100_000_000 }).await;
-    assert_eq!(memory, "the component failed: it needs more memory than the 64 MiB that it may have");
+    assert_eq!(memory, "the component failed: memory limit of 64 MiB exceeded");
 }
 
 #[tokio::test]

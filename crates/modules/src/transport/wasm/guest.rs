@@ -32,12 +32,12 @@ impl fmt::Debug for Guest {
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
+    let unreadable = |error: std::io::Error| format!("the file cannot be read: {error}");
     let (file, _) = open_regular(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(MAX_SIZE as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() > MAX_SIZE {
-        return Err(format!("it is larger than {} MiB", MAX_SIZE / MIB));
+        return Err(format!("the file is larger than {} MiB", MAX_SIZE / MIB));
     }
     Ok(bytes)
 }
@@ -47,14 +47,16 @@ impl Guest {
     pub(super) fn compile(engine: &Engine, linker: &Linker<Sandbox>, bytes: &[u8]) -> Result<Self, String> {
         // Clear messages for the most frequent mistakes: another file, or a build for another target.
         match bytes.first_chunk() {
-            Some(b"\0asm\x01\0\0\0") => return Err(format!("it is WebAssembly, but no component; {BUILD}")),
+            Some(b"\0asm\x01\0\0\0") => {
+                return Err(format!("the file is a WebAssembly module, not a component; {BUILD}"));
+            }
             Some([b'\0', b'a', b's', b'm', _, _, _, _]) => {}
-            _ => return Err(format!("it is no WebAssembly; {BUILD}")),
+            _ => return Err(format!("the file is not WebAssembly; {BUILD}")),
         }
         let component = Component::from_binary(engine, bytes).map_err(|error| format!("{error:#}"))?;
         let function = match component.component_type().get_export(engine, HANDLE).map(|export| export.ty) {
             Some(ComponentItem::ComponentFunc(function)) => function,
-            _ => return Err(format!("it exports no function `{HANDLE}`; see the world `hook` in `hook.wit`")),
+            _ => return Err(format!("the function `{HANDLE}` is not exported; see the world `hook` in `hook.wit`")),
         };
         let takes_text = function.params().map(|(_, of)| of).eq([Type::String]);
         let mut results = function.results();
@@ -63,10 +65,10 @@ impl Guest {
             _ => false,
         };
         if !takes_text || !gives_text {
-            return Err(format!("its `{HANDLE}` is not `func(request: string) -> result<string, string>`"));
+            return Err(format!("the function `{HANDLE}` is not `func(request: string) -> result<string, string>`"));
         }
         let prepared = linker.instantiate_pre(&component).map_err(|error| format!("{error:#}"))?;
-        let handle = component.get_export_index(None, HANDLE).ok_or("it has no exports")?;
+        let handle = component.get_export_index(None, HANDLE).ok_or("no exports found")?;
         Ok(Self { prepared, handle })
     }
 

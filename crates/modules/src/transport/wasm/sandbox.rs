@@ -73,7 +73,7 @@ impl ResolvedGrant {
         for GrantedFolder { path, guest_path, permissions } in &self.folders {
             context
                 .preopened_dir(path, guest_path, *permissions)
-                .map_err(|error| error.context(format!("`{}`, which is granted, cannot be opened", path.display())))?;
+                .map_err(|error| error.context(format!("granted folder `{}` cannot be opened", path.display())))?;
         }
         if !self.addresses.is_empty() {
             let addresses = self.addresses.clone();
@@ -153,12 +153,12 @@ impl WasiView for Sandbox {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the time is up")]
+#[error("time limit exceeded")]
 pub(super) struct DeadlineExceeded;
 
 /// The hook detects this by the size of the output.
 #[derive(Debug, thiserror::Error)]
-#[error("it wrote too much")]
+#[error("output limit exceeded")]
 struct OutputLimitExceeded;
 
 /// Limits the total size of all linear memories.
@@ -168,7 +168,7 @@ struct MemoryLimiter {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it needs more memory than the {} MiB that it may have", .0 / MIB)]
+#[error("memory limit of {} MiB exceeded", .0 / MIB)]
 struct MemoryLimitExceeded(usize);
 
 impl ResourceLimiter for MemoryLimiter {

@@ -113,11 +113,11 @@ impl Connection {
                     log.write();
                 }
                 () = sleep_until(answers.last_answer + self.longest_silence), if !answers.pending.is_empty() => {
-                    return protocol_error(format!("owed an answer and said nothing for {:?}", self.longest_silence));
+                    return protocol_error(format!("sent nothing for {:?} while an answer was pending", self.longest_silence));
                 }
             }
             if self.answers.pending.len() > MAX_PENDING {
-                return protocol_error(format!("owed more than {MAX_PENDING} answers"));
+                return protocol_error(format!("had more than {MAX_PENDING} pending answers"));
             }
         }
     }
@@ -188,9 +188,9 @@ impl PendingAnswers {
         while let Some(length) = self.stdout.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
             let end = self.searched + length;
             let answer = protocol::read_line(&self.stdout.bytes[begin..end])
-                .map_err(|error| format!("wrote a line to stdout that is no answer: {error}"))?;
+                .map_err(|error| format!("wrote an invalid answer to stdout: {error}"))?;
             let Entry::Occupied(pending) = self.pending.entry(answer.id) else {
-                return Err(format!("answered request {}, which it does not have", answer.id));
+                return Err(format!("answered the unknown request {}", answer.id));
             };
             // A late answer has no receiver.
             let _ = pending.remove().send(answer.result);
@@ -200,7 +200,7 @@ impl PendingAnswers {
         self.stdout.bytes.drain(..begin);
         self.searched = self.stdout.bytes.len();
         if self.stdout.exceeds_limit() {
-            return Err("wrote a line to stdout that is longer than it may be".to_owned());
+            return Err("wrote a line to stdout over the size limit".to_owned());
         }
         Ok(())
     }

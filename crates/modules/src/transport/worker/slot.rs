@@ -91,7 +91,7 @@ async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions
         };
         let ConnectionEnd::Failed(failure) = connection.serve(request, &mut requests).await else { return };
         let FailedWorker { why, has_answered } = connection.fail(failure).await;
-        tracing::warn!(hook = options.name, "a worker is to be restarted: {why}");
+        tracing::warn!(hook = options.name, "restarting a worker: {why}");
         if has_answered {
             backoff = Backoff::default();
         }
