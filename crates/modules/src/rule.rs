@@ -81,10 +81,10 @@ impl Rule {
             scope,
         };
         let counts = rule.scope.counts();
-        counts.track(rule.when.iter().flat_map(Condition::counted));
+        counts.track(rule.when.iter().flat_map(Condition::counted_events));
         let texts = [rule.message.as_ref().map(|(_, message)| message), rule.reason.as_ref()];
         for text in texts.into_iter().flatten().chain(rule.action.templates()) {
-            counts.track(text.counted());
+            counts.track(text.counted_events());
         }
         Ok(rule)
     }

@@ -61,12 +61,12 @@ impl Template {
         Ok(Self { parts })
     }
 
-    pub(crate) fn counted(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn counted_events(&self) -> impl Iterator<Item = &String> {
         let conditions = self.parts.iter().filter_map(|part| match part {
             TemplatePart::Text(_) => None,
             TemplatePart::Expression(expression) => Some(expression),
         });
-        conditions.flat_map(Condition::counted)
+        conditions.flat_map(Condition::counted_events)
     }
 
     /// Renders readable text for an event.

@@ -290,7 +290,7 @@ fn compile_parts(
     let condition = || when.map(Condition::compile).transpose().map_err(when_error);
     let hook = |backend| {
         let condition = condition()?;
-        host.scope.counts().track(condition.iter().flat_map(Condition::counted));
+        host.scope.counts().track(condition.iter().flat_map(Condition::counted_events));
         let (ephemeral, scope, pinned_files) = (entry.ephemeral, host.scope.clone(), definition.pinned_files.clone());
         Ok(Arc::new(BundleHook { condition, ephemeral, scope, pinned_files, backend }))
     };

@@ -66,7 +66,7 @@ impl Condition {
         &self.source
     }
 
-    pub(crate) fn counted(&self) -> &BTreeSet<String> {
+    pub(crate) fn counted_events(&self) -> &BTreeSet<String> {
         &self.counted
     }
 

@@ -45,7 +45,7 @@ pub(super) struct FailedWorker {
     pub(super) has_answered: bool,
 }
 
-pub(super) struct Connection {
+pub(super) struct WorkerConnection {
     process: Process,
     /// The line being written. The next request is taken after that, which limits the queue.
     line: Vec<u8>,
@@ -55,7 +55,7 @@ pub(super) struct Connection {
     longest_silence: Duration,
 }
 
-impl Connection {
+impl WorkerConnection {
     pub(super) fn new(process: Process, options: &WorkerOptions) -> Self {
         Self {
             process,

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::WorkerOptions;
-use super::connection::{Connection, ConnectionEnd, FailedWorker};
+use super::connection::{ConnectionEnd, FailedWorker, WorkerConnection};
 
 const QUEUE: usize = 64;
 
@@ -82,7 +82,7 @@ async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions
             continue;
         }
         let mut connection = match options.program.start() {
-            Ok(process) => Connection::new(process, &options),
+            Ok(process) => WorkerConnection::new(process, &options),
             Err(error) => {
                 backoff.lengthen(error.to_string());
                 let _ = request.reply.send(Err(error));
