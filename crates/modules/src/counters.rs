@@ -12,7 +12,6 @@ use crate::builtin::{SessionStates, SessionTree, lock};
 /// Name of the hooks that count events.
 pub const COUNTER: &str = "session-count";
 
-/// The events that begin and end a session.
 pub(crate) const BEGIN: &str = "session:start";
 const END: &str = "session:end";
 pub(crate) const TURN: &str = "prompt:submit";
@@ -30,6 +29,7 @@ pub(crate) struct EventCounters {
     counted: Mutex<BTreeSet<String>>,
     /// `true` once a hook drops the counts of sessions that end.
     has_forgetter: AtomicBool,
+    /// Per session, including its sub-agents.
     tallies: SessionTree<Tally>,
     /// Turns of a session alone: the prompt of a sub-agent does not come from the user.
     turns: SessionStates<u64>,

@@ -95,7 +95,6 @@ pub struct HookEntry {
     /// Components: memory limit of a call, in MiB.
     pub memory: Option<usize>,
 
-    /// `true` if the host provides the module.
     #[serde(skip)]
     pub(super) is_host_module: bool,
 }

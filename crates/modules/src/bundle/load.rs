@@ -74,7 +74,6 @@ type Digest = [u8; 32];
 /// The content of a file at the time of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileContent {
-    /// Name used by the bundle.
     file: PathBuf,
     pub(super) path: PathBuf,
     digest: Digest,
@@ -267,7 +266,6 @@ impl HookDefinition {
             .then(|| self.problem_in("role", format!("`{answer}` has no effect with `role: observer`; remove `role`")))
     }
 
-    /// Creates an error at the position of the entry.
     pub(crate) fn problem(&self, message: impl Into<String>) -> BundleError {
         BundleError::at(self.location, message, &self.source, &self.file)
     }

@@ -19,7 +19,6 @@ use crate::counters::{BEGIN, TURN};
 /// Maximum depth of an expression, including operators, which limits the evaluator's stack.
 const MAX_DEPTH: usize = 100;
 pub(super) const TOO_DEEP: &str = "the expression is nested too deeply: split it into several rules";
-/// Maximum size of a compiled regular expression, in bytes.
 const MAX_REGEX_SIZE: usize = 256 << 10;
 
 /// Top-level names: the documented fields of all events, and the common ones.

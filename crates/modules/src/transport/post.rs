@@ -19,9 +19,6 @@ pub(crate) struct Post {
 
 impl Post {
     /// Creates a client. `${NAME}` in a header is an environment variable.
-    ///
-    /// # Errors
-    /// If the address or a header is invalid, or an environment variable is missing.
     pub(crate) fn new(
         hook: &str,
         url: &str,
@@ -35,10 +32,7 @@ impl Post {
         Ok(Self { url, headers, client, timeout })
     }
 
-    /// Posts a body, within the time limit.
-    ///
-    /// # Errors
-    /// If the server did not accept the body. The text has no address, which may contain a secret.
+    /// Posts a body, within the time limit. The error has no address, which may contain a secret.
     pub(crate) async fn send(&self, body: Vec<u8>) -> Result<(), String> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).timeout(self.timeout);
         match request.body(body).send().await {

@@ -14,7 +14,6 @@ use amplifier_process::{Command, CompletedProcess, Environment, Process, posix_s
 use super::{TransportError, expand::expand_for_hook, runtime, tail};
 use crate::trust::PinnedFiles;
 
-/// Number of characters of stderr in an error.
 const MAX_STDERR_CHARS: usize = 1000;
 
 /// A program and its environment.
@@ -133,9 +132,6 @@ impl Program {
 
     /// Runs the program with an input, a time limit, and a maximum number of bytes for each of its outputs.
     ///
-    /// # Errors
-    /// If the program cannot be started.
-    ///
     /// # Cancel safety
     /// Dropping the future kills the program and all its descendants.
     pub(crate) async fn run(&self, input: &[u8], limit: Duration, most: usize) -> Result<CompletedProcess, HookError> {
@@ -144,9 +140,6 @@ impl Program {
     }
 
     /// Starts the program.
-    ///
-    /// # Errors
-    /// If the program cannot be started.
     pub(super) fn start(&self) -> Result<Process, HookError> {
         self.to_command().start().map_err(|error| self.not_started(&error))
     }

@@ -12,7 +12,6 @@ use serde_json::map::Entry;
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
-/// Maximum length of an error's text, in characters.
 pub(super) const MAX_ERROR_CHARS: usize = 1000;
 
 /// A request to a hook: one JSON object. The answer has the form of `hook-result.schema.json`, or is empty for `continue`.

@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256};
 
 /// Maximum size of a hashed file. Also ends the reading of endless system files.
 const MAX_SIZE: u64 = 4 << 30;
-/// Maximum size of a bundle file.
 pub(crate) const MAX_BUNDLE_SIZE: u64 = 4 << 20;
 
 /// The state of a file at the time of a trust decision.

@@ -22,7 +22,6 @@ pub(crate) struct PinnedFiles {
     on_change: OnChange,
     /// The status of each file when it was last found unchanged.
     verified: Mutex<BTreeMap<PathBuf, FileStatus>>,
-    /// Messages for the user that are not shown yet.
     notices: Mutex<Vec<String>>,
 }
 

@@ -17,7 +17,6 @@ const MAX_TEXT_LENGTH: usize = 64 * 1024;
 const MAX_WORDS: usize = 4_000;
 /// Maximum number of searched folders: every word is looked up in every folder that a word names.
 const MAX_FOLDERS: usize = 64;
-/// Virtual file systems and devices.
 const VIRTUAL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Characters around words, for a shell or for a program with options such as `--option=FILE`, `@FILE` or `FILE:FILE`.
@@ -28,14 +27,10 @@ const SEPARATORS: &str = ";|&<>(){}[]$`\"'\\=,:!@*?~#^%+";
 pub(super) struct ReferencedFiles {
     pub(super) files: BTreeSet<PathBuf>,
     pub(super) absent: BTreeSet<PathBuf>,
-    /// Pipes and devices, which cannot be pinned, with the reason.
     pub(super) special: BTreeMap<PathBuf, &'static str>,
 }
 
 /// Finds the files that texts refer to, relative to a folder and to every folder in the texts: a shell line may change to it first.
-///
-/// # Errors
-/// If a limit is exceeded. Errors name the `owner` of the texts.
 pub(super) fn find_references(texts: &[String], folder: &Path, owner: &str) -> Result<ReferencedFiles, TrustError> {
     let too_much = |what: String| Err(TrustError::TooManyReferences { owner: owner.to_owned(), what });
     let mut words = BTreeSet::new();

@@ -18,9 +18,6 @@ pub(super) const MAX_PINNED_SIZE: u64 = 16 << 20;
 impl HookDefinition {
     /// Pins the current version of the files that a user's hook names, if programs of the user can change these. Pipes and unreadable files are left
     /// out. Changes in protected folders are adopted.
-    ///
-    /// # Errors
-    /// If the hook names too many files.
     pub(crate) fn pin_user_files(
         &self,
         host: &HookEnvironment,

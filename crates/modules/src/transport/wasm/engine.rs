@@ -15,7 +15,6 @@ use super::MIB;
 use super::guest::Guest;
 use super::sandbox::Sandbox;
 
-/// Maximum memory of a sandbox.
 pub(super) const MAX_MEMORY: usize = 1024 * MIB;
 
 /// Maximum number of concurrent calls; others wait.

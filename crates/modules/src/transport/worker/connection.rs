@@ -20,7 +20,6 @@ const MAX_PENDING: usize = 1024;
 const MAX_LOGGED_LINES: usize = 100;
 const MAX_LOGGED_CHARS: usize = 1000;
 
-/// Number of stderr bytes stored for errors.
 const KEPT_STDERR: usize = 8 * 1024;
 
 /// Time for a worker to exit after it closed a pipe.
