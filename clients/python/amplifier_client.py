@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # For type checkers only: nothing else needs the file.
-    from amplifier_types import AllReloaded, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, Rules, Session, StreamMessage, Timeline
+    from amplifier_types import ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, ReloadResults, Session, StreamMessage, Timeline
 
 __all__ = ["Client", "ServerError"]
 
@@ -114,9 +114,9 @@ class Client:
     def history(self, **query: Any) -> list[DecidedApproval]:
         return cast("list[DecidedApproval]", self._get("/api/approvals/history", query)["decisions"])
 
-    def rules(self) -> Rules:
+    def rules(self) -> ApprovalRules:
         """The ``rules``, and the files that are ``unreadable``: what they allow is asked until they are mended."""
-        return cast("Rules", self._get("/api/rules"))
+        return cast("ApprovalRules", self._get("/api/rules"))
 
     def add_rule(self, **rule: Any) -> Json:
         return self._post("/api/rules", rule)
@@ -127,9 +127,9 @@ class Client:
     def hooks(self, **query: Any) -> list[HookStats]:
         return cast("list[HookStats]", self._get("/api/hooks", query)["hooks"])
 
-    def reload(self) -> AllReloaded:
+    def reload(self) -> ReloadResults:
         """Has the connected sessions look at their bundles at once: ``results`` says what came of it in each."""
-        return cast("AllReloaded", self._post("/api/hooks/reload", {}))
+        return cast("ReloadResults", self._post("/api/hooks/reload", {}))
 
     def test(self, bundle: str | None = None) -> Json:
         return self._post("/api/hooks/test", {"bundle": bundle})

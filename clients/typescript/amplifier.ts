@@ -13,7 +13,7 @@
  */
 
 import type {
-    Actor, AllReloaded, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, Rule, Rules, Session, StreamMessage, Timeline, Wanted,
+    Actor, ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, ListedRule, Me, NewRule, OpenApproval, Page, ReloadResults, Session, StreamMessage, Timeline,
 } from "./types";
 
 export type * from "./types";
@@ -100,10 +100,10 @@ export class Client {
         return (await this.#get<{ decisions: DecidedApproval[] }>("/api/approvals/history", query)).decisions;
     }
     /** The rules, and the files that cannot be read: what they allow is asked until they are mended. */
-    rules(): Promise<Rules> {
+    rules(): Promise<ApprovalRules> {
         return this.#get("/api/rules");
     }
-    addRule(rule: Wanted): Promise<Rule> {
+    addRule(rule: NewRule): Promise<ListedRule> {
         return this.#post("/api/rules", rule);
     }
     async revoke(id: string): Promise<void> {
@@ -114,7 +114,7 @@ export class Client {
         return (await this.#get<{ hooks: HookStats[] }>("/api/hooks", query)).hooks;
     }
     /** Has the connected sessions look at their bundles at once: what came of it in each. */
-    reload(): Promise<AllReloaded> {
+    reload(): Promise<ReloadResults> {
         return this.#post("/api/hooks/reload", {});
     }
     test(bundle?: string): Promise<unknown> {

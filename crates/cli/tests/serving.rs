@@ -13,8 +13,8 @@ use amplifier_core::{Actor, ApprovalAnswer, ApprovalRule, DefaultDecision, Previ
 use amplifier_host::{Home, MachineHandle, open_log};
 use amplifier_link::{AnswerScope, DryRun, DryRunReport, OpenApproval, ReloadResult, ReloadStatus};
 use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
-use amplifier_server::wire::Place as Where;
-use amplifier_server::{Door, Hub};
+use amplifier_server::wire::SessionHost;
+use amplifier_server::{Hub, LinkListener};
 use serde_json::{Value, json};
 
 use crate::common::{LIMIT, Place, Ran, Running};
@@ -85,7 +85,7 @@ async fn an_answer_for_the_project_holds_for_later_sessions_until_it_is_taken_ba
     let place = touch();
     let home = Home::at(place.at("home"));
     let (_machine, hub, _log) = hosted(&place).await;
-    let door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let door = LinkListener::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
     assert_eq!((question.prompt.as_str(), question.preview.title.as_str()), ("Run `touch made`?", "Bash"));
@@ -138,7 +138,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     let place = touches(&["one", "two", "three"]);
     let home = Home::at(place.at("home"));
     let hub = Hub::new();
-    let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let _door = LinkListener::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
     let rule = |decision| ApprovalRule {
@@ -170,7 +170,7 @@ async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_runni
     let home = Home::at(place.at("home"));
     std::fs::write(home.approval_rules(), "{ \"confirm:Run `touch two`?\": \"allow\" }").unwrap();
     let hub = Hub::new();
-    let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+    let _door = LinkListener::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
     place.amplifier(&["approvals", "revoke", "1"]).fine();
@@ -199,7 +199,7 @@ async fn a_session_without_a_server_goes_by_the_rules_as_they_are_when_a_hook_as
     // In another session, somebody allows it for the project.
     place.answers(json!([touch(), { "text": "Done." }]));
     let (_machine, hub, _log) = hosted(&place).await;
-    let door = Door::open(&Home::at(place.at("home")).server_folder(), hub.clone()).unwrap();
+    let door = LinkListener::open(&Home::at(place.at("home")).server_folder(), hub.clone()).unwrap();
     let other = runs(&place, &["--serve", "Make it"]);
     let question = asked(&hub).await;
     hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Project)).await.unwrap();
@@ -231,7 +231,7 @@ async fn a_question_about_a_write_shows_nothing_of_files_that_are_protected_or_e
         let place = Place::with(json!([write(path), { "text": "Done." }]));
         let home = Home::at(place.at("home"));
         let hub = Hub::new();
-        let _door = Door::open(&home.server_folder(), hub.clone()).unwrap();
+        let _door = LinkListener::open(&home.server_folder(), hub.clone()).unwrap();
         place.write(token, "the secret is 7");
         std::os::unix::fs::symlink(token, place.at(link)).unwrap();
         // The folder of the server is within this workspace.
@@ -266,7 +266,7 @@ async fn a_server_that_is_started_later_gets_the_question() {
     let mut running = Running::start(place.scripted(&["run", "Make it"]));
     running.until("no server is running");
     let hub = Hub::new();
-    let _door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
+    let _door = LinkListener::open(&place.at("home/server"), hub.clone()).unwrap();
     let question = asked(&hub).await;
     // It looks at its bundles in the middle of a turn, and answers from its own process.
     let unchanged = ReloadResult { result: ReloadStatus::Unchanged, message: None };
@@ -285,13 +285,13 @@ async fn a_session_runs_within_the_server() {
     assert_eq!(nowhere.message, "the workspace `nowhere` is not a folder; give an absolute path");
     let id = hub.start_session(Some(workspace.clone()), None).await.unwrap();
     let about = until(|| hub.session(&id)).await;
-    assert_eq!((about.place, about.takes_prompts), (Where::Server, true));
+    assert_eq!((about.place, about.takes_prompts), (SessionHost::Server, true));
     until(|| hub.is_idle(&id).filter(|idle| *idle)).await;
     // A rule for the person that is added over the API is in force at once, and denies.
     let rule = ApprovalRule::new("confirm", "Run `rm *`?", DefaultDecision::Deny);
     let added = hub.add_rule(ApprovalRule { by: Some(ann()), ..rule }).await.unwrap();
     assert_eq!(place.read("home/approvals.json"), "{\n  \"confirm:Run `rm *`?\": \"deny\"\n}");
-    hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
+    hub.send(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.session, id);
     hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_session_runs_within_the_server() {
     assert!(place.at("workspace/made").exists());
     hub.revoke(&added.id, ann()).await.unwrap();
     assert_eq!(place.read("home/approvals.json"), "{}");
-    hub.tell(&id, Command::End).unwrap();
+    hub.send(&id, Command::End).unwrap();
     until(|| hub.connected().is_empty().then_some(())).await;
     drop(log);
     until(|| place.amplifier(&["sessions", "list"]).fine().contains("user_exit").then_some(())).await;
@@ -324,7 +324,7 @@ async fn a_no_stays_one_if_its_file_cannot_be_read_before_the_first_question_and
         ..ApprovalRule::new("confirm", "*", DefaultDecision::Allow)
     };
     hub.add_rule(everything).await.unwrap();
-    hub.tell(&id, Command::Prompt("Make it".to_owned())).unwrap();
+    hub.send(&id, Command::Prompt("Make it".to_owned())).unwrap();
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
     assert_eq!(question.preview.warnings, ["approval rules cannot be read, and one may deny this"]);
@@ -369,7 +369,7 @@ async fn a_reload_takes_over_what_has_changed_at_once_and_says_so() {
     place.write("workspace/.amplifier/bundle.yaml", "hooks:\n  - rule: mine\n    on: tool:pre\n    deny: never\n");
     let (result, why) = reload().await;
     assert!(result == ReloadStatus::NotTrusted && why.contains("amplifier hooks trust") && !has("mine"), "{why}");
-    hub.tell(&id, Command::End).unwrap();
+    hub.send(&id, Command::End).unwrap();
     until(|| hub.connected().is_empty().then_some(())).await;
 }
 

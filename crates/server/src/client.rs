@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::access::{AccessError, Role, TokenFiles};
-use crate::wire::{Browser, Browsers, Ended, Failure, Link};
+use crate::wire::{Browser, Browsers, ErrorResponse, Link, SignedOutBrowsers};
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -136,7 +136,7 @@ impl Client {
     /// If the server cannot be reached, or says no.
     pub async fn link(&self, name: &str, role: Role) -> Result<Link, ClientError> {
         let answer = self.ask(Method::POST, "/api/links", &json!({ "name": name, "role": role })).await?;
-        understood(answer)
+        decode(answer)
     }
 
     /// Asks the server something.
@@ -159,7 +159,7 @@ impl Client {
             .map_err(|_| unreachable("it does not answer".to_owned()))?
             .map_err(|error| unreachable(error.to_string()))?;
         if !status.is_success() {
-            let failure = serde_json::from_slice::<Failure>(&bytes);
+            let failure = serde_json::from_slice::<ErrorResponse>(&bytes);
             return Err(ClientError::Refused(
                 failure.map_or_else(|_| status.to_string(), |failure| failure.error.message),
             ));
@@ -176,7 +176,10 @@ impl Client {
                 let config = ClientConfig::builder_with_provider(provider.clone())
                     .with_safe_default_protocol_versions()?
                     .dangerous()
-                    .with_custom_certificate_verifier(Arc::new(Pinned { certificate: certificate.clone(), provider }))
+                    .with_custom_certificate_verifier(Arc::new(PinnedCertificate {
+                        certificate: certificate.clone(),
+                        provider,
+                    }))
                     .with_no_client_auth();
                 let name = ServerName::from(self.address.reach.ip());
                 exchange(TlsConnector::from(Arc::new(config)).connect(name, stream).await?, request).await
@@ -191,11 +194,11 @@ impl Client {
 /// If neither can be found out.
 pub async fn browsers(folder: &Path) -> Result<Vec<Browser>, ClientError> {
     let files = TokenFiles::at(folder)?;
-    if let Some(_idle) = idle(folder)? {
+    if let Some(_lock) = lock_if_stopped(folder)? {
         return Ok(files.browsers()?);
     }
     let answer = Client::find(folder)?.ask(Method::GET, "/api/browsers", &json!({})).await?;
-    let Browsers { browsers } = understood(answer)?;
+    let Browsers { browsers } = decode(answer)?;
     Ok(browsers)
 }
 
@@ -205,26 +208,26 @@ pub async fn browsers(folder: &Path) -> Result<Vec<Browser>, ClientError> {
 /// If that cannot be done.
 pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientError> {
     let files = TokenFiles::at(folder)?;
-    if let Some(_idle) = idle(folder)? {
+    if let Some(_lock) = lock_if_stopped(folder)? {
         return Ok(files.end_browsers(name)?);
     }
-    let path = format!("/api/browsers/{}", escaped(name));
-    let Ended { ended } = understood(Client::find(folder)?.ask(Method::DELETE, &path, &json!({})).await?)?;
+    let path = format!("/api/browsers/{}", percent_encoded(name));
+    let SignedOutBrowsers { ended } = decode(Client::find(folder)?.ask(Method::DELETE, &path, &json!({})).await?)?;
     Ok(usize::try_from(ended).unwrap_or(usize::MAX))
 }
 
 /// No server runs, and none starts while this is kept; nothing if one does.
-fn idle(folder: &Path) -> Result<Option<FileLock>, ClientError> {
+fn lock_if_stopped(folder: &Path) -> Result<Option<FileLock>, ClientError> {
     let file = folder.join("lock");
     FileLock::try_lock_shared(&file).map_err(|source| ClientError::File { file, source })
 }
 
-fn understood<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {
+fn decode<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {
     serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
 }
 
 /// A text as a part of a path.
-fn escaped(text: &str) -> String {
+fn percent_encoded(text: &str) -> String {
     let one = |byte: u8| match byte {
         b if b.is_ascii_alphanumeric() || b == b'-' || b == b'_' => char::from(b).to_string(),
         b => format!("%{b:02X}"),
@@ -254,12 +257,12 @@ pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
 
 /// Trusts the one certificate that the server said it has, in a file that only its owner can write. Names and authorities say nothing more.
 #[derive(Debug)]
-struct Pinned {
+struct PinnedCertificate {
     certificate: String,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -5,18 +5,18 @@ mod api;
 pub mod client;
 pub mod feed;
 pub mod hub;
-mod late;
+mod late_answers;
+mod limits;
 mod listener;
-mod masked;
+mod redact;
 mod server;
-mod turns;
 pub mod wire;
 
 use amplifier_audit::Log;
 pub use api::description;
-pub use hub::{Change, Command, Connected, Hub, HubError, SubmittedAnswer};
-pub use listener::{Door, DoorError};
-pub use server::{Running, ServeError, Server, ServerOptions, TlsFiles};
+pub use hub::{Command, ConnectedSession, Hub, HubError, HubEvent, SubmittedAnswer};
+pub use listener::{LinkListener, LinkListenerError};
+pub use server::{RunningServer, ServeError, Server, ServerOptions, TlsFiles};
 
 /// What every part of the server works with. A handle: clones share the same state.
 #[derive(Clone)]

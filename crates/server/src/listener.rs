@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::hub::Hub;
-use crate::wire::Place;
+use crate::wire::SessionHost;
 
 /// The file that is locked while the door is open. The server itself has another one.
 const LOCK: &str = "socket.lock";
@@ -27,13 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How many sessions can be connected.
 const SESSIONS: usize = 4096;
 /// How much a session can be told before it has listened.
-const UNHEARD: usize = 1024;
+const QUEUE: usize = 1024;
 
 /// Lets sessions in, until it is dropped.
 #[derive(Debug)]
-pub struct Door {
+pub struct LinkListener {
     socket: PathBuf,
-    accepting: JoinHandle<()>,
+    task: JoinHandle<()>,
     /// Another door sees by this lock that there is one.
     _lock: File,
 }
@@ -41,7 +41,7 @@ pub struct Door {
 /// Why sessions cannot be let in.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DoorError {
+pub enum LinkListenerError {
     /// There is a server.
     #[error("a server is running already, with the socket `{}`; stop it, or use it", .0.display())]
     Running(PathBuf),
@@ -55,7 +55,7 @@ pub enum DoorError {
     },
 }
 
-impl Door {
+impl LinkListener {
     /// Opens the door: makes the folder if it is missing, and listens on the socket in it. Only the person can use either.
     ///
     /// The socket of a server that is gone is replaced; that of a living one stays.
@@ -65,11 +65,11 @@ impl Door {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn open(folder: &Path, hub: Hub) -> Result<Self, DoorError> {
+    pub fn open(folder: &Path, hub: Hub) -> Result<Self, LinkListenerError> {
         let socket = folder.join(SOCKET);
         let at = |path: &Path| {
             let path = path.to_owned();
-            move |source| DoorError::Io { path, source }
+            move |source| LinkListenerError::Io { path, source }
         };
         create_private_folder(folder).and_then(|()| make_private(folder)).map_err(at(folder))?;
         let lock = folder.join(LOCK);
@@ -77,7 +77,7 @@ impl Door {
         let file = file.map_err(at(&lock))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DoorError::Running(socket)),
+            Err(TryLockError::WouldBlock) => return Err(LinkListenerError::Running(socket)),
             Err(TryLockError::Error(source)) => return Err(at(&lock)(source)),
         }
         // While the lock is held, whatever is there was left behind.
@@ -86,9 +86,9 @@ impl Door {
             _ => {}
         }
         let listener = Listener::bind(&socket).map_err(at(&socket))?;
-        hub.presence().opened(Timestamp::now());
-        let accepting = tokio::spawn(accept(listener, hub));
-        Ok(Self { socket, accepting, _lock: file })
+        hub.presence().set_opened_at(Timestamp::now());
+        let task = tokio::spawn(accept(listener, hub));
+        Ok(Self { socket, task, _lock: file })
     }
 
     /// The socket.
@@ -97,29 +97,29 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for LinkListener {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.task.abort();
         // One that is left behind is replaced by the next server.
         let _ = std::fs::remove_file(&self.socket);
     }
 }
 
 async fn accept(mut listener: Listener, hub: Hub) {
-    let room = Arc::new(Semaphore::new(SESSIONS));
+    let slots = Arc::new(Semaphore::new(SESSIONS));
     // Connections end with the door.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok(connection) => {
                 let hub = hub.clone();
                 connections.spawn(async move {
-                    if let Err(error) = let_in(connection, hub).await {
+                    if let Err(error) = accept_session(connection, hub).await {
                         tracing::debug!(%error, "a session was not let in, or has gone");
                     }
-                    drop(place);
+                    drop(slot);
                 });
             }
             Err(error) => {
@@ -131,9 +131,9 @@ async fn accept(mut listener: Listener, hub: Hub) {
     }
 }
 
-async fn let_in(connection: Connection, hub: Hub) -> io::Result<()> {
+async fn accept_session(connection: Connection, hub: Hub) -> io::Result<()> {
     let (from, to, peer) = connection.into_parts()?;
-    attend(hub, from, to, Place::Process, peer).await
+    serve_session(hub, from, to, SessionHost::Process, peer).await
 }
 
 impl Hub {
@@ -145,7 +145,7 @@ impl Hub {
             let hub = hub.clone();
             let (from, to) = tokio::io::split(own);
             tokio::spawn(async move {
-                if let Err(error) = attend(hub, from, to, Place::Server, None).await {
+                if let Err(error) = serve_session(hub, from, to, SessionHost::Server, None).await {
                     tracing::debug!(%error, "a session in the server has gone");
                 }
             });
@@ -163,7 +163,7 @@ impl Hub {
             let (own, theirs) = tokio::io::duplex(64 << 10);
             let hub = hub.clone();
             tokio::spawn(async move {
-                if let Err(error) = attend_machine(&hub, own).await {
+                if let Err(error) = serve_machine(&hub, own).await {
                     tracing::debug!(%error, "the connection to the machine has ended");
                 }
             });
@@ -173,16 +173,16 @@ impl Hub {
 }
 
 /// Takes the messages of the machine until it is gone.
-async fn attend_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result<()> {
+async fn serve_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result<()> {
     let (from, to) = tokio::io::split(stream);
     let (mut lines, mut to) = (Lines::new(BufReader::new(from)), BufWriter::new(to));
     match tokio::time::timeout(PATIENCE, lines.next()).await?? {
         Some(MachineMessage::Hello { version: VERSION }) => {}
         _ => return Err(io::Error::other(format!("expected a hello message of version {VERSION} first"))),
     }
-    let (link, mut calls) = mpsc::channel::<MachineCall>(UNHEARD);
+    let (link, mut calls) = mpsc::channel::<MachineCall>(QUEUE);
     let connection = hub.join_machine(link);
-    let _leaving = Leaving(|| hub.leave_machine(connection));
+    let _leaving = LeaveGuard(|| hub.leave_machine(connection));
     loop {
         tokio::select! {
             message = lines.next() => match message? {
@@ -195,11 +195,11 @@ async fn attend_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Resul
 }
 
 /// Hears a session until it is gone.
-async fn attend(
+async fn serve_session(
     hub: Hub,
     from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin + Send + 'static,
-    place: Place,
+    runs_in: SessionHost,
     peer: Option<i32>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from));
@@ -207,15 +207,15 @@ async fn attend(
     let first = tokio::time::timeout(PATIENCE, lines.next()).await?;
     let Some(SessionMessage::Hello(hello)) = first? else { return Err(io::Error::other("it does not say who it is")) };
     check(&hello)?;
-    let (link, mut told) = mpsc::channel::<ServerMessage>(UNHEARD);
-    let connection = hub.join(hello, place, peer, link).map_err(io::Error::other)?;
-    let _leaving = Leaving(|| hub.leave(connection));
+    let (link, mut outgoing) = mpsc::channel::<ServerMessage>(QUEUE);
+    let connection = hub.join(hello, runs_in, peer, link).map_err(io::Error::other)?;
+    let _leaving = LeaveGuard(|| hub.leave(connection));
     let welcome = ServerMessage::Welcome { version: VERSION };
     tokio::time::timeout(PATIENCE, write(&mut to, &welcome)).await??;
     // A task of its own: what is said to a session that does not listen holds up nothing that it says.
-    let mut telling = tokio::task::JoinSet::new();
-    telling.spawn(async move {
-        while let Some(message) = told.recv().await {
+    let mut writer = tokio::task::JoinSet::new();
+    writer.spawn(async move {
+        while let Some(message) = outgoing.recv().await {
             match tokio::time::timeout(PATIENCE, write(&mut to, &message)).await {
                 Ok(Ok(())) => {}
                 _ => return,
@@ -225,11 +225,11 @@ async fn attend(
     loop {
         let message = tokio::select! {
             message = lines.next() => message?,
-            _ = telling.join_next() => return Err(io::Error::other("it does not listen")),
+            _ = writer.join_next() => return Err(io::Error::other("it does not listen")),
         };
         match message {
             None | Some(SessionMessage::Bye { .. }) => return Ok(()),
-            Some(message) => hub.heard(connection, message).map_err(io::Error::other)?,
+            Some(message) => hub.receive(connection, message).map_err(io::Error::other)?,
         }
     }
 }
@@ -245,9 +245,9 @@ fn check(hello: &SessionHello) -> io::Result<()> {
 }
 
 /// Removes a peer when its connection ends, however it ends.
-struct Leaving<F: FnMut()>(F);
+struct LeaveGuard<F: FnMut()>(F);
 
-impl<F: FnMut()> Drop for Leaving<F> {
+impl<F: FnMut()> Drop for LeaveGuard<F> {
     fn drop(&mut self) {
         (self.0)();
     }

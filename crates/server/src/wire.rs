@@ -21,14 +21,14 @@ pub struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// What it does at the moment.
-    pub state: State,
+    pub state: SessionState,
     /// Whether it is connected, so that it can be answered, stopped and prompted from here.
     pub connected: bool,
     /// Whether it takes prompts from here.
     pub takes_prompts: bool,
     /// Where it runs, if it is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub runs_in: Option<Place>,
+    pub runs_in: Option<SessionHost>,
     /// The process that it runs in, if it is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -64,7 +64,7 @@ pub struct Session {
 /// What a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum SessionState {
     /// A turn runs.
     Running,
     /// A turn runs, and waits for a person.
@@ -82,7 +82,7 @@ pub enum State {
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SessionHost {
     /// In the server.
     Server,
     /// In a process of its own.
@@ -91,7 +91,7 @@ pub enum Place {
 
 /// One record of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Record {
+pub struct LogRecord {
     /// Its number: the cursor of streams.
     pub seq: u64,
     /// When.
@@ -117,7 +117,7 @@ pub struct Record {
 
 /// An approval rule as the API lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Rule {
+pub struct ListedRule {
     /// Identifies the rule when it is revoked.
     pub id: String,
     /// The rule.
@@ -127,7 +127,7 @@ pub struct Rule {
     pub explanation: String,
 }
 
-impl From<ApprovalRule> for Rule {
+impl From<ApprovalRule> for ListedRule {
     fn from(rule: ApprovalRule) -> Self {
         Self { id: rule.id(), explanation: rule.explanation(), rule }
     }
@@ -135,9 +135,9 @@ impl From<ApprovalRule> for Rule {
 
 /// Standing answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Rules {
+pub struct ApprovalRules {
     /// They.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ListedRule>,
     /// The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
     pub unreadable: Vec<UnreadableFile>,
 }
@@ -188,7 +188,7 @@ pub struct AuditStatus {
     pub problems: Vec<Problem>,
     /// The last checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<CheckpointSeen>,
+    pub checkpoint: Option<CheckpointStatus>,
     /// How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
     pub exposed: u64,
     /// Whether it is being verified.
@@ -211,7 +211,7 @@ pub struct Problem {
 
 /// A signed checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CheckpointSeen {
+pub struct CheckpointStatus {
     /// How many records it covers.
     pub size: u64,
     /// When it was signed.
@@ -227,14 +227,14 @@ pub struct Browsers {
 
 /// How many browsers are out now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Ended {
+pub struct SignedOutBrowsers {
     /// So many.
     pub ended: u64,
 }
 
 /// A proof that the server knows the key of a browser.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Proof {
+pub struct KeyProof {
     /// It.
     pub proof: String,
 }
@@ -251,7 +251,7 @@ pub struct Me {
 /// A link that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LinkWanted {
+pub struct LinkRequest {
     /// The name that answers given through it are recorded under.
     pub name: String,
     /// What it allows: `viewer`, `approver`, `admin`.
@@ -279,14 +279,14 @@ pub struct Health {
 
 /// Something went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Failure {
+pub struct ErrorResponse {
     /// What.
-    pub error: Explained,
+    pub error: ErrorDetails,
 }
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Explained {
+pub struct ErrorDetails {
     /// A word for programs.
     pub code: String,
     /// What is wrong, and what to do.
@@ -298,7 +298,7 @@ pub struct Explained {
 
 /// Too many questions in a short time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Busy {
+pub struct ApprovalFlood {
     /// How many were asked.
     pub asked: u64,
     /// In how many seconds.

@@ -23,7 +23,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use amplifier_link::{ApprovalId, DryRun, MachineReply, MachineRequest, OpenApproval};
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
-use amplifier_server::{App, Hub, Running, Server, ServerOptions};
+use amplifier_server::{App, Hub, RunningServer, Server, ServerOptions};
 
 use common::{LIMIT, asked, asking, call, machine, until};
 
@@ -48,7 +48,7 @@ struct Served {
     admin: String,
     viewer: String,
     tokens: TokenFiles,
-    running: Running,
+    running: RunningServer,
     _folder: TempDir,
 }
 
@@ -533,7 +533,7 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
         assert!(!operation.await.unwrap().is_proceed());
     }
     let last = ApprovalId::new("s-1", served.log.writer(), 301);
-    until("the last decision", || hub.decided(&last));
+    until("the last decision", || hub.decision(&last));
     let (status, refused) = served.answer(&first.id, "Deny", &first.nonce).await;
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
     assert_eq!(served.late_answers().await, [json!(["s-1", 1, "Deny", "owner", "api"])]);

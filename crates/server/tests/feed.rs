@@ -183,7 +183,7 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     let feed = place.feed();
     read_to(&feed, log.status().size);
     let everything = all(&feed, &RecordFilter::default(), 1000);
-    let check = |filter: RecordFilter, expected: &dyn Fn(&amplifier_server::wire::Record) -> bool, least: usize| {
+    let check = |filter: RecordFilter, expected: &dyn Fn(&amplifier_server::wire::LogRecord) -> bool, least: usize| {
         let wanted: Vec<u64> = everything.iter().filter(|record| expected(record)).map(|record| record.seq).collect();
         assert!(wanted.len() >= least, "{filter:?}");
         let forward: Vec<u64> = all(&feed, &filter, 9).iter().map(|record| record.seq).collect();

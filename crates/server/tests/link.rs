@@ -17,8 +17,8 @@ use amplifier_link::{
     RuleList, SOCKET, serve_machine,
 };
 use amplifier_server::Hub;
-use amplifier_server::hub::{Change, Command, HubError, HubErrorCode, SubmittedAnswer};
-use amplifier_server::{Door, DoorError};
+use amplifier_server::hub::{Command, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
+use amplifier_server::{LinkListener, LinkListenerError};
 use futures::FutureExt;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -177,13 +177,13 @@ impl Session {
 /// A server, as far as sessions see it.
 struct Server {
     hub: Hub,
-    _door: Door,
+    _door: LinkListener,
 }
 
 impl Server {
     fn open(folder: &TempDir) -> Self {
         let hub = Hub::new();
-        let door = Door::open(&folder.path().join("server"), hub.clone()).unwrap();
+        let door = LinkListener::open(&folder.path().join("server"), hub.clone()).unwrap();
         Self { hub, _door: door }
     }
 }
@@ -253,7 +253,7 @@ async fn a_question_is_answered_over_the_socket() {
     let mut closed = 0;
     until(|| {
         while let Ok(change) = changes.try_recv() {
-            closed += usize::from(matches!(change, Change::Closed { .. }));
+            closed += usize::from(matches!(change, HubEvent::ApprovalClosed { .. }));
         }
         (closed > 0).then_some(())
     })
@@ -334,7 +334,7 @@ async fn a_late_answer_is_refused_and_recorded_with_who_gave_it() {
     let operation = session.run("ls");
     // It may be over by the time that somebody looks, but it is told.
     let question = until(|| match changes.try_recv() {
-        Ok(Change::Requested(question)) => Some(question),
+        Ok(HubEvent::ApprovalRequested(question)) => Some(question),
         _ => None,
     })
     .await;
@@ -373,7 +373,7 @@ async fn when_another_surface_answers_the_server_is_told_who_was_faster() {
     let question = asked(&server.hub).await;
     keys.send("Deny").await.unwrap();
     assert!(!done(operation).await.is_proceed());
-    let decided = until(|| server.hub.decided(&question.id)).await;
+    let decided = until(|| server.hub.decision(&question.id)).await;
     assert_eq!((decided.granted, decided.by.as_ref().unwrap().via.as_str()), (false, "terminal"));
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
     assert_eq!((refused.code, refused.by.unwrap().name.as_str()), (HubErrorCode::Answered, "tom"));
@@ -389,7 +389,7 @@ async fn a_cancelled_operation_takes_its_question_away() {
     let operation = session.run("ls");
     let question = asked(&server.hub).await;
     operation.abort();
-    let decided = until(|| server.hub.decided(&question.id)).await;
+    let decided = until(|| server.hub.decision(&question.id)).await;
     assert_eq!(decided.basis, DecisionBasis::Cancelled);
     let refused = server.hub.answer(&question.id, answering("Allow once", &question.nonce, "ann")).await.unwrap_err();
     assert_eq!(refused.code, HubErrorCode::Closed);
@@ -531,10 +531,10 @@ async fn commands_reach_the_session_and_its_end_reaches_the_server() {
     let link = session.participant.join(&hub.pipes());
     session.participant.set_idle(true);
     until(|| hub.is_idle("one").filter(|idle| *idle)).await;
-    hub.tell("one", Command::Prompt("Hello".to_owned())).unwrap();
-    hub.tell("one", Command::Interrupt).unwrap();
-    hub.tell("one", Command::End).unwrap();
-    let busy = hub.tell("one", Command::Prompt("Again".to_owned()));
+    hub.send("one", Command::Prompt("Hello".to_owned())).unwrap();
+    hub.send("one", Command::Interrupt).unwrap();
+    hub.send("one", Command::End).unwrap();
+    let busy = hub.send("one", Command::Prompt("Again".to_owned()));
     assert_eq!(busy.map_err(|HubError { code, .. }| code), Err(HubErrorCode::Busy));
     for expected in [Command::Prompt("Hello".to_owned()), Command::Interrupt, Command::End] {
         assert_eq!(tokio::time::timeout(LIMIT, session.commands.recv()).await.unwrap(), Some(expected));
@@ -542,7 +542,7 @@ async fn commands_reach_the_session_and_its_end_reaches_the_server() {
     assert_eq!(until(|| hub.hooks_of("one").filter(|hooks| !hooks.is_empty())).await[0]["name"], "guard");
     link.close("complete").await;
     until(|| hub.connected().is_empty().then_some(())).await;
-    assert_eq!(hub.tell("one", Command::Interrupt).unwrap_err().code, HubErrorCode::Offline);
+    assert_eq!(hub.send("one", Command::Interrupt).unwrap_err().code, HubErrorCode::Offline);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -552,15 +552,15 @@ async fn only_one_server_has_the_door_and_that_of_a_dead_one_is_replaced() {
     std::fs::create_dir(&place).unwrap();
     // Left behind by a server that is gone.
     drop(std::os::unix::net::UnixListener::bind(place.join(SOCKET)).unwrap());
-    let door = Door::open(&place, Hub::new()).unwrap();
+    let door = LinkListener::open(&place, Hub::new()).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(door.socket())), (0o700, 0o600));
-    let second = Door::open(&place, Hub::new());
-    assert!(matches!(second, Err(DoorError::Running(_))), "{second:?}");
+    let second = LinkListener::open(&place, Hub::new());
+    assert!(matches!(second, Err(LinkListenerError::Running(_))), "{second:?}");
     assert!(amplifier_link::is_open(&place));
     drop(door);
     assert!(!amplifier_link::is_open(&place));
-    Door::open(&place, Hub::new()).unwrap();
+    LinkListener::open(&place, Hub::new()).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -597,7 +597,7 @@ async fn ten_thousand_questions_wait_and_each_is_answered() {
     let _link = connect(&session, &folder);
     let operations: Vec<_> = (0..MANY).map(|step| session.run(&format!("step {step}"))).collect();
     until(|| (server.hub.session("one")?.pending == MANY as u64).then_some(())).await;
-    assert!(server.hub.busy().is_some_and(|busy| busy.hook == "guard" && busy.pattern == "Run `step *`?"));
+    assert!(server.hub.flood().is_some_and(|busy| busy.hook == "guard" && busy.pattern == "Run `step *`?"));
     let pending = server.hub.pending_shared();
     assert_eq!(pending.len(), MANY);
     for batch in pending.chunks(100) {

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use amplifier_audit::Log;
-use amplifier_server::Door;
+use amplifier_server::LinkListener;
 use amplifier_server::access::{Access, AccessOptions};
 use amplifier_server::client::Address;
 use amplifier_server::feed::Feed;
@@ -52,7 +52,7 @@ fn serve_all(folder: &Path) -> Result<()> {
         };
         let hub = app.hub.clone();
         let running = Server::start(app, ServerOptions::new(LOOPBACK)).await?;
-        let _door = Door::open(&own, hub)?;
+        let _door = LinkListener::open(&own, hub)?;
         alone().await?;
         running.stop().await;
         Ok(())

@@ -14,7 +14,7 @@ use amplifier_process::{file_opener, user_name};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
-use amplifier_server::{App, Door, Hub, Running, ServeError, Server, ServerOptions, TlsFiles};
+use amplifier_server::{App, Hub, LinkListener, RunningServer, ServeError, Server, ServerOptions, TlsFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -197,7 +197,7 @@ impl StartOptions {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn start(self, home: &Home, owner: &str) -> Result<(Running, Door, MachineHandle)> {
+    async fn start(self, home: &Home, owner: &str) -> Result<(RunningServer, LinkListener, MachineHandle)> {
         let mut options = ServerOptions::new(self.listen);
         options.hosts = self.host;
         options.insecure = self.insecure;
@@ -230,7 +230,7 @@ impl StartOptions {
             }
             error => error.into(),
         })?;
-        let door = Door::open(&home.server_folder(), hub)?;
+        let door = LinkListener::open(&home.server_folder(), hub)?;
         Ok((running, door, machine))
     }
 }

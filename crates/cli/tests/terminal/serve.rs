@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use amplifier_core::ApprovalAnswer;
 use amplifier_link::{AnswerScope, OpenApproval};
-use amplifier_server::Door;
 use amplifier_server::Hub;
+use amplifier_server::LinkListener;
 use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::{Terminal, WAITS};
 struct Server {
     runtime: tokio::runtime::Runtime,
     hub: Hub,
-    _door: Door,
+    _door: LinkListener,
 }
 
 impl Server {
@@ -24,7 +24,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let hub = Hub::new();
         let guard = runtime.enter();
-        let door = Door::open(&place.at("home/server"), hub.clone()).unwrap();
+        let door = LinkListener::open(&place.at("home/server"), hub.clone()).unwrap();
         drop(guard);
         Self { runtime, hub, _door: door }
     }
@@ -89,7 +89,7 @@ fn the_terminal_answers_and_the_console_is_told_so() {
     terminal.keys("1");
     terminal.until("✓ allowed once");
     terminal.until(WAITS);
-    server.until(|hub| hub.decided(&question.id));
+    server.until(|hub| hub.decision(&question.id));
     assert_eq!(server.answer(&question, "Deny"), Err((HubErrorCode::Answered, Some("terminal".to_owned()))));
     terminal.keys("3");
     assert_eq!(terminal.end(), 0);
@@ -105,11 +105,11 @@ fn a_conversation_takes_prompts_from_the_server() {
     terminal.until_prompt();
     let id = server.until(|hub| hub.connected().pop().map(|about| about.session));
     server.until(|hub| hub.is_idle(&id).filter(|idle| *idle));
-    server.hub.tell(&id, Command::Prompt("A prompt from afar".to_owned())).unwrap();
+    server.hub.send(&id, Command::Prompt("A prompt from afar".to_owned())).unwrap();
     terminal.until("> A prompt from afar");
     terminal.until("I hear you.");
     server.until(|hub| hub.is_idle(&id).filter(|idle| *idle));
-    server.hub.tell(&id, Command::End).unwrap();
+    server.hub.send(&id, Command::End).unwrap();
     assert_eq!(terminal.end(), 0);
     server.until(|hub| hub.connected().is_empty().then_some(()));
 }

@@ -12,21 +12,21 @@ const MOST: usize = 64;
 
 /// Codes that were given out and not used. They live in memory: a restart ends them.
 #[derive(Debug)]
-pub(super) struct Codes {
+pub(super) struct SignInCodes {
     lifetime: Duration,
     // A std lock: nothing awaits while it is held.
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<PendingCode>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingCode {
     digest: Digest,
     name: String,
     role: Role,
     until: Instant,
 }
 
-impl Codes {
+impl SignInCodes {
     pub(super) fn new(lifetime: Duration) -> Self {
         Self { lifetime, waiting: Mutex::default() }
     }
@@ -37,7 +37,7 @@ impl Codes {
     }
 
     /// A new code.
-    pub(super) fn make(&self, name: &str, role: Role, now: Instant) -> io::Result<String> {
+    pub(super) fn create(&self, name: &str, role: Role, now: Instant) -> io::Result<String> {
         let code = secret()?;
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|code| now < code.until);
@@ -45,26 +45,26 @@ impl Codes {
             waiting.remove(0);
         }
         let until = now + self.lifetime;
-        waiting.push(Waiting { digest: Digest::of(&code), name: name.to_owned(), role, until });
+        waiting.push(PendingCode { digest: Digest::from_secret(&code), name: name.to_owned(), role, until });
         Ok(code)
     }
 
     /// Ends the codes of that name.
-    pub(super) fn end(&self, name: &str) {
+    pub(super) fn revoke(&self, name: &str) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).retain(|code| code.name != name);
     }
 
     /// Uses a code up: who comes in with it, and what they may do.
-    pub(super) fn take(&self, code: &str, now: Instant) -> Option<(String, Role)> {
-        let digest = Digest::of(code);
+    pub(super) fn redeem(&self, code: &str, now: Instant) -> Option<(String, Role)> {
+        let digest = Digest::from_secret(code);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         for (at, code) in waiting.iter().enumerate() {
-            if bool::from(code.digest.is(&digest)) {
+            if bool::from(code.digest.matches(&digest)) {
                 found = Some(at);
             }
         }
-        let Waiting { name, role, until, .. } = waiting.remove(found?);
+        let PendingCode { name, role, until, .. } = waiting.remove(found?);
         (now < until).then_some((name, role))
     }
 }
@@ -77,26 +77,26 @@ mod tests {
 
     #[test]
     fn a_code_works_once() {
-        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
-        let code = codes.make("ada", Role::Viewer, now).unwrap();
-        assert_eq!(codes.take(&code, now), Some(("ada".to_owned(), Role::Viewer)));
-        assert_eq!(codes.take(&code, now), None);
+        let (codes, now) = (SignInCodes::new(LIFETIME), Instant::now());
+        let code = codes.create("ada", Role::Viewer, now).unwrap();
+        assert_eq!(codes.redeem(&code, now), Some(("ada".to_owned(), Role::Viewer)));
+        assert_eq!(codes.redeem(&code, now), None);
     }
 
     #[test]
     fn a_code_works_for_ten_minutes() {
-        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
-        let code = codes.make("ada", Role::Viewer, now).unwrap();
-        assert_eq!(codes.take(&code, now + LIFETIME), None);
-        let code = codes.make("ada", Role::Viewer, now).unwrap();
-        assert!(codes.take(&code, now + LIFETIME - Duration::from_millis(1)).is_some());
+        let (codes, now) = (SignInCodes::new(LIFETIME), Instant::now());
+        let code = codes.create("ada", Role::Viewer, now).unwrap();
+        assert_eq!(codes.redeem(&code, now + LIFETIME), None);
+        let code = codes.create("ada", Role::Viewer, now).unwrap();
+        assert!(codes.redeem(&code, now + LIFETIME - Duration::from_millis(1)).is_some());
     }
 
     #[test]
     fn the_oldest_code_gives_way() {
-        let (codes, now) = (Codes::new(LIFETIME), Instant::now());
-        let made: Vec<String> = (0..=MOST).map(|_| codes.make("ada", Role::Viewer, now).unwrap()).collect();
-        assert_eq!(codes.take(&made[0], now), None);
-        assert!(made[1..].iter().all(|code| codes.take(code, now).is_some()));
+        let (codes, now) = (SignInCodes::new(LIFETIME), Instant::now());
+        let made: Vec<String> = (0..=MOST).map(|_| codes.create("ada", Role::Viewer, now).unwrap()).collect();
+        assert_eq!(codes.redeem(&made[0], now), None);
+        assert!(made[1..].iter().all(|code| codes.redeem(code, now).is_some()));
     }
 }

@@ -23,13 +23,13 @@ pub struct Admin(pub Identity);
 
 /// Anybody at all, though not from the page of another server.
 #[derive(Clone, Copy, Debug)]
-pub struct Anyone;
+pub struct Public;
 
 impl<S: Sync> FromRequestParts<S> for Viewer {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Viewer).map(Self)
+        authorize(parts, Role::Viewer).map(Self)
     }
 }
 
@@ -37,7 +37,7 @@ impl<S: Sync> FromRequestParts<S> for Approver {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Approver).map(Self)
+        authorize(parts, Role::Approver).map(Self)
     }
 }
 
@@ -45,11 +45,11 @@ impl<S: Sync> FromRequestParts<S> for Admin {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        allowed(parts, Role::Admin).map(Self)
+        authorize(parts, Role::Admin).map(Self)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Anyone {
+impl<S: Sync> FromRequestParts<S> for Public {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
@@ -59,7 +59,7 @@ impl<S: Sync> FromRequestParts<S> for Anyone {
 
 /// Who calls, if they may; then whether what they send can be what the handler wants. That order, so that nobody learns about bodies of
 /// requests that they may not make.
-fn allowed(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
+fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
     let Caller { origin, who } = caller(parts)?;
     origin.clone()?;
     let who = who.clone()?;

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Access, Identity};
 use crate::api::error::{ApiError, Page};
-use crate::server::{Full, Holder, Place, Share, Shares, Stopping};
+use crate::server::{ConnectionShares, ConnectionSlot, Holder, NoSlot, Share, ShutdownSignal};
 
 /// The header with the key of a browser.
 pub(crate) const KEY: &str = "x-amplifier-key";
@@ -42,7 +42,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Where the server is, as browsers name it.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct ServerOrigin {
     /// Where people are sent to: `http://127.0.0.1:7878`.
     pub(crate) url: String,
     hosts: Vec<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Site {
     is_secure: bool,
 }
 
-impl Site {
+impl ServerOrigin {
     /// The site of a server that listens there, and is known under these names as well.
     pub(crate) fn new(address: SocketAddr, names: &[String], is_secure: bool) -> Self {
         let (scheme, usual) = if is_secure { ("https", 443) } else { ("http", 80) };
@@ -174,10 +174,10 @@ impl Refusal {
     }
 
     /// No connection is left: for this person, or for anybody.
-    fn full(full: Full, code: &'static str, message: &str) -> Self {
+    fn full(full: NoSlot, code: &'static str, message: &str) -> Self {
         let status = match full {
-            Full::ForPerson => StatusCode::TOO_MANY_REQUESTS,
-            Full::ForAll => StatusCode::SERVICE_UNAVAILABLE,
+            NoSlot::ForPerson => StatusCode::TOO_MANY_REQUESTS,
+            NoSlot::ForAll => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self { error: ApiError::new(status, code, message), wait: Some(WHEN_FULL) }
     }
@@ -207,19 +207,19 @@ impl IntoResponse for Refusal {
 
 /// What belongs to one connection, for as long as it is open: also when it has become a WebSocket.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     pub(crate) peer: IpAddr,
-    pub(crate) place: Arc<Place>,
+    pub(crate) slot: Arc<ConnectionSlot>,
     pub(crate) socket: Arc<Mutex<Option<Share>>>,
     /// When what goes on for long has to end.
-    pub(crate) stopping: Stopping,
+    pub(crate) stopping: ShutdownSignal,
 }
 
 /// How many may watch: over a WebSocket, or a stream of lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Seats(pub(crate) Arc<Shares>);
+pub(crate) struct StreamSlots(pub(crate) Arc<ConnectionShares>);
 
-impl Seats {
+impl StreamSlots {
     /// Takes one, until it is dropped.
     ///
     /// # Errors
@@ -229,8 +229,8 @@ impl Seats {
         let stranger = || Holder { person: String::new(), is_owner: false };
         self.0.take(who.map_or_else(stranger, |who| access.holder(who))).map_err(|full| {
             let message = match full {
-                Full::ForPerson => "you watch with too many pages and programs already; close some",
-                Full::ForAll => "too many pages and programs watch already; close some",
+                NoSlot::ForPerson => "you watch with too many pages and programs already; close some",
+                NoSlot::ForAll => "too many pages and programs watch already; close some",
             };
             Refusal::full(full, "too_many_sockets", message)
         })
@@ -239,34 +239,34 @@ impl Seats {
 
 /// What stands before every route.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct RequestGuard {
     pub(crate) access: Access,
-    pub(crate) site: Arc<Site>,
-    pub(crate) seats: Seats,
+    pub(crate) site: Arc<ServerOrigin>,
+    pub(crate) stream_slots: StreamSlots,
     /// How long a client may take to send a body.
     pub(crate) body_time: Duration,
 }
 
 /// Looks at a request, lets the routes answer it, and sees that the answer is one that browsers treat with care.
-pub(crate) async fn guard(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(guard): State<Arc<RequestGuard>>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_kept = path == "/" || path.starts_with("/console/");
     let response = if guard.site.is_named(&request) {
         let caller = guard.caller(&request);
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(guard.site.clone());
-        request.extensions_mut().insert(guard.seats.clone());
+        request.extensions_mut().insert(guard.stream_slots.clone());
         guard.answer(request, next).await
     } else {
         let message = format!("this server is not known under that name; it is at {}", guard.site.url);
         ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host", message).into_response()
     };
-    let mut response = explained(response).await;
+    let mut response = as_api_error(response).await;
     protect(response.headers_mut(), is_kept);
     response
 }
 
-impl Guard {
+impl RequestGuard {
     /// Whose request that is, and whether it comes from a page of this server.
     fn caller(&self, request: &Request) -> Caller {
         let headers = request.headers();
@@ -274,14 +274,14 @@ impl Guard {
         let by_cookie = cookie.is_some() && !headers.contains_key(AUTHORIZATION);
         let origin = self.site.check_origin(request, by_cookie).map_err(Refusal::from);
         let who = match origin {
-            Ok(()) => self.who(request, cookie),
+            Ok(()) => self.identify(request, cookie),
             // Nobody asks: no secret is looked at for the page of another server.
             Err(ref refusal) => Err(refusal.clone()),
         };
         Caller { origin, who }
     }
 
-    fn who(&self, request: &Request, cookie: Option<&str>) -> Result<Identity, Refusal> {
+    fn identify(&self, request: &Request, cookie: Option<&str>) -> Result<Identity, Refusal> {
         let unknown = |message: &str| ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
         let mut given = request.headers().get_all(AUTHORIZATION).iter();
         let (found, problem) = match (given.next(), given.next(), cookie) {
@@ -305,7 +305,7 @@ impl Guard {
                 return Err(unknown(message).into());
             }
         };
-        let connection = request.extensions().get::<Connection>();
+        let connection = request.extensions().get::<ClientConnection>();
         let Some(who) = found else {
             let peer = connection.map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
             return Err(match self.access.count_failure(peer) {
@@ -314,11 +314,11 @@ impl Guard {
             });
         };
         self.access.count(&who).map_err(|wait| Refusal::too_many("too many requests", wait))?;
-        let kept = connection.map_or(Ok(()), |connection| connection.place.keep(self.access.holder(&who)));
+        let kept = connection.map_or(Ok(()), |connection| connection.slot.assign(self.access.holder(&who)));
         kept.map_err(|full| {
             let message = match full {
-                Full::ForPerson => "you have too many connections to this server; close some",
-                Full::ForAll => "the server has too many connections; try again later",
+                NoSlot::ForPerson => "you have too many connections to this server; close some",
+                NoSlot::ForAll => "the server has too many connections; try again later",
             };
             Refusal::full(full, "too_many_connections", message)
         })?;
@@ -326,19 +326,19 @@ impl Guard {
     }
 
     async fn answer(&self, request: Request, next: Next) -> Response {
-        let connection = request.extensions().get::<Connection>().cloned();
+        let connection = request.extensions().get::<ClientConnection>().cloned();
         let wants_socket = request.headers().contains_key(UPGRADE);
-        let request = if is_safe(request.method()) { request } else { hurried(request, self.body_time) };
+        let request = if is_safe(request.method()) { request } else { with_body_deadline(request, self.body_time) };
         let Some(connection) = connection.filter(|_| wants_socket) else { return next.run(request).await };
         let who = request.extensions().get::<Caller>().and_then(|caller| caller.who.as_ref().ok());
-        let seat = match self.seats.take(&self.access, who) {
-            Ok(seat) => seat,
+        let slot = match self.stream_slots.take(&self.access, who) {
+            Ok(slot) => slot,
             Err(full) => return full.into_response(),
         };
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // Given back when the connection is closed, whoever holds it then.
-            *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
+            *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
         }
         response
     }
@@ -365,7 +365,7 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
 }
 
 /// The request with a body that fails if it has not come in time, however slowly it trickles in.
-fn hurried(request: Request, time: Duration) -> Request {
+fn with_body_deadline(request: Request, time: Duration) -> Request {
     let until = Instant::now() + time;
     request.map(|body| {
         let pieces = stream::unfold(Some(body.into_data_stream()), move |pieces| async move {
@@ -382,7 +382,7 @@ fn hurried(request: Request, time: Duration) -> Request {
 }
 
 /// Failures that come from elsewhere (routes that are not there, bodies that cannot be read) in the form of all others.
-async fn explained(response: Response) -> Response {
+async fn as_api_error(response: Response) -> Response {
     let status = response.status();
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     let is_failure = status.is_client_error() || status.is_server_error();
@@ -394,7 +394,7 @@ async fn explained(response: Response) -> Response {
     let said = axum::body::to_bytes(body, 4096).await.ok().filter(|_| status.is_client_error());
     let said = said.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).filter(|text| !text.is_empty());
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-    let (kind, body) = ApiError::of_status(status, said).into_response().into_parts();
+    let (kind, body) = ApiError::from_status(status, said).into_response().into_parts();
     parts.headers.extend(kind.headers);
     Response::from_parts(parts, body)
 }
@@ -425,7 +425,7 @@ mod tests {
 
     fn hosts(address: &str, names: &[&str], is_secure: bool) -> String {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        Site::new(address.parse().unwrap(), &names, is_secure).hosts.join(" ")
+        ServerOrigin::new(address.parse().unwrap(), &names, is_secure).hosts.join(" ")
     }
 
     #[test]
@@ -446,7 +446,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(3)).await;
             Some((Ok::<_, axum::Error>(Bytes::from_static(b" ")), ()))
         });
-        let body = hurried(Request::new(Body::from_stream(trickle)), Duration::from_secs(20)).into_body();
+        let body = with_body_deadline(Request::new(Body::from_stream(trickle)), Duration::from_secs(20)).into_body();
         let begun = Instant::now();
         assert!(axum::body::to_bytes(body, 4096).await.is_err());
         assert_eq!(begun.elapsed().as_secs(), 20, "the time does not begin anew with each piece");
@@ -454,7 +454,8 @@ mod tests {
 
     #[test]
     fn people_are_sent_to_the_first_name() {
-        let url = |address: &str, names: &[String], secure| Site::new(address.parse().unwrap(), names, secure).url;
+        let url =
+            |address: &str, names: &[String], secure| ServerOrigin::new(address.parse().unwrap(), names, secure).url;
         assert_eq!(url("127.0.0.1:7878", &[], false), "http://127.0.0.1:7878");
         assert_eq!(url("0.0.0.0:443", &["box".to_owned()], true), "https://box");
     }

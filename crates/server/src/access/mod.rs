@@ -4,8 +4,8 @@
 //! the routes are looked at; the extractors [`Viewer`], [`Approver`] and [`Admin`] refuse what that person may not do. A route that takes none of
 //! them is open to everybody.
 
+mod browsers;
 mod codes;
-mod cookies;
 mod extract;
 pub(crate) mod guard;
 mod rates;
@@ -23,14 +23,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use extract::{Admin, Anyone, Approver, Viewer};
+pub use extract::{Admin, Approver, Public, Viewer};
 pub use tokens::{Token, TokenFiles};
 
 use crate::server::Holder;
-use codes::Codes;
-use cookies::Cookies;
-pub(crate) use cookies::Entered;
-use rates::Rates;
+use browsers::BrowserSessions;
+pub(crate) use browsers::NewBrowserSession;
+use codes::SignInCodes;
+use rates::CallerRates;
 use secret::Digest;
 use tokens::Tokens;
 
@@ -56,12 +56,12 @@ pub struct Identity {
     pub role: Role,
     /// From where: `console` or `api`.
     pub via: &'static str,
-    pass: Pass,
+    credential: Credential,
 }
 
 /// What somebody got in with.
 #[derive(Clone, Debug)]
-enum Pass {
+enum Credential {
     /// The owner's token.
     Owner,
     /// A token that was given to them.
@@ -167,17 +167,17 @@ pub(crate) fn check_name(name: &str) -> Result<&str, AccessError> {
 
 /// Who may do what. A handle.
 #[derive(Clone, Debug)]
-pub struct Access(Arc<Shared>);
+pub struct Access(Arc<AccessState>);
 
 #[derive(Debug)]
-struct Shared {
+struct AccessState {
     folder: PathBuf,
     owner: String,
     tokens: Tokens,
-    codes: Codes,
-    cookies: Cookies,
-    requests: Rates,
-    failures: Rates,
+    codes: SignInCodes,
+    browsers: BrowserSessions,
+    requests: CallerRates,
+    failures: CallerRates,
     clock: SystemClock,
 }
 
@@ -189,14 +189,14 @@ impl Access {
     pub fn open(folder: &Path, options: AccessOptions) -> Result<Self, AccessError> {
         let files = TokenFiles::at(folder)?;
         let AccessOptions { owner, code_lifetime, idle_limit, browsers, requests, failures } = options;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(AccessState {
             folder: folder.to_owned(),
             owner: owner.clone(),
             tokens: Tokens::open(files, owner)?,
-            codes: Codes::new(code_lifetime),
-            cookies: Cookies::open(folder, idle_limit, browsers)?,
-            requests: Rates::new(requests),
-            failures: Rates::new(failures),
+            codes: SignInCodes::new(code_lifetime),
+            browsers: BrowserSessions::open(folder, idle_limit, browsers)?,
+            requests: CallerRates::new(requests),
+            failures: CallerRates::new(failures),
             clock: SystemClock::new(),
         })))
     }
@@ -217,7 +217,7 @@ impl Access {
     /// If the name cannot be used, or there is no randomness.
     pub fn code(&self, name: &str, role: Role) -> Result<String, AccessError> {
         let name = check_name(name)?;
-        let made = self.0.codes.make(name, role, Instant::now());
+        let made = self.0.codes.create(name, role, Instant::now());
         made.map_err(|source| AccessError::File { file: self.0.folder.clone(), source })
     }
 
@@ -227,49 +227,49 @@ impl Access {
     }
 
     /// Uses a code up, and gives a cookie and a key; none if it is not valid.
-    pub(crate) fn enter(&self, code: &str) -> io::Result<Option<Entered>> {
-        let Some((name, role)) = self.0.codes.take(code, Instant::now()) else { return Ok(None) };
-        self.0.cookies.enter(name, role, Timestamp::now()).map(Some)
+    pub(crate) fn sign_in(&self, code: &str) -> io::Result<Option<NewBrowserSession>> {
+        let Some((name, role)) = self.0.codes.redeem(code, Instant::now()) else { return Ok(None) };
+        self.0.browsers.sign_in(name, role, Timestamp::now()).map(Some)
     }
 
     /// Ends a cookie.
-    pub(crate) fn leave(&self, cookie: &str) -> io::Result<()> {
-        self.0.cookies.leave(cookie)
+    pub(crate) fn sign_out(&self, cookie: &str) -> io::Result<()> {
+        self.0.browsers.sign_out(cookie)
     }
 
     /// Whether somebody who got in is still in: their token was not taken back, their browser has not left and was not ended.
     ///
     /// Asking is not being seen: whoever does nothing for too long is out, even while something is sent to them.
-    pub fn is_in(&self, who: &Identity) -> bool {
-        match &who.pass {
-            Pass::Owner => true,
-            Pass::Token(sha256) => self.0.tokens.has(sha256, who.role),
-            Pass::Browser(sha256) => self.0.cookies.has(sha256, Timestamp::now()),
+    pub fn is_signed_in(&self, who: &Identity) -> bool {
+        match &who.credential {
+            Credential::Owner => true,
+            Credential::Token(sha256) => self.0.tokens.has(sha256, who.role),
+            Credential::Browser(sha256) => self.0.browsers.has(sha256, Timestamp::now()),
         }
     }
 
     /// The same for somebody who does something, which counts as being seen.
-    pub(crate) fn uses(&self, who: &Identity) -> bool {
-        if let Pass::Browser(sha256) = &who.pass {
-            self.0.cookies.uses(sha256, Timestamp::now());
+    pub(crate) fn touch(&self, who: &Identity) -> bool {
+        if let Credential::Browser(sha256) = &who.credential {
+            self.0.browsers.touch(sha256, Timestamp::now());
         }
-        self.is_in(who)
+        self.is_signed_in(who)
     }
 
     /// The browsers that are in.
     pub(crate) fn browsers(&self) -> Vec<Browser> {
-        self.0.cookies.list(Timestamp::now())
+        self.0.browsers.list(Timestamp::now())
     }
 
     /// Ends the browsers of that name, and the links that were made for it and not used. Says how many browsers there were.
     pub(crate) fn end_browsers(&self, name: &str) -> io::Result<usize> {
-        self.0.codes.end(name);
-        self.0.cookies.end(name, Timestamp::now())
+        self.0.codes.revoke(name);
+        self.0.browsers.end(name, Timestamp::now())
     }
 
     /// Proves to the page with that cookie that this is the server that let it in; nothing for a cookie that nobody has.
     pub(crate) fn prove(&self, cookie: &str, message: &str) -> Option<String> {
-        self.0.cookies.prove(cookie, message, Timestamp::now())
+        self.0.browsers.prove(cookie, message, Timestamp::now())
     }
 
     /// Whose token that is.
@@ -279,7 +279,7 @@ impl Access {
 
     /// Whose cookie that is, if the key is the one that goes with it.
     fn by_cookie(&self, cookie: &str, key: &str) -> Option<Identity> {
-        self.0.cookies.identify(cookie, key, Timestamp::now())
+        self.0.browsers.identify(cookie, key, Timestamp::now())
     }
 
     /// Whose connections are counted together: those of one name and role, with tokens and in browsers.

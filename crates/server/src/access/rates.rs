@@ -11,13 +11,13 @@ const MOST: usize = 10_000;
 
 /// A token bucket for each caller.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct CallerRates {
     rate: Rate,
     // A std lock: nothing awaits while it is held.
     callers: Mutex<HashMap<String, TokenBucket>>,
 }
 
-impl Rates {
+impl CallerRates {
     pub(super) fn new(rate: Rate) -> Self {
         Self { rate, callers: Mutex::default() }
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn callers_do_not_slow_each_other() {
-        let rates = Rates::new(Rate { burst: 2, every: Duration::from_millis(500) });
+        let rates = CallerRates::new(Rate { burst: 2, every: Duration::from_millis(500) });
         let after = |millis| rates.count("ada", Duration::from_millis(millis).as_nanos() as u64);
         assert_eq!([after(0), after(0)], [Ok(()); 2]);
         assert_eq!(after(400), Err(Duration::from_millis(100)));
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn callers_that_are_quiet_are_forgotten() {
-        let rates = Rates::new(Rate { burst: 1, every: Duration::from_secs(1) });
+        let rates = CallerRates::new(Rate { burst: 1, every: Duration::from_secs(1) });
         for caller in 0..MOST {
             rates.count(&caller.to_string(), 0).unwrap();
         }

@@ -22,7 +22,7 @@ pub(super) fn secret() -> io::Result<String> {
 pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
-    pub(super) fn of(secret: &str) -> Self {
+    pub(super) fn from_secret(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
@@ -37,7 +37,7 @@ impl Digest {
     }
 
     /// Whether both are the same, in a time that does not depend on where they differ.
-    pub(super) fn is(&self, other: &Self) -> Choice {
+    pub(super) fn matches(&self, other: &Self) -> Choice {
         self.0.ct_eq(&other.0)
     }
 }

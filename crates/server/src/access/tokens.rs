@@ -11,9 +11,9 @@ use amplifier_process::files::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::cookies::Cookies;
+use super::browsers::BrowserSessions;
 use super::secret::{Digest, secret};
-use super::{AccessError, AccessOptions, Browser, Identity, Pass, Role, check_name};
+use super::{AccessError, AccessOptions, Browser, Credential, Identity, Role, check_name};
 
 /// A token that was given to somebody, without the secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,7 +98,12 @@ impl TokenFiles {
             return Err(AccessError::NameTaken(name.to_owned()));
         }
         let secret = secret().map_err(|source| AccessError::File { file: self.others(), source })?;
-        tokens.push(Token { name: name.to_owned(), role, since: Timestamp::now(), sha256: Digest::of(&secret) });
+        tokens.push(Token {
+            name: name.to_owned(),
+            role,
+            since: Timestamp::now(),
+            sha256: Digest::from_secret(&secret),
+        });
         self.write(&tokens)?;
         Ok(secret)
     }
@@ -123,7 +128,7 @@ impl TokenFiles {
     /// # Errors
     /// If they cannot be read, or others can read them.
     pub fn browsers(&self) -> Result<Vec<Browser>, AccessError> {
-        Ok(self.cookies()?.list(Timestamp::now()))
+        Ok(self.browser_sessions()?.list(Timestamp::now()))
     }
 
     /// Ends the browsers of that name while no server runs, and says how many there were. A server that runs has to be asked.
@@ -132,13 +137,13 @@ impl TokenFiles {
     /// If the file cannot be changed.
     pub fn end_browsers(&self, name: &str) -> Result<usize, AccessError> {
         let _lock = self.lock()?;
-        let ended = self.cookies()?.end(name, Timestamp::now());
+        let ended = self.browser_sessions()?.end(name, Timestamp::now());
         ended.map_err(|source| AccessError::File { file: self.folder.clone(), source })
     }
 
-    fn cookies(&self) -> Result<Cookies, AccessError> {
+    fn browser_sessions(&self) -> Result<BrowserSessions, AccessError> {
         let AccessOptions { idle_limit, browsers, .. } = AccessOptions::default();
-        Cookies::open(&self.folder, idle_limit, browsers)
+        BrowserSessions::open(&self.folder, idle_limit, browsers)
     }
 
     /// The folder that they are in.
@@ -182,11 +187,11 @@ pub(super) struct Tokens {
     owner: String,
     admin: Digest,
     // A std lock: nothing awaits while it is held.
-    known: Mutex<Known>,
+    known: Mutex<CachedTokens>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTokens {
     /// Which file was read: files are replaced as a whole, by another one.
     stamp: Option<FileStatus>,
     tokens: Arc<Vec<Token>>,
@@ -194,7 +199,7 @@ struct Known {
 
 impl Tokens {
     pub(super) fn open(files: TokenFiles, owner: String) -> Result<Self, AccessError> {
-        let admin = Digest::of(&files.admin()?);
+        let admin = Digest::from_secret(&files.admin()?);
         // What cannot be read is said at the start, rather than at the first request.
         files.list()?;
         Ok(Self { files, owner, admin, known: Mutex::default() })
@@ -202,15 +207,20 @@ impl Tokens {
 
     /// Whose token that is. Every known token is looked at, in the same way.
     pub(super) fn identify(&self, presented: &str) -> Option<Identity> {
-        let presented = Digest::of(presented);
+        let presented = Digest::from_secret(presented);
         let mut found = None;
-        if bool::from(self.admin.is(&presented)) {
-            found = Some(Identity { name: self.owner.clone(), role: Role::Admin, via: "api", pass: Pass::Owner });
+        if bool::from(self.admin.matches(&presented)) {
+            found = Some(Identity {
+                name: self.owner.clone(),
+                role: Role::Admin,
+                via: "api",
+                credential: Credential::Owner,
+            });
         }
         for token in self.current().iter() {
-            if bool::from(token.sha256.is(&presented)) {
-                let pass = Pass::Token(token.sha256);
-                found = Some(Identity { name: token.name.clone(), role: token.role, via: "api", pass });
+            if bool::from(token.sha256.matches(&presented)) {
+                let credential = Credential::Token(token.sha256);
+                found = Some(Identity { name: token.name.clone(), role: token.role, via: "api", credential });
             }
         }
         found
@@ -218,7 +228,7 @@ impl Tokens {
 
     /// Whether there still is such a token.
     pub(super) fn has(&self, sha256: &Digest, role: Role) -> bool {
-        self.current().iter().any(|token| token.role == role && bool::from(token.sha256.is(sha256)))
+        self.current().iter().any(|token| token.role == role && bool::from(token.sha256.matches(sha256)))
     }
 
     /// The tokens as the file has them now, so that one that is taken back ends at once.
@@ -231,7 +241,7 @@ impl Tokens {
                 tracing::error!(%error, "no token but the owner's is accepted");
                 Vec::new()
             });
-            *known = Known { stamp, tokens: Arc::new(tokens) };
+            *known = CachedTokens { stamp, tokens: Arc::new(tokens) };
         }
         known.tokens.clone()
     }

@@ -2,7 +2,7 @@
 
 use amplifier_core::ApprovalAnswer;
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
-use axum::Json as Told;
+use axum::Json as Reply;
 use axum::extract::{Path, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
 use super::lists;
-use super::reading::Reading;
+use super::log_access::LogAccess;
 use crate::App;
 use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
 use crate::hub::SubmittedAnswer;
-use crate::masked;
-use crate::wire::{Busy, Failure};
+use crate::redact;
+use crate::wire::{ApprovalFlood, ErrorResponse};
 
 /// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.
 const LISTED: (usize, usize) = (100, 1000);
@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Which questions are listed.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Open {
+struct PendingQuery {
     /// Only those that were asked after that time.
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
@@ -41,19 +41,19 @@ struct Open {
 
 /// What waits for an answer.
 #[derive(Debug, Serialize, ToSchema)]
-struct Pending {
+struct PendingApprovals {
     /// The questions, the oldest first, and long ones without the lines of their actions.
     approvals: Vec<OpenApproval>,
     /// How many there are, listed or not.
     pending: usize,
     /// Whether there are too many in a short time.
-    busy: Option<Busy>,
+    busy: Option<ApprovalFlood>,
 }
 
 /// A question: open, or decided.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-enum Question {
+enum ApprovalLookup {
     /// It is open.
     Open(Box<OpenApproval>),
     /// It is decided.
@@ -63,7 +63,7 @@ enum Question {
 /// An answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct AnswerBody {
     /// The label of an option.
     option: String,
     /// The nonce of the question.
@@ -74,25 +74,25 @@ struct Given {
 }
 
 /// Lists the questions that wait for an answer.
-#[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(Open),
-    responses((status = 200, body = Pending), (status = 401, body = Failure)))]
+#[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PendingQuery),
+    responses((status = 200, body = PendingApprovals), (status = 401, body = ErrorResponse)))]
 async fn pending(
     Viewer(who): Viewer,
     State(app): State<App>,
-    Query(Open { after, limit }): Query<Open>,
-) -> Told<Pending> {
+    Query(PendingQuery { after, limit }): Query<PendingQuery>,
+) -> Reply<PendingApprovals> {
     let mut open = app.hub.pending_shared();
     let pending = open.len();
     open.retain(|approval| after.is_none_or(|after| approval.created_at > after));
     lists::cut(&mut open, limit.unwrap_or(LISTED.1).min(LISTED.1), |approval| approval.created_at);
-    let approvals = open.iter().map(|approval| app.hub.shown(approval, who.role).brief()).collect();
-    Told(Pending { approvals, pending, busy: masked::busy(app.hub.busy(), who.role) })
+    let approvals = open.iter().map(|approval| app.hub.redacted(approval, who.role).brief()).collect();
+    Reply(PendingApprovals { approvals, pending, busy: redact::flood(app.hub.flood(), who.role) })
 }
 
 /// Which decisions are listed.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Past {
+struct HistoryQuery {
     /// Only those of this session.
     session: Option<String>,
     /// Only those about what this hook asked.
@@ -111,44 +111,44 @@ struct Decisions {
 }
 
 /// Lists what was decided, the newest first.
-#[utoipa::path(get, path = "/api/approvals/history", tag = "approvals", params(Past),
-    responses((status = 200, body = Decisions), (status = 401, body = Failure), (status = 500, body = Failure)))]
+#[utoipa::path(get, path = "/api/approvals/history", tag = "approvals", params(HistoryQuery),
+    responses((status = 200, body = Decisions), (status = 401, body = ErrorResponse), (status = 500, body = ErrorResponse)))]
 async fn history(
     _viewer: Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(app): State<App>,
-    Query(Past { session, hook, before, limit }): Query<Past>,
-) -> Result<Told<Decisions>, Refusal> {
+    Query(HistoryQuery { session, hook, before, limit }): Query<HistoryQuery>,
+) -> Result<Reply<Decisions>, Refusal> {
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
     // It may be read from the log.
     let read = move || app.feed.history(session.as_deref(), hook.as_deref(), before, limit);
-    Ok(Told(Decisions { decisions: reading.read(read).await? }))
+    Ok(Reply(Decisions { decisions: log.read(read).await? }))
 }
 
 /// Shows a question: as it is asked, or what became of it.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
-    responses((status = 200, body = Question), (status = 401, body = Failure), (status = 404, body = Failure),
-        (status = 500, body = Failure)))]
+    responses((status = 200, body = ApprovalLookup), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse),
+        (status = 500, body = ErrorResponse)))]
 async fn one(
     Viewer(who): Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Told<Question>, Refusal> {
+) -> Result<Reply<ApprovalLookup>, Refusal> {
     let known = id.parse::<ApprovalId>().ok();
     if let Some(open) = known.as_ref().and_then(|id| app.hub.approval(id)) {
-        let shown = OpenApproval::clone(&app.hub.shown(&open, who.role));
-        return Ok(Told(Question::Open(Box::new(shown))));
+        let shown = OpenApproval::clone(&app.hub.redacted(&open, who.role));
+        return Ok(Reply(ApprovalLookup::Open(Box::new(shown))));
     }
-    let decided = match known.as_ref().and_then(|id| app.hub.decided(id)) {
+    let decided = match known.as_ref().and_then(|id| app.hub.decision(id)) {
         Some(decided) => Some(decided),
         None => {
             let wanted = id.clone();
-            reading.read(move || app.feed.past(&wanted)).await?.map(|past| past.decided)
+            log.read(move || app.feed.find_decision(&wanted)).await?.map(|past| past.decided)
         }
     };
     decided
-        .map(|decided| Told(Question::Decided(Box::new(masked::decided(decided, who.role)))))
+        .map(|decided| Reply(ApprovalLookup::Decided(Box::new(redact::decided(decided, who.role)))))
         .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")).into())
 }
 
@@ -159,20 +159,20 @@ pub(super) fn parse_id(id: &str) -> Result<ApprovalId, ApiError> {
 
 /// Answers a question.
 #[utoipa::path(post, path = "/api/approvals/{id}/answer", tag = "approvals", params(("id" = String, Path)),
-    request_body = Given,
-    responses((status = 200, body = DecidedApproval), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure), (status = 422, body = Failure),
-        (status = 504, body = Failure)))]
+    request_body = AnswerBody,
+    responses((status = 200, body = DecidedApproval), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse), (status = 422, body = ErrorResponse),
+        (status = 504, body = ErrorResponse)))]
 async fn answer(
     Approver(identity): Approver,
     State(app): State<App>,
     Path(id): Path<String>,
-    Json(Given { option, nonce, scope }): Json<Given>,
-) -> Result<Told<DecidedApproval>, Refusal> {
+    Json(AnswerBody { option, nonce, scope }): Json<AnswerBody>,
+) -> Result<Reply<DecidedApproval>, Refusal> {
     let id = parse_id(&id)?;
     let answer = ApprovalAnswer { label: option, by: Some(identity.actor()) };
     let submitted = SubmittedAnswer { answer, nonce, scope };
     // A client that goes away does not take its answer back half-way.
     let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;
-    Ok(Told(answered.map_err(ApiError::internal)?.map_err(ApiError::from)?))
+    Ok(Reply(answered.map_err(ApiError::internal)?.map_err(ApiError::from)?))
 }

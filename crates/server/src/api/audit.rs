@@ -1,7 +1,7 @@
 //! The audit log: what is proven about it, and proofs to take away.
 
 use amplifier_audit::AuditError;
-use axum::Json as Told;
+use axum::Json as Reply;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json};
-use super::reading::Reading;
+use super::log_access::LogAccess;
 use crate::App;
 use crate::access::Viewer;
 use crate::access::guard::Refusal;
 use crate::feed::FeedError;
-use crate::wire::{AuditStatus, Failure};
+use crate::wire::{AuditStatus, ErrorResponse};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(status)).routes(routes!(verify)).routes(routes!(proof))
@@ -23,8 +23,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Up to where the audit log is verified, and what that proves.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", responses((status = 200, body = AuditStatus)))]
-async fn status(_: Viewer, State(App { feed, .. }): State<App>) -> Told<AuditStatus> {
-    Told(feed.status())
+async fn status(_: Viewer, State(App { feed, .. }): State<App>) -> Reply<AuditStatus> {
+    Reply(feed.status())
 }
 
 /// Nothing has to be said.
@@ -38,16 +38,16 @@ struct VerifyBody {}
     path = "/api/audit/verify",
     tag = "audit",
     request_body = VerifyBody,
-    responses((status = 200, body = AuditStatus), (status = 503, body = Failure))
+    responses((status = 200, body = AuditStatus), (status = 503, body = ErrorResponse))
 )]
 async fn verify(
     _: Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(App { feed, .. }): State<App>,
     _: Json<VerifyBody>,
-) -> Result<Told<AuditStatus>, Refusal> {
-    let _turn = reading.turn().await?;
-    Ok(Told(feed.verify().await.map_err(ApiError::from)?))
+) -> Result<Reply<AuditStatus>, Refusal> {
+    let _permit = log.acquire().await?;
+    Ok(Reply(feed.verify().await.map_err(ApiError::from)?))
 }
 
 /// The proof that a record is in the log, for someone who has nothing but the public key.
@@ -58,19 +58,19 @@ async fn verify(
     path = "/api/audit/proof/{seq}",
     tag = "audit",
     params(("seq" = u64, Path, description = "The number of the record.")),
-    responses((status = 200, description = "The proof.", body = Object), (status = 404, body = Failure))
+    responses((status = 200, description = "The proof.", body = Object), (status = 404, body = ErrorResponse))
 )]
 async fn proof(
     _: Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(App { feed, .. }): State<App>,
     Path(seq): Path<String>,
-) -> Result<Told<Value>, Refusal> {
+) -> Result<Reply<Value>, Refusal> {
     let no_record = || ApiError::not_found("there is no such record, or no checkpoint covers it yet");
     let seq: u64 = seq.parse().map_err(|_| no_record())?;
-    let proof = reading.read(move || match feed.proof(seq) {
+    let proof = log.read(move || match feed.proof(seq) {
         Err(FeedError::Audit(AuditError::NoRecord { .. })) => Ok(None),
         proof => proof.map(Some),
     });
-    Ok(Told(proof.await?.ok_or_else(no_record)?))
+    Ok(Reply(proof.await?.ok_or_else(no_record)?))
 }

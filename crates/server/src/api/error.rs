@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
 use crate::hub::{HubError, HubErrorCode};
-use crate::wire::{Explained, Failure};
+use crate::wire::{ErrorDetails, ErrorResponse};
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +56,15 @@ impl ApiError {
     /// A failure of the server itself. What it is goes to the log, and not to those who are outside.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
-        Self::of_status(StatusCode::INTERNAL_SERVER_ERROR, None)
+        Self::from_status(StatusCode::INTERNAL_SERVER_ERROR, None)
     }
 
     pub(crate) fn too_large() -> Self {
-        Self::of_status(StatusCode::PAYLOAD_TOO_LARGE, None)
+        Self::from_status(StatusCode::PAYLOAD_TOO_LARGE, None)
     }
 
     /// What a status means, for failures that say no more, or only in words.
-    pub(crate) fn of_status(status: StatusCode, said: Option<String>) -> Self {
+    pub(crate) fn from_status(status: StatusCode, said: Option<String>) -> Self {
         let (code, message) = match status {
             StatusCode::BAD_REQUEST => ("request", "this request cannot be read"),
             StatusCode::NOT_FOUND => ("not_found", "there is nothing here; `/api` lists what there is"),
@@ -86,7 +86,7 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let Self { status, code, message, by } = self;
-        let failure = Failure { error: Explained { code: code.to_owned(), message, by } };
+        let failure = ErrorResponse { error: ErrorDetails { code: code.to_owned(), message, by } };
         (status, axum::Json(failure)).into_response()
     }
 }
@@ -114,7 +114,7 @@ impl From<HubError> for ApiError {
 }
 
 /// What is wrong, and what was found: the last of the causes says that.
-fn explained(wrong: &str, rejection: &dyn std::error::Error) -> String {
+fn with_cause(wrong: &str, rejection: &dyn std::error::Error) -> String {
     let cause = std::iter::successors(rejection.source(), |error| error.source()).last();
     cause.map_or_else(|| wrong.to_owned(), |cause| format!("{wrong}: {cause}"))
 }
@@ -123,20 +123,20 @@ impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         match rejection {
             JsonRejection::JsonDataError(_) => {
-                Self::unusable(explained("the body does not say what is needed here", &rejection))
+                Self::unusable(with_cause("the body does not say what is needed here", &rejection))
             }
-            JsonRejection::JsonSyntaxError(_) => Self::unusable(explained("the body is no JSON", &rejection)),
+            JsonRejection::JsonSyntaxError(_) => Self::unusable(with_cause("the body is no JSON", &rejection)),
             rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
             // It broke off, or took too long; who has gone does not read this anyway.
-            JsonRejection::BytesRejection(_) => Self::of_status(StatusCode::REQUEST_TIMEOUT, None),
-            rejection => Self::of_status(rejection.status(), None),
+            JsonRejection::BytesRejection(_) => Self::from_status(StatusCode::REQUEST_TIMEOUT, None),
+            rejection => Self::from_status(rejection.status(), None),
         }
     }
 }
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        let message = explained("what stands behind the `?` cannot be read", &rejection);
+        let message = with_cause("what stands behind the `?` cannot be read", &rejection);
         Self::new(StatusCode::BAD_REQUEST, "query", message)
     }
 }

@@ -15,12 +15,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Query};
-use super::reading::Reading;
+use super::log_access::LogAccess;
 use crate::App;
 use crate::access::Viewer;
-use crate::access::guard::{Connection, Refusal};
+use crate::access::guard::{ClientConnection, Refusal};
 use crate::feed::{FeedError, Page, Timeline};
-use crate::wire::Failure;
+use crate::wire::ErrorResponse;
 
 /// How long a request may wait for the first record.
 const LONGEST_WAIT: f64 = 30.0;
@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Which records are meant.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct RecordQuery {
     /// Only of this session.
     pub(super) session: Option<String>,
     /// Only at this event; `*` stands for any text, as in `tool:*`.
@@ -49,7 +49,7 @@ pub(super) struct Wanted {
     pub(super) text: Option<String>,
 }
 
-impl Wanted {
+impl RecordQuery {
     pub(super) fn filter(self) -> Result<RecordFilter, ApiError> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let kinds = some(self.kind).map(|kinds| kinds.split(',').map(kind).collect::<Result<Vec<Kind>, ApiError>>());
@@ -78,7 +78,7 @@ fn kind(word: &str) -> Result<Kind, ApiError> {
 // Not flattened: what stands in a query is text, and numbers inside a flattened struct are not read from text.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct EventsQuery {
+struct PageQuery {
     /// Records from this number on.
     after: Option<u64>,
     /// The last records before this number, instead.
@@ -94,16 +94,16 @@ struct EventsQuery {
     get,
     path = "/api/audit/records",
     tag = "events",
-    params(EventsQuery, Wanted),
-    responses((status = 200, body = Page), (status = 422, body = Failure))
+    params(PageQuery, RecordQuery),
+    responses((status = 200, body = Page), (status = 422, body = ErrorResponse))
 )]
 async fn events(
     Viewer(who): Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(App { feed, access, .. }): State<App>,
-    Query(query): Query<EventsQuery>,
-    Query(wanted): Query<Wanted>,
-    Extension(Connection { mut stopping, .. }): Extension<Connection>,
+    Query(query): Query<PageQuery>,
+    Query(wanted): Query<RecordQuery>,
+    Extension(ClientConnection { mut stopping, .. }): Extension<ClientConnection>,
 ) -> Result<Response, Refusal> {
     let filter = wanted.filter()?;
     let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
@@ -112,7 +112,7 @@ async fn events(
             let message = "`before` goes with neither `after` nor `wait`";
             return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
         }
-        let page = reading.read(move || feed.records_before(&filter, before, limit)).await?;
+        let page = log.read(move || feed.records_before(&filter, before, limit)).await?;
         return Ok(axum::Json(page).into_response());
     }
     let wait = query.wait.unwrap_or(0.0);
@@ -127,10 +127,10 @@ async fn events(
         // Before it is read, so that nothing that comes meanwhile is missed.
         changed.mark_unchanged();
         let (reader, wanted) = (feed.clone(), filter.clone());
-        let batch = reading.read(move || reader.batch(&wanted, after, limit)).await?;
+        let batch = log.read(move || reader.batch(&wanted, after, limit)).await?;
         let is_late = Instant::now() >= until;
         // Somebody who may not look any more gets nothing of what came meanwhile.
-        if wait > 0.0 && !access.is_in(&who) {
+        if wait > 0.0 && !access.is_signed_in(&who) {
             let message = "you are not let in any more, or not as before; say again who you are";
             return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into());
         }
@@ -145,7 +145,7 @@ async fn events(
             // When nothing comes, or the feed has ended, what there is is answered.
             tokio::select! {
                 _ = tokio::time::timeout_at(until, changed.changed()) => {}
-                () = stopping.begun() => until = Instant::now(),
+                () = stopping.requested() => until = Instant::now(),
             }
         }
     }
@@ -166,11 +166,11 @@ struct TimelineQuery {
     path = "/api/sessions/{id}/timeline",
     tag = "sessions",
     params(("id" = String, Path, description = "The session."), TimelineQuery),
-    responses((status = 200, body = Timeline), (status = 404, body = Failure))
+    responses((status = 200, body = Timeline), (status = 404, body = ErrorResponse))
 )]
 async fn timeline(
     _: Viewer,
-    reading: Reading,
+    log: LogAccess,
     State(App { feed, hub, .. }): State<App>,
     Path(id): Path<String>,
     Query(query): Query<TimelineQuery>,
@@ -178,7 +178,7 @@ async fn timeline(
     let limit = query.limit.unwrap_or(2 * USUALLY).clamp(1, MOST);
     let after = query.after.unwrap_or(0);
     let (reader, session) = (feed.clone(), id.clone());
-    let timeline = reading.read(move || reader.timeline(&session, after, limit)).await?;
+    let timeline = log.read(move || reader.timeline(&session, after, limit)).await?;
     let is_known = !timeline.items.is_empty() || feed.session(&id).is_some() || hub.session(&id).is_some();
     if !is_known {
         return Err(ApiError::not_found("there is no such session; `GET /api/sessions` lists those there are").into());

@@ -1,7 +1,7 @@
 //! Hooks: what they have done, and how they are read again, tested and tried out.
 
 use amplifier_link::{DryRun, DryRunReport, ReloadResult};
-use axum::Json as Told;
+use axum::Json as Reply;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use crate::App;
 use crate::access::{Admin, Viewer};
-use crate::wire::{Failure, HookStats};
+use crate::wire::{ErrorResponse, HookStats};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(hooks)).routes(routes!(reload)).routes(routes!(test)).routes(routes!(try_out))
@@ -27,15 +27,19 @@ struct HooksQuery {
 
 /// Hooks, by name.
 #[derive(Debug, Serialize, ToSchema)]
-struct HooksSeen {
+struct HookStatsList {
     /// What each has done so far.
     hooks: Vec<HookStats>,
 }
 
 /// What hooks have done: how often they were called, what they answered, and how long they took.
-#[utoipa::path(get, path = "/api/hooks", tag = "hooks", params(HooksQuery), responses((status = 200, body = HooksSeen)))]
-async fn hooks(_: Viewer, State(App { feed, .. }): State<App>, Query(query): Query<HooksQuery>) -> Told<HooksSeen> {
-    Told(HooksSeen { hooks: feed.hooks(query.session.as_deref().filter(|session| !session.is_empty())) })
+#[utoipa::path(get, path = "/api/hooks", tag = "hooks", params(HooksQuery), responses((status = 200, body = HookStatsList)))]
+async fn hooks(
+    _: Viewer,
+    State(App { feed, .. }): State<App>,
+    Query(query): Query<HooksQuery>,
+) -> Reply<HookStatsList> {
+    Reply(HookStatsList { hooks: feed.hooks(query.session.as_deref().filter(|session| !session.is_empty())) })
 }
 
 /// Nothing has to be said.
@@ -45,16 +49,16 @@ struct ReloadBody {}
 
 /// What came of it.
 #[derive(Debug, Serialize, ToSchema)]
-struct AllReloaded {
+struct ReloadResults {
     /// How many sessions are connected.
     sessions: u64,
     /// What came of it in each.
-    results: Vec<SessionReloaded>,
+    results: Vec<SessionReload>,
 }
 
 /// What came of it in one session.
 #[derive(Debug, Serialize, ToSchema)]
-struct SessionReloaded {
+struct SessionReload {
     /// Which.
     session: String,
     #[serde(flatten)]
@@ -68,12 +72,12 @@ struct SessionReloaded {
     path = "/api/hooks/reload",
     tag = "hooks",
     request_body = ReloadBody,
-    responses((status = 200, body = AllReloaded))
+    responses((status = 200, body = ReloadResults))
 )]
-async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody>) -> Told<AllReloaded> {
+async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody>) -> Reply<ReloadResults> {
     let results = hub.reload().await.into_iter();
-    let results: Vec<_> = results.map(|(session, reload)| SessionReloaded { session, reload }).collect();
-    Told(AllReloaded { sessions: results.len() as u64, results })
+    let results: Vec<_> = results.map(|(session, reload)| SessionReload { session, reload }).collect();
+    Reply(ReloadResults { sessions: results.len() as u64, results })
 }
 
 /// Which bundle is tested.
@@ -91,14 +95,14 @@ struct TestBody {
     path = "/api/hooks/test",
     tag = "hooks",
     request_body = TestBody,
-    responses((status = 200, description = "What came of the tests.", body = Object), (status = 422, body = Failure))
+    responses((status = 200, description = "What came of the tests.", body = Object), (status = 422, body = ErrorResponse))
 )]
 async fn test(
     _: Admin,
     State(App { hub, .. }): State<App>,
     Json(body): Json<TestBody>,
-) -> Result<Told<Value>, ApiError> {
-    hub.test_bundle(body.bundle).await.map(Told).map_err(ApiError::refused_by_machine("body"))
+) -> Result<Reply<Value>, ApiError> {
+    hub.test_bundle(body.bundle).await.map(Reply).map_err(ApiError::refused_by_machine("body"))
 }
 
 /// Says what would come of an event, hook by hook, with times: what `amplifier hooks try --json` prints. The hooks run, and the programs that
@@ -108,12 +112,12 @@ async fn test(
     path = "/api/hooks/try",
     tag = "hooks",
     request_body = DryRun,
-    responses((status = 200, body = DryRunReport), (status = 422, body = Failure))
+    responses((status = 200, body = DryRunReport), (status = 422, body = ErrorResponse))
 )]
 async fn try_out(
     _: Admin,
     State(App { hub, .. }): State<App>,
     Json(dry_run): Json<DryRun>,
-) -> Result<Told<DryRunReport>, ApiError> {
-    hub.dry_run(dry_run).await.map(Told).map_err(ApiError::refused_by_machine("body"))
+) -> Result<Reply<DryRunReport>, ApiError> {
+    hub.dry_run(dry_run).await.map(Reply).map_err(ApiError::refused_by_machine("body"))
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse};
-use axum::{Extension, Json as Answer};
+use axum::{Extension, Json as Reply};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,11 +15,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
-use super::reading::Reading;
+use super::log_access::LogAccess;
 use crate::App;
-use crate::access::guard::{Connection, Refusal, Site};
-use crate::access::{AccessError, Admin, Anyone, Role, Viewer};
-use crate::wire::{Browsers, Ended, Failure, Health, Link, LinkWanted, Me, Proof};
+use crate::access::guard::{ClientConnection, Refusal, ServerOrigin};
+use crate::access::{AccessError, Admin, Public, Role, Viewer};
+use crate::wire::{Browsers, ErrorResponse, Health, KeyProof, Link, LinkRequest, Me, SignedOutBrowsers};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -34,8 +34,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Who is asking
 #[utoipa::path(get, path = "/api/me", tag = "access", responses((status = 200, description = "That is you.", body = Me)))]
-async fn me(Viewer(who): Viewer) -> Answer<Me> {
-    Answer(Me { name: who.name, role: who.role.to_string() })
+async fn me(Viewer(who): Viewer) -> Reply<Me> {
+    Reply(Me { name: who.name, role: who.role.to_string() })
 }
 
 /// Leave: the browser's cookie and key end
@@ -43,23 +43,23 @@ async fn me(Viewer(who): Viewer) -> Answer<Me> {
 async fn leave(
     _: Viewer,
     State(app): State<App>,
-    Extension(site): Extension<Arc<Site>>,
+    Extension(site): Extension<Arc<ServerOrigin>>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     if let Some(cookie) = site.cookie(&headers) {
-        app.access.leave(cookie).map_err(ApiError::internal)?;
+        app.access.sign_out(cookie).map_err(ApiError::internal)?;
     }
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(SET_COOKIE, site.set_cookie(""))])))
 }
 
 /// Make a link that lets one browser in, once, within ten minutes
-#[utoipa::path(post, path = "/api/links", tag = "access", request_body = LinkWanted, responses((status = 201, description = "The link. It is not shown again.", body = Link)))]
+#[utoipa::path(post, path = "/api/links", tag = "access", request_body = LinkRequest, responses((status = 201, description = "The link. It is not shown again.", body = Link)))]
 async fn links(
     _: Admin,
     State(app): State<App>,
-    Extension(site): Extension<Arc<Site>>,
-    Json(LinkWanted { name, role }): Json<LinkWanted>,
-) -> Result<(StatusCode, Answer<Link>), ApiError> {
+    Extension(site): Extension<Arc<ServerOrigin>>,
+    Json(LinkRequest { name, role }): Json<LinkRequest>,
+) -> Result<(StatusCode, Reply<Link>), ApiError> {
     let role = role.parse::<Role>().map_err(|unknown| ApiError::unusable(unknown.to_string()))?;
     let code = app.access.code(&name, role).map_err(|error| match error {
         AccessError::NoName => ApiError::unusable(error.to_string()),
@@ -67,22 +67,22 @@ async fn links(
     })?;
     let lasts = SignedDuration::try_from(app.access.code_lifetime()).map_err(ApiError::internal)?;
     let link = Link { url: site.link(&code), expires_at: Timestamp::now() + lasts };
-    Ok((StatusCode::CREATED, Answer(link)))
+    Ok((StatusCode::CREATED, Reply(link)))
 }
 
 /// List the browsers that are in
 #[utoipa::path(get, path = "/api/browsers", tag = "access", responses((status = 200, body = Browsers)))]
-async fn browsers(_: Admin, State(app): State<App>) -> Answer<Browsers> {
-    Answer(Browsers { browsers: app.access.browsers() })
+async fn browsers(_: Admin, State(app): State<App>) -> Reply<Browsers> {
+    Reply(Browsers { browsers: app.access.browsers() })
 }
 
 /// End the browsers of that name, and the links for it that were not used
 #[utoipa::path(delete, path = "/api/browsers/{name}", tag = "access",
     params(("name" = String, Path, description = "The name that their answers are recorded under.")),
-    responses((status = 200, description = "They are out.", body = Ended)))]
-async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Result<Answer<Ended>, ApiError> {
+    responses((status = 200, description = "They are out.", body = SignedOutBrowsers)))]
+async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Result<Reply<SignedOutBrowsers>, ApiError> {
     let ended = app.access.end_browsers(&name).map_err(ApiError::internal)?;
-    Ok(Answer(Ended { ended: ended as u64 }))
+    Ok(Reply(SignedOutBrowsers { ended: ended as u64 }))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -97,19 +97,19 @@ struct Challenge {
 /// The browser is the one of the cookie. The proof is the HMAC-SHA-256, under the SHA-256 of its key, of `amplifier`, the origin of the page and the
 /// challenge, a line each, without a break at the end; as base64url without padding.
 #[utoipa::path(get, path = "/proof", tag = "access", params(Challenge), responses(
-    (status = 200, description = "The proof.", body = Proof),
-    (status = 401, description = "No browser is known by that cookie.", body = Failure),
-    (status = 422, description = "That is no challenge.", body = Failure),
-    (status = 429, description = "Too many cookies that nobody has.", body = Failure),
+    (status = 200, description = "The proof.", body = KeyProof),
+    (status = 401, description = "No browser is known by that cookie.", body = ErrorResponse),
+    (status = 422, description = "That is no challenge.", body = ErrorResponse),
+    (status = 429, description = "Too many cookies that nobody has.", body = ErrorResponse),
 ))]
 async fn proof(
-    _: Anyone,
+    _: Public,
     State(app): State<App>,
-    Extension(site): Extension<Arc<Site>>,
-    connection: Option<Extension<Connection>>,
+    Extension(site): Extension<Arc<ServerOrigin>>,
+    connection: Option<Extension<ClientConnection>>,
     headers: HeaderMap,
     Query(Challenge { challenge }): Query<Challenge>,
-) -> Result<Answer<Proof>, Refusal> {
+) -> Result<Reply<KeyProof>, Refusal> {
     let is_plain = challenge.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     if !is_plain || !(16..=128).contains(&challenge.len()) {
         let message = "a challenge has 16 to 128 letters, digits, `-` and `_`";
@@ -118,7 +118,7 @@ async fn proof(
     // With the origin, so that another server cannot have this one prove what it cannot prove itself.
     let message = site.origin(&headers).map(|origin| format!("amplifier\n{origin}\n{challenge}"));
     let proof = site.cookie(&headers).zip(message).and_then(|(cookie, message)| app.access.prove(cookie, &message));
-    proof.map(|proof| Answer(Proof { proof })).ok_or_else(|| {
+    proof.map(|proof| Reply(KeyProof { proof })).ok_or_else(|| {
         let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
         match app.access.count_failure(peer) {
             Ok(()) => {
@@ -133,11 +133,11 @@ async fn proof(
 /// Whether the server works
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, description = "It works.", body = Health),
-    (status = 429, description = "Too many ask at a time.", body = Failure),
-    (status = 503, description = "The audit log cannot be read.", body = Failure),
+    (status = 429, description = "Too many ask at a time.", body = ErrorResponse),
+    (status = 503, description = "The audit log cannot be read.", body = ErrorResponse),
 ))]
-async fn health(_: Anyone, reading: Reading, State(app): State<App>) -> Result<Answer<Health>, Refusal> {
-    let read = reading.read(move || {
+async fn health(_: Public, log: LogAccess, State(app): State<App>) -> Result<Reply<Health>, Refusal> {
+    let read = log.read(move || {
         let newest = app.feed.cursor().saturating_sub(1);
         Ok(app.feed.records(&RecordFilter::default(), newest, 1).map(|_| ()).map_err(|error| error.to_string()))
     });
@@ -146,5 +146,5 @@ async fn health(_: Anyone, reading: Reading, State(app): State<App>) -> Result<A
         let message = "the audit log cannot be read; `amplifier audit verify` says more";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit", message).into());
     }
-    Ok(Answer(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }))
+    Ok(Reply(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }))
 }

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::App;
 use crate::access::Viewer;
-use crate::wire::State as Doing;
+use crate::wire::SessionState;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics))
@@ -24,15 +24,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
     let mut text = app.feed.metrics();
-    let sessions = super::sessions::joined(&app);
+    let sessions = super::sessions::all_sessions(&app);
     text.metric("amplifier_sessions", MetricKind::Gauge, "Sessions, by what they do.");
     for (word, state) in [
-        ("running", Doing::Running),
-        ("waiting", Doing::Waiting),
-        ("idle", Doing::Idle),
-        ("away", Doing::Away),
-        ("ended", Doing::Ended),
-        ("gone", Doing::Gone),
+        ("running", SessionState::Running),
+        ("waiting", SessionState::Waiting),
+        ("idle", SessionState::Idle),
+        ("away", SessionState::Away),
+        ("ended", SessionState::Ended),
+        ("gone", SessionState::Gone),
     ] {
         text.value(&[("state", word)], sessions.iter().filter(|session| session.state == state).count());
     }

@@ -6,11 +6,11 @@ pub(crate) mod error;
 mod events;
 mod hooks;
 mod lists;
+mod log_access;
 mod me;
 mod metrics;
 mod openapi;
 mod pages;
-mod reading;
 mod rules;
 mod sessions;
 mod stream;
@@ -27,14 +27,14 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
 use crate::access::guard::BODY_LIMIT;
-use crate::turns::Turns;
+use crate::limits::FairSemaphore;
 use error::ApiError;
-use openapi::Described;
-use stream::Board;
+use openapi::RenderedDescription;
+use stream::StreamBroadcast;
 
 /// Every route, with its description.
 fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(openapi::frame())
+    OpenApiRouter::with_openapi(openapi::base())
         .merge(approvals::routes())
         .merge(audit::routes())
         .merge(events::routes())
@@ -51,18 +51,18 @@ fn routes() -> OpenApiRouter<App> {
 /// The OpenAPI description of the server: what `GET /api/openapi.json` gives.
 pub fn description() -> Value {
     let (_, described) = routes().split_for_parts();
-    openapi::completed(&described)
+    openapi::with_roles(&described)
 }
 
 /// All routes. They know nobody, and so refuse nearly everything, until the guard stands before them.
 pub(crate) fn router(app: App) -> (Router, Value) {
     let (router, described) = routes().split_for_parts();
-    let description = openapi::completed(&described);
+    let description = openapi::with_roles(&described);
     let router = router
-        .layer(Extension(Board::new(app.clone())))
+        .layer(Extension(StreamBroadcast::new(app.clone())))
         .with_state(app)
-        .layer(Extension(Arc::new(Described::new(&description))))
-        .layer(Extension(Turns::new(reading::AT_ONCE)))
+        .layer(Extension(Arc::new(RenderedDescription::new(&description))))
+        .layer(Extension(FairSemaphore::new(log_access::AT_ONCE)))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(panicked));
     (router, description)

@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 use super::pages::page;
 use crate::App;
 use crate::access::guard::KEY;
-use crate::access::{Anyone, Role};
-use crate::wire::{Explained, Failure};
+use crate::access::{Public, Role};
+use crate::wire::{ErrorDetails, ErrorResponse};
 
 /// Who may do what, in one place to read. The handlers enforce it by what they take; the security matrix holds both against each other.
 const ROLES: &[(&str, &str, Option<Role>)] = &[
@@ -59,12 +59,12 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
 ];
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(Failure, Explained)))]
-struct Frame;
+#[openapi(components(schemas(ErrorResponse, ErrorDetails)))]
+struct BaseDescription;
 
 /// What is described before any route is.
-pub(super) fn frame() -> Description {
-    Frame::openapi()
+pub(super) fn base() -> Description {
+    BaseDescription::openapi()
 }
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -72,11 +72,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// The description with what holds for every route: who may use it, and how it refuses.
-pub(super) fn completed(described: &Description) -> Value {
+pub(super) fn with_roles(described: &Description) -> Value {
     let mut all = json!(described);
     all["info"] = json!({
         "title": "Amplifier server",
-        "description": "Approvals, sessions and what is recorded, over HTTP and WebSocket. JSON in and out; failures have the form `Failure`.",
+        "description": "Approvals, sessions and what is recorded, over HTTP and WebSocket. JSON in and out; failures have the form `ErrorResponse`.",
         "version": env!("CARGO_PKG_VERSION"),
     });
     // Records are sent as they are written, so no type of the stream holds them.
@@ -87,7 +87,7 @@ pub(super) fn completed(described: &Description) -> Value {
             "required": ["records", "cursor", "type"],
             "properties": {
                 "cursor": { "type": "integer", "format": "int64", "description": "The number of the next record.", "minimum": 0 },
-                "records": { "type": "array", "items": { "$ref": "#/components/schemas/Record" }, "description": "The records, the oldest first." },
+                "records": { "type": "array", "items": { "$ref": "#/components/schemas/LogRecord" }, "description": "The records, the oldest first." },
                 "type": { "type": "string", "enum": ["records"] },
             },
         }));
@@ -147,7 +147,7 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
     let Some(known) = known else { return };
     for (status, description) in failures {
         known.entry(status).or_insert_with(|| {
-            let form = json!({ "$ref": "#/components/schemas/Failure" });
+            let form = json!({ "$ref": "#/components/schemas/ErrorResponse" });
             json!({ "description": description, "content": { "application/json": { "schema": form } } })
         });
     }
@@ -155,12 +155,12 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
 
 /// The description, made once.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct RenderedDescription {
     text: String,
     page: String,
 }
 
-impl Described {
+impl RenderedDescription {
     pub(super) fn new(description: &Value) -> Self {
         Self { text: description.to_string(), page: rendered(description).into_string() }
     }
@@ -168,13 +168,13 @@ impl Described {
 
 /// The description of this API
 #[utoipa::path(get, path = "/api/openapi.json", tag = "server", responses((status = 200, description = "As OpenAPI 3.1.", content_type = "application/json", body = Value)))]
-async fn document(_: Anyone, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+async fn document(_: Public, Extension(described): Extension<Arc<RenderedDescription>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], described.text.clone())
 }
 
 /// The description of this API, for people
 #[utoipa::path(get, path = "/api", tag = "server", responses((status = 200, description = "A page.", content_type = "text/html", body = String)))]
-async fn readable(_: Anyone, Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+async fn readable(_: Public, Extension(described): Extension<Arc<RenderedDescription>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], described.page.clone())
 }
 

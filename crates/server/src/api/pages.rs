@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Page, Query};
 use crate::App;
-use crate::access::guard::{Connection, Site};
-use crate::access::{Anyone, Entered};
+use crate::access::guard::{ClientConnection, ServerOrigin};
+use crate::access::{NewBrowserSession, Public};
 
 /// The files of the console.
 #[derive(RustEmbed)]
@@ -37,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The console
 #[utoipa::path(get, path = "/", tag = "console", responses((status = 200, description = "The page.", content_type = "text/html", body = String)))]
-async fn index(_: Anyone, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn index(_: Public, headers: HeaderMap) -> Result<Response, ApiError> {
     file("index.html", &headers)
 }
 
@@ -45,16 +45,16 @@ async fn index(_: Anyone, headers: HeaderMap) -> Result<Response, ApiError> {
 #[utoipa::path(get, path = "/console/{path}", tag = "console", params(("path" = String, Path, description = "The name of the file.")), responses(
     (status = 200, description = "The file.", content_type = "application/octet-stream", body = String),
     (status = 304, description = "It is the one that the browser has."),
-    (status = 404, description = "There is no such file.", body = crate::wire::Failure),
+    (status = 404, description = "There is no such file.", body = crate::wire::ErrorResponse),
 ))]
-async fn console(_: Anyone, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn console(_: Public, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     file(&path, &headers)
 }
 
 /// A file, unless the browser has it.
 fn file(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     let found = Console::get(path).or_else(|| Style::get(path));
-    let found = found.ok_or_else(|| ApiError::of_status(StatusCode::NOT_FOUND, None))?;
+    let found = found.ok_or_else(|| ApiError::from_status(StatusCode::NOT_FOUND, None))?;
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash()));
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|header| header.to_str().ok());
     if known.flat_map(|tags| tags.split(',')).any(|known| known.trim() == tag) {
@@ -82,39 +82,40 @@ fn kind(path: &str) -> &'static str {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Entrance {
+struct SignInQuery {
     /// The code of the link.
     #[serde(default)]
     code: String,
 }
 
 /// The way in for a browser: a one-time link leads here
-#[utoipa::path(get, path = "/enter", tag = "access", params(Entrance), responses(
+#[utoipa::path(get, path = "/enter", tag = "access", params(SignInQuery), responses(
     (status = 200, description = "The console. The browser is in, by a cookie, and by a key that the page has in its memory.", content_type = "text/html", body = String),
     (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
     (status = 429, description = "Too many wrong codes.", content_type = "text/html", body = String),
 ))]
 async fn enter(
-    _: Anyone,
+    _: Public,
     State(app): State<App>,
-    Extension(site): Extension<Arc<Site>>,
-    connection: Option<Extension<Connection>>,
+    Extension(site): Extension<Arc<ServerOrigin>>,
+    connection: Option<Extension<ClientConnection>>,
     method: Method,
-    Query(Entrance { code }): Query<Entrance>,
+    Query(SignInQuery { code }): Query<SignInQuery>,
 ) -> Result<Response, ApiError> {
     // Whoever only looks whether the page is there does not use the code up.
     if method != Method::GET {
-        return Err(ApiError::of_status(StatusCode::METHOD_NOT_ALLOWED, None));
+        return Err(ApiError::from_status(StatusCode::METHOD_NOT_ALLOWED, None));
     }
-    if let Some(Entered { cookie, key }) = app.access.enter(&code).map_err(ApiError::internal)? {
-        return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(entered(&key)?)).into_response());
+    if let Some(NewBrowserSession { cookie, key }) = app.access.sign_in(&code).map_err(ApiError::internal)? {
+        return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(console_page(&key)?)).into_response());
     }
     let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
     let mut response = match app.access.count_failure(peer) {
-        Ok(()) => (StatusCode::FORBIDDEN, Html(refused())).into_response(),
+        Ok(()) => (StatusCode::FORBIDDEN, Html(expired_link_page())).into_response(),
         Err(wait) => {
             let seconds = wait.as_secs() + 1;
-            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds.to_string())], Html(refused())).into_response()
+            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds.to_string())], Html(expired_link_page()))
+                .into_response()
         }
     };
     response.extensions_mut().insert(Page);
@@ -122,14 +123,14 @@ async fn enter(
 }
 
 /// The console with the key for its memory. The answer is not stored (`Cache-Control: no-store`), so no key comes to a disk.
-fn entered(key: &str) -> Result<String, ApiError> {
-    let page = Console::get("index.html").ok_or_else(|| ApiError::of_status(StatusCode::NOT_FOUND, None))?;
+fn console_page(key: &str) -> Result<String, ApiError> {
+    let page = Console::get("index.html").ok_or_else(|| ApiError::from_status(StatusCode::NOT_FOUND, None))?;
     let page = String::from_utf8(page.data.into_owned()).map_err(ApiError::internal)?;
     let meta = html! { meta name="amplifier-key" content=(key); };
     Ok(page.replacen("</head>", &format!("{}</head>", meta.into_string()), 1))
 }
 
-fn refused() -> String {
+fn expired_link_page() -> String {
     let page = page(
         "This link does not work any more",
         html! {

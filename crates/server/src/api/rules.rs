@@ -1,7 +1,7 @@
 //! Standing answers.
 
 use amplifier_core::{ApprovalRule, DefaultDecision, RuleScope};
-use axum::Json as Told;
+use axum::Json as Reply;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
-use crate::masked;
-use crate::wire::{Failure, Rule, Rules};
+use crate::redact;
+use crate::wire::{ApprovalRules, ErrorResponse, ListedRule};
 
 /// The paths of standing answers.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// A standing answer that is to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct NewRule {
     /// For what it holds.
     scope: RuleScope,
     /// The session, if it holds for one.
@@ -42,32 +42,32 @@ struct Wanted {
 
 /// Lists the standing answers of sessions, of projects and of the person, and the files of them that cannot be read.
 #[utoipa::path(get, path = "/api/rules", tag = "rules",
-    responses((status = 200, body = Rules), (status = 401, body = Failure), (status = 500, body = Failure)))]
-async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Told<Rules>, ApiError> {
+    responses((status = 200, body = ApprovalRules), (status = 401, body = ErrorResponse), (status = 500, body = ErrorResponse)))]
+async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Reply<ApprovalRules>, ApiError> {
     let mut rules = app.hub.rules().await?;
-    rules.rules = rules.rules.into_iter().map(|rule| masked::rule(rule, who.role)).collect();
-    Ok(Told(rules))
+    rules.rules = rules.rules.into_iter().map(|rule| redact::rule(rule, who.role)).collect();
+    Ok(Reply(rules))
 }
 
 /// Adds a standing answer.
-#[utoipa::path(post, path = "/api/rules", tag = "rules", request_body = Wanted,
-    responses((status = 201, body = Rule), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 409, body = Failure), (status = 422, body = Failure), (status = 504, body = Failure)))]
+#[utoipa::path(post, path = "/api/rules", tag = "rules", request_body = NewRule,
+    responses((status = 201, body = ListedRule), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 409, body = ErrorResponse), (status = 422, body = ErrorResponse), (status = 504, body = ErrorResponse)))]
 async fn add(
     Approver(identity): Approver,
     State(app): State<App>,
-    Json(Wanted { scope, session, project, hook, pattern, decision }): Json<Wanted>,
-) -> Result<(StatusCode, Told<Rule>), ApiError> {
+    Json(NewRule { scope, session, project, hook, pattern, decision }): Json<NewRule>,
+) -> Result<(StatusCode, Reply<ListedRule>), ApiError> {
     let by = Some(identity.actor());
     let rule = ApprovalRule { scope, session, project, by, ..ApprovalRule::new(hook, pattern, decision) };
     let added = app.hub.add_rule(rule).await?;
-    Ok((StatusCode::CREATED, Told(added)))
+    Ok((StatusCode::CREATED, Reply(added)))
 }
 
 /// Takes a standing answer back.
 #[utoipa::path(delete, path = "/api/rules/{id}", tag = "rules", params(("id" = String, Path)),
-    responses((status = 204), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure), (status = 504, body = Failure)))]
+    responses((status = 204), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse), (status = 504, body = ErrorResponse)))]
 async fn revoke(
     Approver(identity): Approver,
     State(app): State<App>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::Json as Told;
+use axum::Json as Reply;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -20,8 +20,8 @@ use super::lists;
 use crate::App;
 use crate::access::{Admin, Approver, Viewer};
 use crate::feed::SessionFacts;
-use crate::hub::{Change, Command, Connected};
-use crate::wire::{Failure, Session, State as Doing};
+use crate::hub::{Command, ConnectedSession, HubEvent};
+use crate::wire::{ErrorResponse, Session, SessionState};
 
 /// How long nothing may be heard of a session before it counts as gone: of one that is not connected to servers, and of one that is. That one
 /// comes back within two seconds, if it lives.
@@ -48,9 +48,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Which sessions are listed.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Listing {
+struct SessionsQuery {
     /// Only those that are in this state.
-    state: Option<Doing>,
+    state: Option<SessionState>,
     /// How many: 100 if not said, 1000 at most; those that were last heard of at the same moment as the last one come with it.
     limit: Option<usize>,
     /// Only those that were last heard of before that time.
@@ -60,7 +60,7 @@ struct Listing {
 
 /// Sessions.
 #[derive(Debug, Serialize, ToSchema)]
-struct Sessions {
+struct SessionList {
     /// They, the newest first.
     sessions: Vec<Session>,
 }
@@ -86,20 +86,20 @@ struct Prompt {
 /// Nothing.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyBody {}
 
 /// The hooks of a session.
 #[derive(Debug, Serialize, ToSchema)]
-struct HooksOf {
+struct SessionHooks {
     /// They, in running order.
     #[schema(value_type = Vec<Object>)]
     hooks: Vec<Value>,
 }
 
 /// What the log and the hub say about all sessions, the newest first.
-pub(crate) fn joined(app: &App) -> Vec<Session> {
+pub(crate) fn all_sessions(app: &App) -> Vec<Session> {
     let now = Timestamp::now();
-    let mut connected: HashMap<String, Connected> =
+    let mut connected: HashMap<String, ConnectedSession> =
         app.hub.connected().into_iter().map(|about| (about.session.clone(), about)).collect();
     let facts = app.feed.sessions();
     let known = facts.into_iter().map(|facts| {
@@ -112,7 +112,7 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
     // Of some, nothing is recorded yet.
     let new = connected.into_values().map(|about| {
         let is_idle = app.hub.is_idle(&about.session);
-        app.hub.presence().see(&about.session, true, now);
+        app.hub.presence().update(&about.session, true, now);
         let pending = about.pending;
         session(None, Some(about), is_idle, pending, Contact::Here, now)
     });
@@ -122,7 +122,7 @@ pub(crate) fn joined(app: &App) -> Vec<Session> {
 }
 
 /// What the log and the hub say about a session.
-pub(crate) fn joined_one(app: &App, id: &str) -> Option<Session> {
+pub(crate) fn find_session(app: &App, id: &str) -> Option<Session> {
     let (facts, about) = (app.feed.session(id), app.hub.session(id));
     if facts.is_none() && about.is_none() {
         return None;
@@ -163,11 +163,11 @@ impl Contact {
             None => (&facts.id, is_connected),
         };
         let presence = app.hub.presence();
-        let missed = presence.see(id, is_connected, now);
+        let missed = presence.update(id, is_connected, now);
         if is_connected {
             return Self::Here;
         }
-        let open = presence.open();
+        let open = presence.opened_at();
         // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
         let is_expected = facts.is_served && facts.updated_at < open + ABSENCE;
         missed.or(is_expected.then_some(open)).map_or(Self::Unknown, Self::Missed)
@@ -185,7 +185,7 @@ impl Contact {
 
 fn session(
     facts: Option<SessionFacts>,
-    about: Option<Connected>,
+    about: Option<ConnectedSession>,
     is_idle: Option<bool>,
     pending: u64,
     contact: Contact,
@@ -198,14 +198,14 @@ fn session(
     let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
         // Connected again after its end: it goes on.
-        None if facts.ended.is_some() => Doing::Ended,
-        None if is_gone => Doing::Gone,
+        None if facts.ended.is_some() => SessionState::Ended,
+        None if is_gone => SessionState::Gone,
         // A sub-agent does what it did until it counts as gone.
-        None if matches!(contact, Contact::Missed(_)) && facts.within.is_none() => Doing::Away,
-        _ if pending > 0 => Doing::Waiting,
-        Some(about) if about.takes_prompts && is_idle == Some(true) => Doing::Idle,
-        _ if facts.is_running => Doing::Running,
-        _ => Doing::Idle,
+        None if matches!(contact, Contact::Missed(_)) && facts.within.is_none() => SessionState::Away,
+        _ if pending > 0 => SessionState::Waiting,
+        Some(about) if about.takes_prompts && is_idle == Some(true) => SessionState::Idle,
+        _ if facts.is_running => SessionState::Running,
+        _ => SessionState::Idle,
     };
     Session {
         id: about.as_ref().map_or(facts.id, |about| about.session.clone()),
@@ -231,31 +231,31 @@ fn session(
 }
 
 /// Lists sessions, the newest first.
-#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Listing),
-    responses((status = 200, body = Sessions), (status = 401, body = Failure)))]
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionsQuery),
+    responses((status = 200, body = SessionList), (status = 401, body = ErrorResponse)))]
 async fn list(
     _viewer: Viewer,
     State(app): State<App>,
-    Query(Listing { state, limit, before }): Query<Listing>,
-) -> Told<Sessions> {
+    Query(SessionsQuery { state, limit, before }): Query<SessionsQuery>,
+) -> Reply<SessionList> {
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
-    let mut sessions = joined(&app);
+    let mut sessions = all_sessions(&app);
     sessions.retain(|session| {
         state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.updated_at < before)
     });
     lists::cut(&mut sessions, limit, |session| session.updated_at);
-    Told(Sessions { sessions })
+    Reply(SessionList { sessions })
 }
 
 /// Starts a session inside the server.
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = NewSession,
-    responses((status = 201, body = Session), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 422, body = Failure)))]
+    responses((status = 201, body = Session), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 422, body = ErrorResponse)))]
 async fn start(
     _admin: Admin,
     State(app): State<App>,
     Json(NewSession { workspace, prompt }): Json<NewSession>,
-) -> Result<(StatusCode, Told<Session>), ApiError> {
+) -> Result<(StatusCode, Reply<Session>), ApiError> {
     if let Some(prompt) = &prompt {
         check_prompt(prompt)?;
     }
@@ -264,16 +264,16 @@ async fn start(
     let id = started.map_err(ApiError::refused_by_machine("not_started"))?;
     // So that whoever asked can go on with it at once. One that does not come is shown as it is.
     let _ = tokio::time::timeout(CONNECTING, connected(&app, &id, changes)).await;
-    let session = joined_one(&app, &id).unwrap_or_else(|| {
+    let session = find_session(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
         let facts = SessionFacts { id, started_at: now, updated_at: now, ..SessionFacts::default() };
         self::session(Some(facts), None, None, 0, Contact::Unknown, now)
     });
-    Ok((StatusCode::CREATED, Told(session)))
+    Ok((StatusCode::CREATED, Reply(session)))
 }
 
 /// Waits until a session is connected.
-async fn connected(app: &App, id: &str, mut changes: Receiver<Change>) {
+async fn connected(app: &App, id: &str, mut changes: Receiver<HubEvent>) {
     while app.hub.session(id).is_none() {
         if let Err(RecvError::Closed) = changes.recv().await {
             return;
@@ -283,18 +283,22 @@ async fn connected(app: &App, id: &str, mut changes: Receiver<Change>) {
 
 /// Shows a session.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
-    responses((status = 200, body = Session), (status = 401, body = Failure), (status = 404, body = Failure)))]
-async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<Session>, ApiError> {
-    joined_one(&app, &id).map(Told).ok_or_else(|| unknown(&id))
+    responses((status = 200, body = Session), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse)))]
+async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Reply<Session>, ApiError> {
+    find_session(&app, &id).map(Reply).ok_or_else(|| unknown(&id))
 }
 
 /// Lists the hooks of a session that is connected.
 #[utoipa::path(get, path = "/api/sessions/{id}/hooks", tag = "sessions", params(("id" = String, Path)),
-    responses((status = 200, body = HooksOf), (status = 401, body = Failure), (status = 404, body = Failure),
-        (status = 409, body = Failure)))]
-async fn hooks(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Told<HooksOf>, ApiError> {
+    responses((status = 200, body = SessionHooks), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse),
+        (status = 409, body = ErrorResponse)))]
+async fn hooks(
+    _viewer: Viewer,
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Reply<SessionHooks>, ApiError> {
     match app.hub.hooks_of(&id) {
-        Some(hooks) => Ok(Told(HooksOf { hooks })),
+        Some(hooks) => Ok(Reply(SessionHooks { hooks })),
         None => Err(not_connected(&app, &id)),
     }
 }
@@ -302,52 +306,52 @@ async fn hooks(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) 
 /// Gives a session a prompt.
 #[utoipa::path(post, path = "/api/sessions/{id}/prompt", tag = "sessions", params(("id" = String, Path)),
     request_body = Prompt,
-    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure), (status = 422, body = Failure)))]
+    responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse), (status = 422, body = ErrorResponse)))]
 async fn prompt(
     _admin: Admin,
     State(app): State<App>,
     Path(id): Path<String>,
     Json(Prompt { text }): Json<Prompt>,
-) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
     check_prompt(&text)?;
-    tell(&app, &id, Command::Prompt(text))
+    send_command(&app, &id, Command::Prompt(text))
 }
 
 /// Stops the running turn of a session: the first time when the running tool has finished, the second time at once.
 #[utoipa::path(post, path = "/api/sessions/{id}/interrupt", tag = "sessions", params(("id" = String, Path)),
-    request_body = Nothing,
-    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure)))]
+    request_body = EmptyBody,
+    responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse)))]
 async fn interrupt(
     _approver: Approver,
     State(app): State<App>,
     Path(id): Path<String>,
-    Json(Nothing {}): Json<Nothing>,
-) -> Result<(StatusCode, Told<Nothing>), ApiError> {
-    tell(&app, &id, Command::Interrupt)
+    Json(EmptyBody {}): Json<EmptyBody>,
+) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
+    send_command(&app, &id, Command::Interrupt)
 }
 
 /// Ends a session.
 #[utoipa::path(post, path = "/api/sessions/{id}/end", tag = "sessions", params(("id" = String, Path)),
-    request_body = Nothing,
-    responses((status = 202, body = Nothing), (status = 401, body = Failure), (status = 403, body = Failure),
-        (status = 404, body = Failure), (status = 409, body = Failure)))]
+    request_body = EmptyBody,
+    responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
+        (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse)))]
 async fn end(
     _admin: Admin,
     State(app): State<App>,
     Path(id): Path<String>,
-    Json(Nothing {}): Json<Nothing>,
-) -> Result<(StatusCode, Told<Nothing>), ApiError> {
-    tell(&app, &id, Command::End)
+    Json(EmptyBody {}): Json<EmptyBody>,
+) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
+    send_command(&app, &id, Command::End)
 }
 
-fn tell(app: &App, id: &str, command: Command) -> Result<(StatusCode, Told<Nothing>), ApiError> {
+fn send_command(app: &App, id: &str, command: Command) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
     if app.hub.session(id).is_none() {
         return Err(not_connected(app, id));
     }
-    app.hub.tell(id, command)?;
-    Ok((StatusCode::ACCEPTED, Told(Nothing {})))
+    app.hub.send(id, command)?;
+    Ok((StatusCode::ACCEPTED, Reply(EmptyBody {})))
 }
 
 fn check_prompt(text: &str) -> Result<(), ApiError> {
@@ -377,7 +381,7 @@ fn unknown(id: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Place;
+    use crate::wire::SessionHost;
 
     #[test]
     fn the_state_of_a_session_follows_from_what_is_recorded_and_who_is_connected() {
@@ -389,17 +393,17 @@ mod tests {
             ended: ended.map(str::to_owned),
             ..SessionFacts::default()
         };
-        let connected = |pending, takes_prompts| Connected {
+        let connected = |pending, takes_prompts| ConnectedSession {
             session: "s".to_owned(),
             name: None,
             pid: 1,
             workspace: "/".to_owned(),
-            place: Place::Process,
+            place: SessionHost::Process,
             takes_prompts,
             started_at: now,
             pending,
         };
-        let check = |facts, about: Option<Connected>, is_idle, expected| {
+        let check = |facts, about: Option<ConnectedSession>, is_idle, expected| {
             let contact = if about.is_some() { Contact::Here } else { Contact::Unknown };
             let pending = about.as_ref().map_or(0, |about| about.pending);
             assert_eq!(session(facts, about, is_idle, pending, contact, now).state, expected);
@@ -408,18 +412,18 @@ mod tests {
             let since = now - SignedDuration::from_secs(seconds);
             session(Some(facts(1, true, None)), None, None, 0, Contact::Missed(since), now).state
         };
-        assert_eq!((lost(1), lost(6)), (Doing::Away, Doing::Gone));
+        assert_eq!((lost(1), lost(6)), (SessionState::Away, SessionState::Gone));
         // A sub-agent, while the session in whose process it runs is there.
         let within = |pending| session(Some(facts(60, true, None)), None, None, pending, Contact::Here, now).state;
-        assert_eq!((within(0), within(1)), (Doing::Running, Doing::Waiting));
-        check(Some(facts(0, true, None)), None, None, Doing::Running);
-        check(Some(facts(0, false, None)), None, None, Doing::Idle);
-        check(Some(facts(6, true, None)), None, None, Doing::Gone);
-        check(Some(facts(6, false, Some("complete"))), None, None, Doing::Ended);
-        check(Some(facts(60, true, None)), Some(connected(0, false)), Some(false), Doing::Running);
-        check(Some(facts(0, true, None)), Some(connected(1, false)), Some(false), Doing::Waiting);
-        check(Some(facts(0, true, None)), Some(connected(0, true)), Some(true), Doing::Idle);
-        check(Some(facts(0, false, Some("user_exit"))), Some(connected(0, true)), Some(true), Doing::Idle);
-        check(None, Some(connected(2, true)), Some(false), Doing::Waiting);
+        assert_eq!((within(0), within(1)), (SessionState::Running, SessionState::Waiting));
+        check(Some(facts(0, true, None)), None, None, SessionState::Running);
+        check(Some(facts(0, false, None)), None, None, SessionState::Idle);
+        check(Some(facts(6, true, None)), None, None, SessionState::Gone);
+        check(Some(facts(6, false, Some("complete"))), None, None, SessionState::Ended);
+        check(Some(facts(60, true, None)), Some(connected(0, false)), Some(false), SessionState::Running);
+        check(Some(facts(0, true, None)), Some(connected(1, false)), Some(false), SessionState::Waiting);
+        check(Some(facts(0, true, None)), Some(connected(0, true)), Some(true), SessionState::Idle);
+        check(Some(facts(0, false, Some("user_exit"))), Some(connected(0, true)), Some(true), SessionState::Idle);
+        check(None, Some(connected(2, true)), Some(false), SessionState::Waiting);
     }
 }

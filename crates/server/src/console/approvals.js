@@ -10,7 +10,7 @@ import { may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './dom.js' */
-/** @import {DecidedApproval, Rule, UnreadableFile} from './types.js' */
+/** @import {DecidedApproval, ListedRule, UnreadableFile} from './types.js' */
 
 const PAGE = 50;
 /** So many open questions are listed, those that are more urgent first. */
@@ -129,7 +129,7 @@ function rules() {
   let isClosed = false;
   const read = async () => {
     try {
-      /** @type {{rules: Rule[], unreadable?: UnreadableFile[]}} */
+      /** @type {{rules: ListedRule[], unreadable?: UnreadableFile[]}} */
       const said = await get('/api/rules');
       if (isClosed) return;
       fill(unread, said.unreadable?.length ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null,
@@ -147,7 +147,7 @@ function rules() {
       fill(list, el('li', null, failed(words(error))));
     }
   };
-  const revoke = async (/** @type {Rule} */ rule) => {
+  const revoke = async (/** @type {ListedRule} */ rule) => {
     const yes = await confirmed('Revoke this rule?', el('span', null, 'From now on these questions are put to a person again: ', el('code', null, shown(`${rule.hook}: ${rule.pattern}`, { limit: 300 }))), 'Revoke');
     if (!yes) return;
     try {

@@ -7,7 +7,7 @@ import { badge, empty, failed, modal } from './parts.js';
 import { sessionName } from './store.js';
 import { shown } from './text.js';
 
-/** @import {SessionReloaded} from './types.js' */
+/** @import {SessionReload} from './types.js' */
 /** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>}} Tested */
 
 /** @type {Record<string, [string, string, string]>} tone, word, and what it means */
@@ -25,7 +25,7 @@ const RESULTS = {
  */
 export async function reload(place) {
   try {
-    /** @type {{sessions: number, results?: SessionReloaded[]}} */
+    /** @type {{sessions: number, results?: SessionReload[]}} */
     const said = await post('/api/hooks/reload');
     const sum = said.sessions === 0 ? 'No session is connected: bundles are read when one begins.' : `${counted(said.sessions, 'session')} told to read the bundles again.`;
     const lines = (said.results ?? []).map((one) => {

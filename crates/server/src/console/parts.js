@@ -4,7 +4,7 @@ import { el, icon } from './dom.js';
 import { counted, span } from './format.js';
 import { shown } from './text.js';
 
-/** @import {Actor, DecisionBasis, OpenApproval, PreviewRow, State} from './types.js' */
+/** @import {Actor, DecisionBasis, OpenApproval, PreviewRow, SessionState} from './types.js' */
 
 /** @type {Record<string, string>} */
 const TITLES = {
@@ -12,10 +12,10 @@ const TITLES = {
   gone: 'It has not said that it ended, but nothing is heard of it any more.',
 };
 
-/** @type {Record<State, string>} */
+/** @type {Record<SessionState, string>} */
 export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', away: 'Not connected', ended: 'Ended', gone: 'Gone' };
 
-/** @param {State} state */
+/** @param {SessionState} state */
 export function stateBadge(state) {
   return el('span', { class: `state ${state}`, title: TITLES[state] ?? null }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), STATES[state] ?? state);
 }

@@ -3,7 +3,7 @@
 import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, trustAgain } from './api.js';
 import { folderName, setClock } from './format.js';
 
-/** @import {AuditStatus, Busy, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
+/** @import {ApprovalFlood, AuditStatus, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
 /** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: the server does not know who this is; `strange`: it is not the server */
 /** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'records' | 'again'} Topic */
 /**
@@ -14,7 +14,7 @@ import { folderName, setClock } from './format.js';
  * @property {boolean} hasOlder whether there are more
  * @property {Map<string, OpenApproval>} approvals
  * @property {number} unread how many questions are open beside those, until they are read
- * @property {Busy | null} busy
+ * @property {ApprovalFlood | null} busy
  * @property {AuditStatus | null} audit
  * @property {number | null} cursor
  */
@@ -270,7 +270,7 @@ function hear(message) {
 
 /**
  * @param {any} busy
- * @returns {Busy | null}
+ * @returns {ApprovalFlood | null}
  */
 function readBusy(busy) {
   if (!busy) return null;

@@ -6,12 +6,12 @@ use amplifier_link::{ApprovalId, DecidedApproval};
 use std::ops::ControlFlow;
 
 use super::index::{Block, Index, Position};
-use super::query::{Files, Ready};
-use super::{FeedError, Shared};
+use super::query::{CompiledFilter, Files};
+use super::{FeedError, FeedState};
 
 /// A question that was decided, with what a record about it needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Past {
+pub(crate) struct PastDecision {
     /// What became of it.
     pub(crate) decided: DecidedApproval,
     /// Its number in the session.
@@ -22,7 +22,7 @@ pub(crate) struct Past {
     pub(crate) options: Option<Vec<String>>,
 }
 
-impl Shared {
+impl FeedState {
     /// What was decided, the newest first.
     pub(super) fn decisions(
         &self,
@@ -47,7 +47,7 @@ impl Shared {
         let mut decided = Vec::new();
         for (position, block, asked) in positions {
             let Some(block) = block else { continue };
-            let asked = self.asked(&mut files, position, asked)?.map(|(request, at)| (request.prompt, at));
+            let asked = self.read_request(&mut files, position, asked)?.map(|(request, at)| (request.prompt, at));
             decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &*self.source))?);
         }
         // Hashes can be alike, names are not.
@@ -58,7 +58,7 @@ impl Shared {
     }
 
     /// What became of the question of that id, `SESSION.RUN.N`, if it was decided.
-    pub(super) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
+    pub(super) fn find_decision(&self, id: &str) -> Result<Option<PastDecision>, FeedError> {
         let Some((run_of, text)) = id.rsplit_once('.') else { return Ok(None) };
         let Some((session, run)) = run_of.rsplit_once('.') else { return Ok(None) };
         // There is one way to write a number.
@@ -74,25 +74,25 @@ impl Shared {
         let found = match known {
             Some(found) => Some(found),
             None if has_all => None,
-            None => self.search(session, run, number)?,
+            None => self.search_log(session, run, number)?,
         };
         let Some((position, Some(block), asked)) = found else { return Ok(None) };
         let mut files = Files::new(&*self.source);
-        let asked = self.asked(&mut files, position, asked)?;
+        let asked = self.read_request(&mut files, position, asked)?;
         let options =
             asked.as_ref().map(|(request, _)| request.options.iter().map(|option| option.label.clone()).collect());
         let asked = asked.map(|(request, at)| (request.prompt, at));
         let past = files.record(&block, position.seq, |record| {
             let event = record.event.as_deref()?.parse().ok()?;
             let decided = decision(record, asked, &*self.source)?;
-            Some(Past { decided, number, event, turn: record.turn.unwrap_or_default(), options })
+            Some(PastDecision { decided, number, event, turn: record.turn.unwrap_or_default(), options })
         })?;
         Ok(past)
     }
 
     /// Looks for a decision that is too long ago to be known where it is.
     #[allow(clippy::type_complexity, reason = "it is what the index knows about one")]
-    fn search(
+    fn search_log(
         &self,
         session: &str,
         run: &str,
@@ -105,12 +105,12 @@ impl Shared {
         };
         let (ready, mut at, end) = {
             let index = self.index();
-            (Ready::new(&filter, &index), index.first(), index.cursor)
+            (CompiledFilter::new(&filter, &index), index.first(), index.cursor)
         };
         let mut last = None;
         while at < end {
             let read = self.scan(&ready, at, |record| {
-                let body = decided(record, &*self.source).filter(|_| record.writer == run);
+                let body = read_decision(record, &*self.source).filter(|_| record.writer == run);
                 if body.is_some_and(|body| body.id == Some(number)) {
                     last = Some(record.seq);
                 }
@@ -129,14 +129,14 @@ impl Shared {
     }
 
     /// The question before a decision, and when it was asked.
-    fn asked(
+    fn read_request(
         &self,
         files: &mut Files<'_>,
         position: Position,
         block: Option<Block>,
     ) -> Result<Option<(ApprovalRequestEntry, String)>, FeedError> {
         let (Some(seq), Some(block)) = (position.asked, block) else { return Ok(None) };
-        files.record(&block, seq, |record| Some((request(record, &*self.source)?, record.time.to_string())))
+        files.record(&block, seq, |record| Some((read_request_entry(record, &*self.source)?, record.time.to_string())))
     }
 }
 
@@ -151,7 +151,7 @@ fn decision(
     asked: Option<(String, String)>,
     source: &dyn RecordSource,
 ) -> Option<DecidedApproval> {
-    let ApprovalDecisionEntry { id, hook, decision } = decided(record, source)?;
+    let ApprovalDecisionEntry { id, hook, decision } = read_decision(record, source)?;
     let session = record.session.as_deref().unwrap_or_default().to_owned();
     let (prompt, created_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
     Some(DecidedApproval {
@@ -167,14 +167,14 @@ fn decision(
     })
 }
 
-fn request(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalRequestEntry> {
+fn read_request_entry(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalRequestEntry> {
     match read_entry(record, source)? {
         AuditEntry::ApprovalRequest(request) => Some(request),
         _ => None,
     }
 }
 
-fn decided(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalDecisionEntry> {
+fn read_decision(record: &Record<'_>, source: &dyn RecordSource) -> Option<ApprovalDecisionEntry> {
     match read_entry(record, source)? {
         AuditEntry::ApprovalDecision(decided) => Some(decided),
         _ => None,

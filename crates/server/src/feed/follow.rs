@@ -5,28 +5,28 @@ use std::time::Duration;
 
 use amplifier_audit::{AuditError, Bodies, LogLine, LogLines, LogPart, LogReader};
 
-use super::query::as_sent;
-use super::{Shared, index::Index};
+use super::query::record_json;
+use super::{FeedState, index::Index};
 
 /// How often is looked while something changes, and when nothing has for a while.
-const SOON: Duration = Duration::from_millis(20);
-const LATER: Duration = Duration::from_millis(250);
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_INTERVAL: Duration = Duration::from_millis(250);
 
 /// More new bytes than this at once are not held for those who watch: they read them from the log.
-const TOO_MANY: u64 = 4 << 20;
+const RECENT_LIMIT: u64 = 4 << 20;
 
 /// Follows the log until it is told to stop.
-pub(super) fn follow(shared: &Arc<Shared>) {
+pub(super) fn follow(shared: &Arc<FeedState>) {
     let mut follower =
         Follower { shared, reader: LogReader::new(), behind: 0, is_caught_up: false, bodies: Bodies::new() };
-    let mut wait = SOON;
+    let mut wait = MIN_INTERVAL;
     while !shared.is_stopped() {
-        match follower.look() {
-            Ok(true) => wait = SOON,
-            Ok(false) => wait = (wait * 2).min(LATER),
+        match follower.poll() {
+            Ok(true) => wait = MIN_INTERVAL,
+            Ok(false) => wait = (wait * 2).min(MAX_INTERVAL),
             Err(error) => {
-                shared.cannot_read(Some(&error));
-                wait = LATER;
+                shared.set_problem(Some(&error));
+                wait = MAX_INTERVAL;
             }
         }
         // Whoever waits is told, also if nothing more can be expected.
@@ -36,7 +36,7 @@ pub(super) fn follow(shared: &Arc<Shared>) {
 }
 
 struct Follower<'a> {
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<FeedState>,
     reader: LogReader,
     /// How far records stand behind the numbers that they have.
     behind: u64,
@@ -47,15 +47,15 @@ struct Follower<'a> {
 
 impl Follower<'_> {
     /// Takes in what was added; says whether anything was.
-    fn look(&mut self) -> Result<bool, AuditError> {
+    fn poll(&mut self) -> Result<bool, AuditError> {
         let shared = self.shared;
         let before = shared.index().cursor;
         while !shared.is_stopped() {
             let part = self.reader.next_part(&*shared.source)?;
-            shared.cannot_read(None);
+            shared.set_problem(None);
             match part {
-                LogPart::Lines(lines) => self.take_in(&lines),
-                LogPart::Restarted => self.begin_again(),
+                LogPart::Lines(lines) => self.add_lines(&lines),
+                LogPart::Restarted => self.restart(),
                 LogPart::End { first_segment, .. } => {
                     self.is_caught_up = true;
                     let is_gone = |first: &u64| shared.index().blocks.front().is_some_and(|one| one.segment < *first);
@@ -73,11 +73,11 @@ impl Follower<'_> {
         Ok(after != before)
     }
 
-    fn take_in(&mut self, lines: &LogLines) {
+    fn add_lines(&mut self, lines: &LogLines) {
         let shared = self.shared;
-        let is_fresh = self.is_caught_up && lines.bytes() + lines.bytes_left <= TOO_MANY;
-        if !is_fresh {
-            shared.index_mut().forget_fresh();
+        let is_recent = self.is_caught_up && lines.bytes() + lines.bytes_left <= RECENT_LIMIT;
+        if !is_recent {
+            shared.index_mut().clear_recent();
         }
         // Parsed before the lock is taken, and each line once.
         let mut parsed = Vec::with_capacity(usize::try_from(lines.bytes() / 512).unwrap_or(0));
@@ -92,28 +92,30 @@ impl Follower<'_> {
                 }
                 record.seq += self.behind;
             }
-            let sent =
-                record.as_ref().filter(|_| is_fresh).map(|record| as_sent(record, &*shared.source, &mut self.bodies));
+            let sent = record
+                .as_ref()
+                .filter(|_| is_recent)
+                .map(|record| record_json(record, &*shared.source, &mut self.bodies));
             parsed.push((record, offset, end, sent));
         }
         let mut index = shared.index_mut();
         for (record, offset, end, sent) in parsed {
             let Some(record) = record else {
-                index.see_broken();
+                index.add_unreadable();
                 continue;
             };
-            let belongs = index.see(&record, offset, end, self.behind, &*shared.source);
+            let belongs = index.add(&record, offset, end, self.behind, &*shared.source);
             if let Some(sent) = sent.filter(|_| belongs) {
-                index.keep_fresh(record.seq, record.line(), sent);
+                index.add_recent(record.seq, record.line(), sent);
             }
         }
         // The first look takes a while, and what is known already can be asked for.
-        if !is_fresh {
+        if !is_recent {
             shared.changed.send_replace(index.cursor);
         }
     }
 
-    fn begin_again(&mut self) {
+    fn restart(&mut self) {
         (self.behind, self.is_caught_up) = (0, false);
         self.shared.ready.send_replace(false);
         *self.shared.index_mut() = Index::default();

@@ -28,11 +28,11 @@ static BOUNDS: LazyLock<[u64; BUCKETS]> =
 /// What hooks have done so far.
 #[derive(Debug, Default)]
 pub(super) struct Hooks {
-    hooks: HashMap<Box<str>, Counts>,
+    hooks: HashMap<Box<str>, HookCounters>,
 }
 
 #[derive(Debug)]
-struct Counts {
+struct HookCounters {
     events: Vec<Box<str>>,
     calls: u64,
     denials: u64,
@@ -100,7 +100,7 @@ impl Hooks {
     }
 }
 
-impl Default for Counts {
+impl Default for HookCounters {
     fn default() -> Self {
         Self {
             events: Vec::new(),
@@ -119,7 +119,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl HookCounters {
     fn count(&mut self, report: &HookReportEntry, event: &str, minute: u64) {
         self.calls += 1;
         match report.answer {

@@ -10,8 +10,8 @@ use amplifier_core::{AuditEntry, DecisionKind};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::forms::SessionFacts;
 use super::hooks::Hooks;
+use super::views::SessionFacts;
 
 /// So many records, or so many bytes, are found by one position.
 const BLOCK_RECORDS: u32 = 256;
@@ -72,7 +72,7 @@ pub(super) struct Position {
 
 /// A new record, in the form in which it is sent.
 #[derive(Debug)]
-pub(super) struct Fresh {
+pub(super) struct RecentRecord {
     pub(super) seq: u64,
     pub(super) line: Arc<str>,
     pub(super) json: Arc<str>,
@@ -94,20 +94,20 @@ pub(super) struct Index {
     pub(super) operations: Operations,
     /// Lines that are no records.
     pub(super) unreadable: u64,
-    sessions: HashMap<Arc<str>, Session>,
-    asked: HashMap<(Arc<str>, u64), u64>,
-    fresh: VecDeque<Fresh>,
-    fresh_bytes: usize,
+    sessions: HashMap<Arc<str>, IndexedSession>,
+    open_requests: HashMap<(Arc<str>, u64), u64>,
+    recent: VecDeque<RecentRecord>,
+    recent_bytes: usize,
     hasher: std::hash::RandomState,
 }
 
-struct Session {
-    facts: Facts,
+struct IndexedSession {
+    facts: SessionSummary,
     hooks: Hooks,
 }
 
 #[derive(Default)]
-struct Facts {
+struct SessionSummary {
     name: Option<String>,
     workspace: Option<String>,
     parent: Option<String>,
@@ -141,7 +141,7 @@ struct Plan {
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct TokenUsage {
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
@@ -150,11 +150,11 @@ struct Usage {
 
 /// What of the data of events says something about a session.
 #[derive(Deserialize)]
-struct Data {
+struct EventFields {
     mount_plan: Option<Plan>,
     prompt: Option<String>,
     reason: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     parent_session_id: Option<String>,
     name: Option<String>,
 }
@@ -170,11 +170,11 @@ impl Block {
     /// Whether records of that session, by its hash, and of these kinds may be among them.
     pub(super) fn may_have(&self, session: Option<u64>, kinds: u32) -> bool {
         self.kinds & kinds != 0
-            && session.is_none_or(|hash| places(hash).into_iter().all(|(word, bit)| self.sessions[word] & bit != 0))
+            && session.is_none_or(|hash| bloom_bits(hash).into_iter().all(|(word, bit)| self.sessions[word] & bit != 0))
     }
 }
 
-fn places(hash: u64) -> [(usize, u64); 2] {
+fn bloom_bits(hash: u64) -> [(usize, u64); 2] {
     [hash & 0xff, (hash >> 8) & 0xff].map(|place| ((place >> 6) as usize, 1 << (place & 63)))
 }
 
@@ -197,7 +197,7 @@ impl Index {
     }
 
     /// Takes in a record that stands there; says whether it belongs there. Large bodies are read from `storage` where they matter.
-    pub(super) fn see(
+    pub(super) fn add(
         &mut self,
         record: &Record<'_>,
         offset: u64,
@@ -243,7 +243,7 @@ impl Index {
         block.records += 1;
         block.kinds |= kind_bit(record.kind);
         if let Some(hash) = hash {
-            places(hash).into_iter().for_each(|(word, bit)| block.sessions[word] |= bit);
+            bloom_bits(hash).into_iter().for_each(|(word, bit)| block.sessions[word] |= bit);
         }
         self.operations.observe(record);
         self.operations.limit(MOST_UNRESOLVED);
@@ -255,34 +255,34 @@ impl Index {
     }
 
     /// A line that is no record.
-    pub(super) fn see_broken(&mut self) {
+    pub(super) fn add_unreadable(&mut self) {
         self.unreadable += 1;
     }
 
     /// Keeps a record for those who watch.
-    pub(super) fn keep_fresh(&mut self, seq: u64, line: &str, json: String) {
-        if self.fresh.back().is_some_and(|last| last.seq + 1 != seq) {
-            self.forget_fresh();
+    pub(super) fn add_recent(&mut self, seq: u64, line: &str, json: String) {
+        if self.recent.back().is_some_and(|last| last.seq + 1 != seq) {
+            self.clear_recent();
         }
-        self.fresh_bytes += line.len() + json.len();
-        self.fresh.push_back(Fresh { seq, line: line.into(), json: json.into() });
-        while self.fresh_bytes > RECENT_BYTES
-            && let Some(oldest) = self.fresh.pop_front()
+        self.recent_bytes += line.len() + json.len();
+        self.recent.push_back(RecentRecord { seq, line: line.into(), json: json.into() });
+        while self.recent_bytes > RECENT_BYTES
+            && let Some(oldest) = self.recent.pop_front()
         {
-            self.fresh_bytes -= oldest.line.len() + oldest.json.len();
+            self.recent_bytes -= oldest.line.len() + oldest.json.len();
         }
     }
 
     /// After many records came at once: those who watch read them from the log.
-    pub(super) fn forget_fresh(&mut self) {
-        self.fresh.clear();
-        self.fresh_bytes = 0;
+    pub(super) fn clear_recent(&mut self) {
+        self.recent.clear();
+        self.recent_bytes = 0;
     }
 
     /// The records from that number on, if they are all held.
-    pub(super) fn fresh_from(&self, seq: u64) -> Option<impl Iterator<Item = &Fresh>> {
-        let first = self.fresh.front().filter(|first| first.seq <= seq)?.seq;
-        Some(self.fresh.iter().skip((seq - first) as usize))
+    pub(super) fn recent_from(&self, seq: u64) -> Option<impl Iterator<Item = &RecentRecord>> {
+        let first = self.recent.front().filter(|first| first.seq <= seq)?.seq;
+        Some(self.recent.iter().skip((seq - first) as usize))
     }
 
     /// Segments before this one are gone.
@@ -298,23 +298,23 @@ impl Index {
 
     pub(super) fn sessions(&self) -> Vec<SessionFacts> {
         let mut sessions: Vec<SessionFacts> =
-            self.sessions.iter().map(|(id, session)| self.told(id, &session.facts)).collect();
+            self.sessions.iter().map(|(id, session)| self.session_facts(id, &session.facts)).collect();
         sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.last_seq));
         sessions
     }
 
     pub(super) fn session(&self, id: &str) -> Option<SessionFacts> {
-        self.sessions.get(id).map(|session| self.told(id, &session.facts))
+        self.sessions.get(id).map(|session| self.session_facts(id, &session.facts))
     }
 
-    fn told(&self, id: &str, facts: &Facts) -> SessionFacts {
+    fn session_facts(&self, id: &str, facts: &SessionSummary) -> SessionFacts {
         let within = self.delegator(facts);
         let is_served = within.and_then(|id| self.sessions.get(id)).map_or(facts.is_served, |one| one.facts.is_served);
-        SessionFacts { within: within.map(str::to_owned), is_served, ..facts.told(id) }
+        SessionFacts { within: within.map(str::to_owned), is_served, ..facts.to_facts(id) }
     }
 
     /// The session that delegated, at the beginning of all delegation that led to this one.
-    fn delegator<'a>(&'a self, facts: &'a Facts) -> Option<&'a str> {
+    fn delegator<'a>(&'a self, facts: &'a SessionSummary) -> Option<&'a str> {
         let mut outermost = facts.delegated_by.as_deref()?;
         // No session is its own sub-agent, whatever a log says.
         for _ in 0..DEEPEST {
@@ -368,12 +368,12 @@ impl Index {
                     self.forget_sessions();
                 }
                 let id: Arc<str> = id.into();
-                let facts = Facts { started_at: record.time.to_string(), ..Facts::default() };
-                self.sessions.insert(id.clone(), Session { facts, hooks: Hooks::default() });
+                let facts = SessionSummary { started_at: record.time.to_string(), ..SessionSummary::default() };
+                self.sessions.insert(id.clone(), IndexedSession { facts, hooks: Hooks::default() });
                 id
             }
         };
-        if let Some(Session { facts, .. }) = self.sessions.get_mut(&id) {
+        if let Some(IndexedSession { facts, .. }) = self.sessions.get_mut(&id) {
             facts.last_seq = record.seq;
             match record.kind {
                 // That somebody answers does not mean that the session lives.
@@ -399,7 +399,7 @@ impl Index {
     fn count(&mut self, id: &Arc<str>, record: &Record<'_>, storage: &dyn RecordSource) {
         let event = record.event.as_deref().unwrap_or_default();
         let text = record.body.get();
-        let Some(Session { facts, hooks }) = self.sessions.get_mut(id) else { return };
+        let Some(IndexedSession { facts, hooks }) = self.sessions.get_mut(id) else { return };
         let decision = decision(record, storage);
         decision.into_iter().for_each(|decision| self.decided.count(decision));
         let is_denied = decision.is_some_and(RecordedDecision::is_denial);
@@ -413,11 +413,11 @@ impl Index {
                     None => _ = self.events.insert(name.into(), 1),
                 }
                 facts.tool_calls += u64::from(event == "tool:pre");
-                let data = match matters(event).then(|| entry(record, storage)).flatten() {
+                let data = match describes_session(event).then(|| entry(record, storage)).flatten() {
                     Some(AuditEntry::Event(event)) => event.data.read(),
                     _ => None,
                 };
-                facts.happened(event, data, is_denied);
+                facts.apply_event(event, data, is_denied);
             }
             Kind::HookReport => {
                 let Some(AuditEntry::HookReport(report)) = entry(record, storage) else { return };
@@ -429,20 +429,20 @@ impl Index {
             Kind::ApprovalRequest => {
                 let Some(AuditEntry::ApprovalRequest(request)) = entry(record, storage) else { return };
                 let number = request.id;
-                if self.asked.len() >= MOST_ASKED {
+                if self.open_requests.len() >= MOST_ASKED {
                     // Whoever asked that much and got no decision is long gone.
-                    let mut seqs: Vec<u64> = self.asked.values().copied().collect();
+                    let mut seqs: Vec<u64> = self.open_requests.values().copied().collect();
                     let (_, bound, _) = seqs.select_nth_unstable(MOST_ASKED / 2);
                     let bound = *bound;
-                    self.asked.retain(|_, seq| *seq >= bound);
+                    self.open_requests.retain(|_, seq| *seq >= bound);
                 }
-                self.asked.insert((id.clone(), number), record.seq);
+                self.open_requests.insert((id.clone(), number), record.seq);
             }
             Kind::ApprovalDecision => {
                 let Some(AuditEntry::ApprovalDecision(decision)) = entry(record, storage) else { return };
                 // A denied prompt has no turn.
                 facts.is_running &= !is_denied || event != "prompt:submit";
-                let asked = decision.id.and_then(|number| self.asked.remove(&(id.clone(), number)));
+                let asked = decision.id.and_then(|number| self.open_requests.remove(&(id.clone(), number)));
                 let (session, run, hook) = (self.hash(id), self.hash(&record.writer), self.hash(&decision.hook));
                 let (seq, number) = (record.seq, decision.id);
                 self.decisions.push_back(Position { seq, asked, number, session, run, hook });
@@ -452,13 +452,13 @@ impl Index {
             }
             Kind::Seal => {
                 #[derive(Deserialize)]
-                struct Seal {
+                struct SealBody {
                     reason: String,
                 }
                 facts.is_running = false;
                 if facts.ended.is_none() {
                     facts.ended =
-                        Some(serde_json::from_str(text).map_or_else(|_| String::new(), |seal: Seal| seal.reason));
+                        Some(serde_json::from_str(text).map_or_else(|_| String::new(), |seal: SealBody| seal.reason));
                 }
             }
             _ => {}
@@ -485,16 +485,16 @@ fn entry(record: &Record<'_>, storage: &dyn RecordSource) -> Option<AuditEntry> 
 }
 
 /// Whether the data of an event says something about its session, so that it is looked at wherever it is kept.
-fn matters(event: &str) -> bool {
+fn describes_session(event: &str) -> bool {
     matches!(
         event,
         "session:start" | "session:resume" | "session:fork" | "session:end" | "prompt:submit" | "provider:response"
     )
 }
 
-impl Facts {
+impl SessionSummary {
     /// Takes in an event; what is said about it is not always there.
-    fn happened(&mut self, event: &str, data: Option<Data>, is_denied: bool) {
+    fn apply_event(&mut self, event: &str, data: Option<EventFields>, is_denied: bool) {
         match event {
             "prompt:submit" => self.is_running = !is_denied,
             "execution:start" => self.is_running = true,
@@ -525,7 +525,7 @@ impl Facts {
         }
     }
 
-    fn told(&self, id: &str) -> SessionFacts {
+    fn to_facts(&self, id: &str) -> SessionFacts {
         let time = |text: &str| text.parse::<Timestamp>().unwrap_or(Timestamp::UNIX_EPOCH);
         SessionFacts {
             id: id.to_owned(),

@@ -6,12 +6,12 @@
 
 mod decisions;
 mod follow;
-mod forms;
 mod hooks;
 mod index;
-mod proven;
 mod query;
 mod timeline;
+mod verification;
+mod views;
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,11 +28,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) use self::decisions::Past;
-pub use self::forms::{Page, SessionFacts, Timeline, TimelineItem};
+pub(crate) use self::decisions::PastDecision;
 use self::index::Index;
-use self::proven::{Known, Waiting};
-use crate::turns::Turns;
+use self::verification::{TrustAnchors, VerifyRequest};
+pub use self::views::{Page, SessionFacts, Timeline, TimelineItem};
+use crate::limits::FairSemaphore;
 use crate::wire::{AuditStatus, HookStats};
 
 /// The audit log, as it grows. A handle: clones share the same log.
@@ -40,8 +40,8 @@ use crate::wire::{AuditStatus, HookStats};
 /// Two threads of its own follow and verify the log until the last handle is dropped.
 #[derive(Clone)]
 pub struct Feed {
-    shared: Arc<Shared>,
-    _alive: Arc<Alive>,
+    shared: Arc<FeedState>,
+    _stop: Arc<StopGuard>,
 }
 
 /// Why the log cannot be read.
@@ -59,16 +59,16 @@ pub enum FeedError {
 }
 
 /// Stops the threads when the last handle goes.
-struct Alive(Arc<Shared>);
+struct StopGuard(Arc<FeedState>);
 
-impl Drop for Alive {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.stopped.store(true, Ordering::Relaxed);
         self.0.wake();
     }
 }
 
-struct Shared {
+struct FeedState {
     source: Arc<dyn RecordSource>,
     // A std lock: nothing awaits and nothing but a large body is read while it is held.
     index: RwLock<Index>,
@@ -77,7 +77,7 @@ struct Shared {
     ready: watch::Sender<bool>,
     status: watch::Sender<Arc<AuditStatus>>,
     /// Those who wait for a verification.
-    asked: Mutex<Vec<Waiting>>,
+    verify_requests: Mutex<Vec<VerifyRequest>>,
     problem: Mutex<Option<String>>,
     stopped: AtomicBool,
     /// Wakes the threads.
@@ -86,7 +86,7 @@ struct Shared {
     watching: AtomicUsize,
     /// The newest messages of the stream, for others who watch the same.
     frames: Mutex<VecDeque<(RecordFilter, u64, Frame)>>,
-    searches: Turns,
+    searches: FairSemaphore,
 }
 
 /// How many look for the question of a late answer at a time. It may be anywhere in the log, and whoever may answer can name any.
@@ -109,7 +109,7 @@ pub(crate) struct Frame {
     pub(crate) cursor: u64,
 }
 
-impl Shared {
+impl FeedState {
     fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,7 +122,7 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn cannot_read(&self, error: Option<&AuditError>) {
+    fn set_problem(&self, error: Option<&AuditError>) {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = error.map(ToString::to_string);
     }
 
@@ -133,10 +133,11 @@ impl Shared {
     }
 
     /// The same, or until someone asks for a verification.
-    fn rest(&self, time: Duration) {
+    fn sleep_until_requested(&self, time: Duration) {
         let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_idle =
-            |_: &mut ()| !self.is_stopped() && self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_idle = |_: &mut ()| {
+            !self.is_stopped() && self.verify_requests.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        };
         let _ = self.awake.wait_timeout_while(sleeping, time, is_idle);
     }
 
@@ -173,25 +174,25 @@ impl Feed {
         anchors: Vec<PathBuf>,
     ) -> Result<Self, FeedError> {
         let status = AuditStatus { checking: true, ..AuditStatus::default() };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FeedState {
             source,
             index: RwLock::default(),
             changed: watch::Sender::new(0),
             ready: watch::Sender::new(false),
             status: watch::Sender::new(Arc::new(status)),
-            asked: Mutex::default(),
+            verify_requests: Mutex::default(),
             problem: Mutex::default(),
             stopped: AtomicBool::new(false),
             sleeping: Mutex::default(),
             awake: Condvar::new(),
             watching: AtomicUsize::new(0),
             frames: Mutex::default(),
-            searches: Turns::new(SEARCHES),
+            searches: FairSemaphore::new(SEARCHES),
         });
-        let feed = Self { _alive: Arc::new(Alive(shared.clone())), shared };
-        let (follower, prover) = (feed.shared.clone(), feed.shared.clone());
+        let feed = Self { _stop: Arc::new(StopGuard(shared.clone())), shared };
+        let (follower, verifier) = (feed.shared.clone(), feed.shared.clone());
         start("audit-feed", move || follow::follow(&follower))?;
-        start("audit-proof", move || proven::prove(&prover, Known { key, anchors }))?;
+        start("audit-proof", move || verification::run(&verifier, TrustAnchors { key, anchors }))?;
         Ok(feed)
     }
 
@@ -252,7 +253,7 @@ impl Feed {
         if same.is_some() {
             return Ok(same);
         }
-        let lines = match self.shared.fresh_lines(filter, after, until, AT_ONCE) {
+        let lines = match self.shared.recent_lines(filter, after, until, AT_ONCE) {
             Some(lines) => lines,
             None if blocking => self.shared.lines_after(filter, after, AT_ONCE)?,
             None => return Ok(None),
@@ -320,12 +321,12 @@ impl Feed {
     }
 
     /// What became of the question of that id, `SESSION.RUN.N`, if it was decided. Blocks while it reads.
-    pub(crate) fn past(&self, id: &str) -> Result<Option<Past>, FeedError> {
-        self.shared.past(id)
+    pub(crate) fn find_decision(&self, id: &str) -> Result<Option<PastDecision>, FeedError> {
+        self.shared.find_decision(id)
     }
 
     /// Turns at looking for questions.
-    pub(crate) fn searches(&self) -> &Turns {
+    pub(crate) fn searches(&self) -> &FairSemaphore {
         &self.shared.searches
     }
 
@@ -359,7 +360,7 @@ impl Feed {
     /// Dropping the future changes nothing: the log is verified all the same.
     pub async fn verify(&self) -> Result<AuditStatus, FeedError> {
         let (done, is_done) = oneshot::channel();
-        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+        self.shared.verify_requests.lock().unwrap_or_else(PoisonError::into_inner).push(done);
         self.shared.wake();
         is_done.await.map_err(|_| FeedError::Thread(io::Error::other("the thread that verifies it has ended")))?;
         Ok(self.status())
@@ -440,7 +441,7 @@ pub(crate) struct Batch {
 }
 
 /// Someone who watches the log.
-pub(crate) struct Watcher(Arc<Shared>);
+pub(crate) struct Watcher(Arc<FeedState>);
 
 impl Drop for Watcher {
     fn drop(&mut self) {

@@ -9,28 +9,28 @@ use amplifier_audit::{AuditError, Bodies, Body, LineFilter, Record, RecordFilter
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::forms::Page;
 use super::index::{Block, Index, kind_bit};
-use super::{FeedError, Shared};
+use super::views::Page;
+use super::{FeedError, FeedState};
 
 /// A large body is put in up to this size.
 const WHOLE: u64 = 64 << 10;
 
 /// So many bytes are read for one answer: whoever wants more asks again from the cursor.
-const READ_AT_ONCE: u64 = 64 << 20;
+const READ_LIMIT: u64 = 64 << 20;
 
 /// One answer has at most so many bytes of records, and at least one record.
-const SENT_AT_ONCE: usize = 1 << 20;
+const SEND_LIMIT: usize = 1 << 20;
 
 /// A filter that is ready for many records.
-pub(super) struct Ready<'a> {
+pub(super) struct CompiledFilter<'a> {
     filter: &'a RecordFilter,
     lines: LineFilter,
     kinds: u32,
     session: Option<u64>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> CompiledFilter<'a> {
     pub(super) fn new(filter: &'a RecordFilter, index: &Index) -> Self {
         Self {
             filter,
@@ -57,52 +57,62 @@ impl<'a> Ready<'a> {
 }
 
 /// Lines in the form in which they are sent, and where to go on.
-pub(super) struct Lines {
+pub(super) struct RecordLines {
     pub(super) lines: Vec<Arc<str>>,
     pub(super) cursor: u64,
     pub(super) first: u64,
 }
 
-impl Lines {
+impl RecordLines {
     pub(super) fn page(&self) -> Result<Page, FeedError> {
         let records = self.lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>();
         Ok(Page { records: records.map_err(FeedError::Json)?, cursor: self.cursor, first: self.first })
     }
 }
 
-impl Shared {
+impl FeedState {
     /// Up to so many records that fit, from that number on.
-    pub(super) fn lines_after(&self, filter: &RecordFilter, after: u64, limit: usize) -> Result<Lines, FeedError> {
-        if let Some(lines) = self.fresh_lines(filter, after, u64::MAX, limit) {
+    pub(super) fn lines_after(
+        &self,
+        filter: &RecordFilter,
+        after: u64,
+        limit: usize,
+    ) -> Result<RecordLines, FeedError> {
+        if let Some(lines) = self.recent_lines(filter, after, u64::MAX, limit) {
             return Ok(lines);
         }
         let (ready, first, end) = {
             let index = self.index();
-            (Ready::new(filter, &index), index.first(), index.cursor)
+            (CompiledFilter::new(filter, &index), index.first(), index.cursor)
         };
         let mut found = Vec::new();
         let mut bytes = 0;
         let mut bodies = Bodies::new();
         let mut cursor = after.min(end);
         let read_to = self.scan(&ready, cursor, |record| {
-            if found.len() >= limit || bytes > SENT_AT_ONCE {
+            if found.len() >= limit || bytes > SEND_LIMIT {
                 return ControlFlow::Break(());
             }
-            let line: Arc<str> = as_sent(record, &*self.source, &mut bodies).into();
+            let line: Arc<str> = record_json(record, &*self.source, &mut bodies).into();
             bytes += line.len();
             found.push(line);
             cursor = record.seq + 1;
             ControlFlow::Continue(())
         })?;
-        Ok(Lines { lines: found, cursor: read_to.unwrap_or(cursor).max(cursor), first })
+        Ok(RecordLines { lines: found, cursor: read_to.unwrap_or(cursor).max(cursor), first })
     }
 
     /// The last so many records that fit before that number. The cursor is what to ask for next.
-    pub(super) fn lines_before(&self, filter: &RecordFilter, before: u64, limit: usize) -> Result<Lines, FeedError> {
+    pub(super) fn lines_before(
+        &self,
+        filter: &RecordFilter,
+        before: u64,
+        limit: usize,
+    ) -> Result<RecordLines, FeedError> {
         let (ready, first, blocks) = {
             let index = self.index();
             let end = index.blocks.partition_point(|block| block.seq < before);
-            let ready = Ready::new(filter, &index);
+            let ready = CompiledFilter::new(filter, &index);
             // Positions are small; the newest come first.
             let blocks: Vec<Block> = index.blocks.range(..end).rev().copied().collect();
             (ready, index.first(), blocks)
@@ -112,7 +122,7 @@ impl Shared {
         let mut cursor = before;
         let mut files = Files::new(&*self.source);
         'blocks: for block in blocks {
-            if found.len() >= limit || bytes > SENT_AT_ONCE || read > READ_AT_ONCE {
+            if found.len() >= limit || bytes > SEND_LIMIT || read > READ_LIMIT {
                 break;
             }
             if block.may_have(ready.session, ready.kinds) {
@@ -124,11 +134,11 @@ impl Shared {
                     if record.seq >= cursor || !ready.fits(&record, &*self.source) {
                         continue;
                     }
-                    let sent = as_sent(&record, &*self.source, &mut Bodies::new());
+                    let sent = record_json(&record, &*self.source, &mut Bodies::new());
                     bytes += sent.len();
                     found.push(sent.into());
                     cursor = record.seq;
-                    if found.len() >= limit || bytes > SENT_AT_ONCE {
+                    if found.len() >= limit || bytes > SEND_LIMIT {
                         break 'blocks;
                     }
                 }
@@ -136,42 +146,48 @@ impl Shared {
             cursor = cursor.min(block.seq);
         }
         found.reverse();
-        Ok(Lines { lines: found, cursor, first })
+        Ok(RecordLines { lines: found, cursor, first })
     }
 
     /// The same from what is held in memory, if all of it is.
-    pub(super) fn fresh_lines(&self, filter: &RecordFilter, after: u64, until: u64, limit: usize) -> Option<Lines> {
+    pub(super) fn recent_lines(
+        &self,
+        filter: &RecordFilter,
+        after: u64,
+        until: u64,
+        limit: usize,
+    ) -> Option<RecordLines> {
         let index = self.index();
         if after >= index.cursor {
-            return Some(Lines { lines: Vec::new(), cursor: index.cursor, first: index.first() });
+            return Some(RecordLines { lines: Vec::new(), cursor: index.cursor, first: index.first() });
         }
-        let ready = Ready::new(filter, &index);
+        let ready = CompiledFilter::new(filter, &index);
         let all = *filter == RecordFilter::default();
         let mut lines = Vec::new();
         let (mut bytes, mut cursor) = (0, after);
-        for fresh in index.fresh_from(after)? {
-            if lines.len() >= limit || bytes > SENT_AT_ONCE || fresh.seq >= until {
+        for recent in index.recent_from(after)? {
+            if lines.len() >= limit || bytes > SEND_LIMIT || recent.seq >= until {
                 break;
             }
-            cursor = fresh.seq + 1;
-            let line = fresh.line.as_bytes();
+            cursor = recent.seq + 1;
+            let line = recent.line.as_bytes();
             if all
                 || (ready.lines.may_match(line)
                     && Record::parse(line).is_ok_and(|record| ready.fits(&record, &*self.source)))
             {
-                bytes += fresh.json.len();
-                lines.push(fresh.json.clone());
+                bytes += recent.json.len();
+                lines.push(recent.json.clone());
             }
         }
         // Held, but not to the end: after what is no record.
-        (cursor > after).then(|| Lines { lines, cursor, first: index.first() })
+        (cursor > after).then(|| RecordLines { lines, cursor, first: index.first() })
     }
 
     /// Shows every record that fits to `visit`, from that number on, until it breaks off or much was read. Gives how far it was read,
     /// unless it was broken off.
     pub(super) fn scan(
         &self,
-        ready: &Ready<'_>,
+        ready: &CompiledFilter<'_>,
         from: u64,
         mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
     ) -> Result<Option<u64>, FeedError> {
@@ -195,7 +211,7 @@ impl Shared {
                 if !block.may_have(ready.session, ready.kinds) {
                     continue;
                 }
-                if read > READ_AT_ONCE {
+                if read > READ_LIMIT {
                     return Ok(Some(block.seq.max(from)));
                 }
                 read += block.end - block.offset;
@@ -219,12 +235,12 @@ impl Shared {
 }
 
 /// A segment, and from where to where.
-type Stretch = (u64, u64, u64);
+type BlockRange = (u64, u64, u64);
 
 /// Reads blocks, and keeps the last one.
 pub(super) struct Files<'a> {
     source: &'a dyn RecordSource,
-    last: Option<(Stretch, Arc<Vec<u8>>)>,
+    last: Option<(BlockRange, Arc<Vec<u8>>)>,
 }
 
 impl<'a> Files<'a> {
@@ -273,7 +289,7 @@ fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 
 /// A record in the form of [`wire::Record`](crate::wire::Record).
 #[derive(Serialize)]
-struct Sent<'a> {
+struct RecordJson<'a> {
     seq: u64,
     at: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,9 +305,9 @@ struct Sent<'a> {
 }
 
 /// A record as it is sent: with its whole body, unless that is large.
-pub(super) fn as_sent(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> String {
+pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> String {
     let whole = whole_body(record, source, bodies);
-    let sent = Sent {
+    let sent = RecordJson {
         seq: record.seq,
         at: &record.time,
         session: record.session.as_deref(),

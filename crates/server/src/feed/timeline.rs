@@ -8,9 +8,9 @@ use amplifier_core::text::truncate_bytes;
 use amplifier_core::{EmissionReport, RecordedEmission};
 use serde_json::Value;
 
-use super::forms::{Timeline, TimelineItem};
-use super::query::Ready;
-use super::{FeedError, Shared};
+use super::query::CompiledFilter;
+use super::views::{Timeline, TimelineItem};
+use super::{FeedError, FeedState};
 
 /// Longer texts are cut.
 const LONGEST: usize = 4 << 10;
@@ -18,13 +18,13 @@ const LONGEST: usize = 4 << 10;
 /// Of longer lists, the rest is left out.
 const MOST: usize = 200;
 
-impl Shared {
+impl FeedState {
     /// Up to so many items from that record on.
     pub(super) fn timeline(&self, session: &str, after: u64, limit: usize) -> Result<Timeline, FeedError> {
         let filter = RecordFilter { session: Some(session.to_owned()), ..RecordFilter::default() };
         let (ready, end, unresolved) = {
             let index = self.index();
-            (Ready::new(&filter, &index), index.cursor, index.operations.unresolved())
+            (CompiledFilter::new(&filter, &index), index.cursor, index.operations.unresolved())
         };
         let mut assembler = EmissionAssembler::new();
         let mut items = Vec::new();

@@ -14,7 +14,7 @@ pub struct HubError {
     /// The approver who was faster.
     pub by: Option<Actor>,
     /// `true` if no session has got the answer, so that none has recorded it.
-    pub unheard: bool,
+    pub undelivered: bool,
 }
 
 /// The kinds of errors of the hub. The API has each as a word and a status.
@@ -52,24 +52,24 @@ pub enum HubErrorCode {
 
 impl HubError {
     pub(crate) fn new(code: HubErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), by: None, unheard: false }
+        Self { code, message: message.into(), by: None, undelivered: false }
     }
 
     /// The same, where no session has taken notice of the answer.
-    pub(super) fn unheard(self) -> Self {
-        Self { unheard: true, ..self }
+    pub(super) fn undelivered(self) -> Self {
+        Self { undelivered: true, ..self }
     }
 
     pub(super) fn unknown(id: &ApprovalId) -> Self {
         Self::new(HubErrorCode::NotFound, format!("there is no question `{id}`"))
     }
 
-    pub(super) fn gone(session: &str) -> Self {
+    pub(super) fn offline(session: &str) -> Self {
         Self::new(HubErrorCode::Offline, format!("the session `{session}` is not connected"))
     }
 
     /// The process that asked is gone for good, because another one has taken over the session.
-    pub(super) fn replaced(session: &str) -> Self {
+    pub(super) fn run_replaced(session: &str) -> Self {
         let message = format!(
             "the run of session `{session}` that asked this has ended; another one goes on with the session, and asks anew what it wants to know"
         );
@@ -80,20 +80,20 @@ impl HubError {
         Self::new(HubErrorCode::Late, "the time for an answer is over; the answer is recorded and changes nothing")
     }
 
-    pub(super) fn faster(by: Option<Actor>) -> Self {
+    pub(super) fn already_answered(by: Option<Actor>) -> Self {
         let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
         Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has answered already")) }
     }
 
     /// What to say to an answer when the question was decided so.
-    pub(crate) fn over(decided: &DecidedApproval) -> Self {
+    pub(crate) fn already_decided(decided: &DecidedApproval) -> Self {
         match decided.basis {
-            DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::faster(decided.by.clone()),
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::already_answered(decided.by.clone()),
             // Nobody says that it was recorded.
             DecisionBasis::Timeout => {
                 Self::new(HubErrorCode::Late, "the time for an answer is over; the answer changes nothing")
             }
-            DecisionBasis::Disconnected => Self::gone(&decided.session),
+            DecisionBasis::Disconnected => Self::offline(&decided.session),
             _ => Self::new(HubErrorCode::Closed, format!("the question is no longer open: {}", decided.reason)),
         }
     }

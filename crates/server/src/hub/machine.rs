@@ -7,14 +7,14 @@ use amplifier_link::{DryRun, DryRunReport, MachineCall, MachineMessage, MachineR
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Change, Hub, HubError, HubErrorCode, Silence};
+use super::{Hub, HubError, HubErrorCode, HubEvent, NoReply};
 
 /// The time that the machine has for small files, and for what runs programs: the hooks of a session that starts, of a test, of an event.
 const FILES: Duration = Duration::from_secs(30);
 const PROGRAMS: Duration = Duration::from_secs(600);
 
 /// A machine that is connected.
-pub(super) struct Peer {
+pub(super) struct ConnectedMachine {
     connection: u64,
     link: mpsc::Sender<MachineCall>,
 }
@@ -78,24 +78,24 @@ impl Hub {
             Ok(MachineReply::Invalid { error }) => Err(HubError::new(HubErrorCode::Refused, error)),
             Ok(MachineReply::Failed { error }) => Err(HubError::new(HubErrorCode::Failed, error)),
             Ok(reply) => Ok(reply),
-            Err(Silence::Deaf | Silence::Gone) => {
+            Err(NoReply::NotSent | NoReply::Disconnected) => {
                 Err(HubError::new(HubErrorCode::Offline, "the connection to the machine broke"))
             }
-            Err(Silence::Slow) => Err(HubError::new(HubErrorCode::TimedOut, "the machine has not replied in time")),
+            Err(NoReply::TimedOut) => Err(HubError::new(HubErrorCode::TimedOut, "the machine has not replied in time")),
         }
     }
 
     /// Connects a machine in place of the one before. Requests for it go into `link`.
     pub(crate) fn join_machine(&self, link: mpsc::Sender<MachineCall>) -> u64 {
         let connection = self.state().next_reference();
-        *self.machine() = Some(Peer { connection, link });
+        *self.machine() = Some(ConnectedMachine { connection, link });
         connection
     }
 
     /// Takes a message of the machine.
     pub(crate) fn receive_machine(&self, connection: u64, message: MachineMessage) {
         match message {
-            MachineMessage::Reply { reference, reply } => self.shared.replies.said(connection, reference, *reply),
+            MachineMessage::Reply { reference, reply } => self.shared.replies.complete(connection, reference, *reply),
             MachineMessage::Rules { rules } => self.take_rules(rules),
             MachineMessage::Hello { .. } => {}
         }
@@ -111,11 +111,11 @@ impl Hub {
     pub(super) fn take_rules(&self, rules: RuleList) {
         let before = self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).replace(rules.clone());
         if before.is_some_and(|before| before != rules) {
-            self.told(vec![Change::Rules]);
+            self.announce(vec![HubEvent::Rules]);
         }
     }
 
-    fn machine(&self) -> MutexGuard<'_, Option<Peer>> {
+    fn machine(&self) -> MutexGuard<'_, Option<ConnectedMachine>> {
         self.shared.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,8 @@
 //! What happens is decided in `state.rs`, without I/O. The handle here puts a lock around it, tells whoever listens what has changed, and
 //! waits for sessions.
 
-mod busy;
 mod error;
+mod flood;
 mod machine;
 mod presence;
 mod queue;
@@ -33,11 +33,11 @@ use tokio::sync::{broadcast, mpsc};
 
 pub use self::error::{HubError, HubErrorCode};
 use self::presence::Presence;
-use self::replies::{Replies, Silence};
+use self::replies::{NoReply, Replies};
 use self::state::{Delivery, State};
 use crate::access::Role;
-use crate::masked::Masks;
-use crate::wire::{Busy, Place};
+use crate::redact::ViewerRedaction;
+use crate::wire::{ApprovalFlood, SessionHost};
 
 /// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.
 const CHANGES: usize = 4096;
@@ -49,30 +49,30 @@ const CALM: Duration = Duration::from_secs(1);
 /// Who is connected, and what is asked. A handle: clones share the same state.
 #[derive(Clone)]
 pub struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<HubState>,
 }
 
-struct Shared {
+struct HubState {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State<mpsc::Sender<ServerMessage>>>,
     // A std lock: nothing awaits while it is held.
-    machine: Mutex<Option<machine::Peer>>,
+    machine: Mutex<Option<machine::ConnectedMachine>>,
     /// The replies of sessions to answers, changes of rules and reloads, and of the machine.
     answers: Replies<Result<DecidedApproval, HubError>>,
-    rulings: Replies<Result<(), HubError>>,
+    rule_changes: Replies<Result<(), HubError>>,
     reloads: Replies<ReloadResult>,
     replies: Replies<MachineReply>,
-    watches_busy: AtomicBool,
-    changes: broadcast::Sender<Change>,
+    watches_flood: AtomicBool,
+    changes: broadcast::Sender<HubEvent>,
     /// The approval rules in files, as the machine sent them last.
     rules: Mutex<Option<RuleList>>,
-    masks: Masks,
+    redaction: ViewerRedaction,
     presence: Presence,
 }
 
 /// A session that is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connected {
+pub struct ConnectedSession {
     /// Its id.
     pub session: String,
     /// Its name.
@@ -82,7 +82,7 @@ pub struct Connected {
     /// The folder that it works in.
     pub workspace: String,
     /// Where it runs.
-    pub place: Place,
+    pub place: SessionHost,
     /// Whether it takes prompts.
     pub takes_prompts: bool,
     /// When it began.
@@ -108,13 +108,13 @@ pub struct SubmittedAnswer {
     clippy::large_enum_variant,
     reason = "a few thousand are kept at most, and boxes would be in the way of all who match"
 )]
-pub enum Change {
+pub enum HubEvent {
     /// Something about a session: whether it is connected, how many questions are open, whether it is idle.
     Session(String),
     /// An approval request is open.
-    Requested(Arc<OpenApproval>),
+    ApprovalRequested(Arc<OpenApproval>),
     /// An approval request is closed.
-    Closed {
+    ApprovalClosed {
         /// Its id.
         id: ApprovalId,
         /// The decision.
@@ -123,7 +123,7 @@ pub enum Change {
         parent_session: Option<String>,
     },
     /// There are too many questions, or no longer.
-    Busy(Option<Busy>),
+    ApprovalFlood(Option<ApprovalFlood>),
     /// The standing answers.
     Rules,
 }
@@ -138,29 +138,29 @@ impl Hub {
     /// One where nobody is connected.
     pub fn new() -> Self {
         let (changes, _) = broadcast::channel(CHANGES);
-        let shared = Shared {
+        let shared = HubState {
             state: Mutex::default(),
             machine: Mutex::default(),
             answers: Replies::default(),
-            rulings: Replies::default(),
+            rule_changes: Replies::default(),
             reloads: Replies::default(),
             replies: Replies::default(),
-            watches_busy: AtomicBool::new(false),
+            watches_flood: AtomicBool::new(false),
             changes,
             rules: Mutex::default(),
-            masks: Masks::new(),
+            redaction: ViewerRedaction::new(),
             presence: Presence::new(Timestamp::now()),
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Who is connected.
-    pub fn connected(&self) -> Vec<Connected> {
+    pub fn connected(&self) -> Vec<ConnectedSession> {
         self.state().connected()
     }
 
     /// One session, if it is connected.
-    pub fn session(&self, id: &str) -> Option<Connected> {
+    pub fn session(&self, id: &str) -> Option<ConnectedSession> {
         self.state().session(id)
     }
 
@@ -195,18 +195,18 @@ impl Hub {
     }
 
     /// A question as somebody of that role sees it: without secrets for those who cannot answer.
-    pub(crate) fn shown(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
-        self.shared.masks.approval(approval, role)
+    pub(crate) fn redacted(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
+        self.shared.redaction.approval(approval, role)
     }
 
     /// What became of a question that was closed not long ago.
-    pub fn decided(&self, id: &ApprovalId) -> Option<DecidedApproval> {
-        self.state().decided(id)
+    pub fn decision(&self, id: &ApprovalId) -> Option<DecidedApproval> {
+        self.state().decision(id)
     }
 
     /// Whether there are too many questions.
-    pub fn busy(&self) -> Option<Busy> {
-        self.state().busy(Timestamp::now())
+    pub fn flood(&self) -> Option<ApprovalFlood> {
+        self.state().flood(Timestamp::now())
     }
 
     /// Answers a question, and says what became of it when the session's kernel has taken the answer.
@@ -222,16 +222,16 @@ impl Hub {
         let Delivery { link, connection, id, digest, reference, decided, session, rule } = delivery;
         let message = ServerMessage::Answer { reference, id, digest, answer: submitted.answer };
         let reply = self.shared.answers.ask(&link, connection, reference, message, PATIENCE).await;
-        let decided = reply.unwrap_or_else(|silence| {
-            Err(match silence {
-                Silence::Deaf => {
-                    decided.map_or_else(|| HubError::gone(&session), |decided| HubError::over(&decided)).unheard()
-                }
-                Silence::Gone => HubError::new(
+        let decided = reply.unwrap_or_else(|failure| {
+            Err(match failure {
+                NoReply::NotSent => decided
+                    .map_or_else(|| HubError::offline(&session), |decided| HubError::already_decided(&decided))
+                    .undelivered(),
+                NoReply::Disconnected => HubError::new(
                     HubErrorCode::Offline,
                     "the connection to the session broke; the audit log says what became of the question",
                 ),
-                Silence::Slow => HubError::new(
+                NoReply::TimedOut => HubError::new(
                     HubErrorCode::TimedOut,
                     "the session has not said in time what became of the answer; the audit log will say so",
                 ),
@@ -257,14 +257,14 @@ impl Hub {
     ///
     /// # Errors
     /// If it is not connected, or does not do that.
-    pub fn tell(&self, session: &str, command: Command) -> Result<(), HubError> {
+    pub fn send(&self, session: &str, command: Command) -> Result<(), HubError> {
         let (link, _) = self.state().reach(session, matches!(command, Command::Prompt(_)))?;
         let message = match command {
             Command::Prompt(text) => ServerMessage::Prompt { text },
             Command::Interrupt => ServerMessage::Interrupt,
             Command::End => ServerMessage::End,
         };
-        link.try_send(message).map_err(|_| HubError::gone(session))
+        link.try_send(message).map_err(|_| HubError::offline(session))
     }
 
     /// Reloads the bundles of every session, and returns the results in the order of the sessions' ids. A session that does not reply in time is
@@ -273,8 +273,8 @@ impl Hub {
     /// # Cancel safety
     /// When the future is dropped, sessions reload all the same.
     pub async fn reload(&self) -> Vec<(String, ReloadResult)> {
-        let everyone = self.state().everyone();
-        join_all(everyone.into_iter().map(|(session, link, connection)| async move {
+        let links = self.state().links();
+        join_all(links.into_iter().map(|(session, link, connection)| async move {
             let reload = self.reload_one(link, connection).await;
             (session, reload)
         }))
@@ -285,11 +285,11 @@ impl Hub {
         let reference = self.state().next_reference();
         let message = ServerMessage::Reload { reference };
         let reply = self.shared.reloads.ask(&link, connection, reference, message, PATIENCE).await;
-        reply.unwrap_or_else(|silence| {
-            let why = match silence {
-                Silence::Deaf => "the session does not listen",
-                Silence::Gone => "the connection to the session broke",
-                Silence::Slow => {
+        reply.unwrap_or_else(|failure| {
+            let why = match failure {
+                NoReply::NotSent => "the session does not listen",
+                NoReply::Disconnected => "the connection to the session broke",
+                NoReply::TimedOut => {
                     "the session has not said in time what came of it; it looks again before the next call to the model"
                 }
             };
@@ -303,7 +303,7 @@ impl Hub {
     }
 
     /// What changes from now on. Whoever does not keep up is told so, and reads everything again.
-    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub fn subscribe(&self) -> broadcast::Receiver<HubEvent> {
         self.shared.changes.subscribe()
     }
 
@@ -311,36 +311,38 @@ impl Hub {
     pub(crate) fn join(
         &self,
         hello: SessionHello,
-        place: Place,
+        place: SessionHost,
         peer: Option<i32>,
         link: mpsc::Sender<ServerMessage>,
     ) -> Result<u64, String> {
         let (connection, changes) = self.state().join(hello, place, peer, link, Timestamp::now())?;
-        self.told(changes);
+        self.announce(changes);
         Ok(connection)
     }
 
     /// A session says something.
-    pub(crate) fn heard(&self, connection: u64, message: SessionMessage) -> Result<(), String> {
+    pub(crate) fn receive(&self, connection: u64, message: SessionMessage) -> Result<(), String> {
         let now = Timestamp::now();
         let changes = match message {
             SessionMessage::ApprovalRequested { approval } => {
                 let nonce = nonce().map_err(|error| format!("there is no randomness: {error}"))?;
-                self.state().requested(connection, *approval, nonce, now)
+                self.state().add_request(connection, *approval, nonce, now)
             }
-            SessionMessage::ApprovalClosed { id, decision } => self.state().closed(connection, &id, decision, now),
+            SessionMessage::ApprovalClosed { id, decision } => {
+                self.state().close_request(connection, &id, decision, now)
+            }
             SessionMessage::Answered { reference, id, status, decision } => {
-                let (answer, changes) = self.state().answered(connection, &id, status, decision, now);
-                self.shared.answers.said(connection, reference, answer);
+                let (answer, changes) = self.state().finish_answer(connection, &id, status, decision, now);
+                self.shared.answers.complete(connection, reference, answer);
                 changes
             }
             SessionMessage::RuleChanged { reference, error } => {
                 let changed = error.map_or(Ok(()), |error| Err(HubError::new(HubErrorCode::Failed, error)));
-                self.shared.rulings.said(connection, reference, changed);
+                self.shared.rule_changes.complete(connection, reference, changed);
                 Vec::new()
             }
             SessionMessage::Reloaded { reference, reload } => {
-                self.shared.reloads.said(connection, reference, reload);
+                self.shared.reloads.complete(connection, reference, reload);
                 Vec::new()
             }
             SessionMessage::Rules { rules } => self.state().set_rules(connection, rules),
@@ -348,7 +350,7 @@ impl Hub {
             SessionMessage::Idle { idle } => self.state().set_idle(connection, idle),
             SessionMessage::Hello(_) | SessionMessage::Bye { .. } => Vec::new(),
         };
-        self.told(changes);
+        self.announce(changes);
         Ok(())
     }
 
@@ -356,15 +358,15 @@ impl Hub {
     pub(crate) fn leave(&self, connection: u64) {
         let changes = self.state().leave(connection, Timestamp::now());
         self.shared.answers.leave(connection);
-        self.shared.rulings.leave(connection);
+        self.shared.rule_changes.leave(connection);
         self.shared.reloads.leave(connection);
-        self.told(changes);
+        self.announce(changes);
     }
 
-    fn told(&self, changes: Vec<Change>) {
+    fn announce(&self, changes: Vec<HubEvent>) {
         for change in changes {
-            if matches!(change, Change::Busy(Some(_))) {
-                self.watch_busy();
+            if matches!(change, HubEvent::ApprovalFlood(Some(_))) {
+                self.watch_flood();
             }
             // Nobody may be listening.
             let _ = self.shared.changes.send(change);
@@ -372,9 +374,9 @@ impl Hub {
     }
 
     /// Tells when there are no longer too many questions. Until then, one task looks.
-    fn watch_busy(&self) {
+    fn watch_flood(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.shared.watches_busy.swap(true, Ordering::SeqCst) {
+        if self.shared.watches_flood.swap(true, Ordering::SeqCst) {
             return;
         }
         let hub = Arc::downgrade(&self.shared);
@@ -386,12 +388,12 @@ impl Hub {
                 let now = Timestamp::now();
                 let (change, is_busy) = {
                     let mut state = hub.state();
-                    (state.told_busy(now), state.busy(now).is_some())
+                    (state.flood_change(now), state.flood(now).is_some())
                 };
                 if !is_busy {
-                    hub.shared.watches_busy.store(false, Ordering::SeqCst);
+                    hub.shared.watches_flood.store(false, Ordering::SeqCst);
                 }
-                hub.told(change.into_iter().collect());
+                hub.announce(change.into_iter().collect());
                 if !is_busy {
                     return;
                 }

@@ -15,11 +15,11 @@ const LONG_AGO: SignedDuration = SignedDuration::from_hours(1);
 #[derive(Debug)]
 pub(crate) struct Presence {
     // A std lock: nothing awaits while it is held.
-    seen: Mutex<Seen>,
+    sightings: Mutex<Sightings>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Sightings {
     /// Since when sessions can connect.
     open: Timestamp,
     /// Those that were connected, and since when they are not.
@@ -29,22 +29,22 @@ struct Seen {
 impl Presence {
     /// Sessions can connect from then on.
     pub(crate) fn new(open: Timestamp) -> Self {
-        Self { seen: Mutex::new(Seen { open, lost: HashMap::new() }) }
+        Self { sightings: Mutex::new(Sightings { open, lost: HashMap::new() }) }
     }
 
     /// The same, from later on.
-    pub(crate) fn opened(&self, now: Timestamp) {
-        self.seen().open = now;
+    pub(crate) fn set_opened_at(&self, now: Timestamp) {
+        self.sightings().open = now;
     }
 
     /// Since when sessions can connect: those that another server saw before come back then.
-    pub(crate) fn open(&self) -> Timestamp {
-        self.seen().open
+    pub(crate) fn opened_at(&self) -> Timestamp {
+        self.sightings().open
     }
 
     /// Takes notice of whether a session is connected, and says since when it is not; none if it is, or was never seen.
-    pub(crate) fn see(&self, session: &str, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
-        let lost = &mut self.seen().lost;
+    pub(crate) fn update(&self, session: &str, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
+        let lost = &mut self.sightings().lost;
         if is_connected {
             if lost.len() >= MOST {
                 lost.retain(|_, since| since.is_none_or(|since| now.duration_since(since) < LONG_AGO));
@@ -55,8 +55,8 @@ impl Presence {
         lost.get_mut(session).map(|since| *since.get_or_insert(now))
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sightings(&self) -> MutexGuard<'_, Sightings> {
+        self.sightings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,11 +68,11 @@ mod tests {
     fn who_was_there_is_missed_from_the_first_look_without_it() {
         let at = |second: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
         let presence = Presence::new(at(0));
-        assert_eq!(presence.see("s", false, at(0)), None, "it was never there");
-        assert_eq!(presence.see("s", true, at(1)), None);
-        assert_eq!(presence.see("s", false, at(2)), Some(at(2)));
-        assert_eq!(presence.see("s", false, at(9)), Some(at(2)));
-        assert_eq!(presence.see("s", true, at(10)), None, "it is back");
-        assert_eq!(presence.see("s", false, at(11)), Some(at(11)));
+        assert_eq!(presence.update("s", false, at(0)), None, "it was never there");
+        assert_eq!(presence.update("s", true, at(1)), None);
+        assert_eq!(presence.update("s", false, at(2)), Some(at(2)));
+        assert_eq!(presence.update("s", false, at(9)), Some(at(2)));
+        assert_eq!(presence.update("s", true, at(10)), None, "it is back");
+        assert_eq!(presence.update("s", false, at(11)), Some(at(11)));
     }
 }

@@ -16,7 +16,7 @@ const CLOSED_BYTES: usize = 32 << 20;
 /// Open and closed approval requests.
 #[derive(Default)]
 pub(super) struct ApprovalQueue {
-    open: HashMap<ApprovalId, Entry>,
+    open: HashMap<ApprovalId, QueuedApproval>,
     /// The oldest first.
     order: BTreeMap<Position, ApprovalId>,
     closed: HashMap<ApprovalId, ClosedApproval>,
@@ -29,7 +29,7 @@ pub(super) struct ApprovalQueue {
 
 type Position = (Timestamp, u64);
 
-struct Entry {
+struct QueuedApproval {
     approval: Arc<OpenApproval>,
     position: Position,
 }
@@ -79,7 +79,7 @@ impl ApprovalQueue {
         let (id, position) = (approval.id.clone(), (approval.created_at, self.next));
         self.open_bytes += approval.weight();
         self.order.insert(position, id.clone());
-        self.open.insert(id, Entry { approval, position });
+        self.open.insert(id, QueuedApproval { approval, position });
     }
 
     /// Closes a request, and returns it with its decision.
@@ -90,7 +90,7 @@ impl ApprovalQueue {
         decision: ApprovalDecision,
         now: Timestamp,
     ) -> Option<(Arc<OpenApproval>, DecidedApproval)> {
-        let Entry { approval, position } = self.open.remove(id)?;
+        let QueuedApproval { approval, position } = self.open.remove(id)?;
         self.open_bytes = self.open_bytes.saturating_sub(approval.weight());
         self.order.remove(&position);
         let decided = DecidedApproval {

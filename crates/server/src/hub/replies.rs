@@ -9,29 +9,29 @@ use tokio::sync::{mpsc, oneshot};
 /// Who waits for what sessions say, by reference.
 pub(super) struct Replies<T> {
     // A std lock: nothing awaits while it is held.
-    waiting: Mutex<HashMap<u64, Waiting<T>>>,
+    pending: Mutex<HashMap<u64, PendingReply<T>>>,
 }
 
 /// Somebody who waits, and the connection that it is expected from.
-struct Waiting<T> {
+struct PendingReply<T> {
     connection: u64,
-    tell: oneshot::Sender<T>,
+    sender: oneshot::Sender<T>,
 }
 
 /// Why a session says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(super) enum NoReply {
     /// It does not listen, so that it has not been told anything.
-    Deaf,
+    NotSent,
     /// The connection broke.
-    Gone,
+    Disconnected,
     /// It takes too long.
-    Slow,
+    TimedOut,
 }
 
 impl<T> Default for Replies<T> {
     fn default() -> Self {
-        Self { waiting: Mutex::default() }
+        Self { pending: Mutex::default() }
     }
 }
 
@@ -47,41 +47,41 @@ impl<T> Replies<T> {
         reference: u64,
         message: M,
         limit: Duration,
-    ) -> Result<T, Silence> {
-        let (tell, told) = oneshot::channel();
-        self.waiting().insert(reference, Waiting { connection, tell });
+    ) -> Result<T, NoReply> {
+        let (sender, receiver) = oneshot::channel();
+        self.pending().insert(reference, PendingReply { connection, sender });
         // Nobody waits any more when this ends, however it ends.
-        let _forget = Forget(|| drop(self.waiting().remove(&reference)));
-        link.try_send(message).map_err(|_| Silence::Deaf)?;
-        match tokio::time::timeout(limit, told).await {
-            Ok(said) => said.map_err(|_| Silence::Gone),
-            Err(_) => Err(Silence::Slow),
+        let _remove = RemoveGuard(|| drop(self.pending().remove(&reference)));
+        link.try_send(message).map_err(|_| NoReply::NotSent)?;
+        match tokio::time::timeout(limit, receiver).await {
+            Ok(reply) => reply.map_err(|_| NoReply::Disconnected),
+            Err(_) => Err(NoReply::TimedOut),
         }
     }
 
     /// A session says something. Only the one that was told can.
-    pub(super) fn said(&self, connection: u64, reference: u64, said: T) {
-        let mut waiting = self.waiting();
-        if waiting.get(&reference).is_some_and(|expected| expected.connection == connection) {
+    pub(super) fn complete(&self, connection: u64, reference: u64, reply: T) {
+        let mut pending = self.pending();
+        if pending.get(&reference).is_some_and(|expected| expected.connection == connection) {
             // Whoever asked may have gone.
-            drop(waiting.remove(&reference).map(|Waiting { tell, .. }| tell.send(said)));
+            drop(pending.remove(&reference).map(|PendingReply { sender, .. }| sender.send(reply)));
         }
     }
 
     /// A connection is gone. Whoever waits for it learns that by the closed channel.
     pub(super) fn leave(&self, connection: u64) {
-        self.waiting().retain(|_, expected| expected.connection != connection);
+        self.pending().retain(|_, expected| expected.connection != connection);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting<T>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, PendingReply<T>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Does something when it is dropped.
-struct Forget<F: FnMut()>(F);
+struct RemoveGuard<F: FnMut()>(F);
 
-impl<F: FnMut()> Drop for Forget<F> {
+impl<F: FnMut()> Drop for RemoveGuard<F> {
     fn drop(&mut self) {
         (self.0)();
     }

@@ -4,15 +4,15 @@ use amplifier_core::{Actor, ApprovalRule, RuleScope};
 use amplifier_link::{MachineReply, MachineRequest, RuleList, ServerMessage, UnreadableFile};
 
 use super::machine::unexpected;
-use super::{Change, Hub, HubError, HubErrorCode, PATIENCE, Silence};
-use crate::wire::{Rule, Rules};
+use super::{Hub, HubError, HubErrorCode, HubEvent, NoReply, PATIENCE};
+use crate::wire::{ApprovalRules, ListedRule};
 
 impl Hub {
     /// Returns the approval rules of sessions, of projects and of the user, and the files that cannot be read.
     ///
     /// # Errors
     /// If the machine does not reply.
-    pub async fn rules(&self) -> Result<Rules, HubError> {
+    pub async fn rules(&self) -> Result<ApprovalRules, HubError> {
         let list = match self.has_machine() {
             true => match self.ask_about_rules(MachineRequest::ListRules).await? {
                 MachineReply::Rules(list) => list,
@@ -22,15 +22,15 @@ impl Hub {
         };
         self.take_rules(list.clone());
         let mut rules = self.state().rules();
-        rules.extend(list.rules.into_iter().map(Rule::from));
-        Ok(Rules { rules, unreadable: list.unreadable })
+        rules.extend(list.rules.into_iter().map(ListedRule::from));
+        Ok(ApprovalRules { rules, unreadable: list.unreadable })
     }
 
     /// Adds an approval rule. Sessions read those in files at each request.
     ///
     /// # Errors
     /// If the rule is invalid, or cannot be written or recorded.
-    pub async fn add_rule(&self, rule: ApprovalRule) -> Result<Rule, HubError> {
+    pub async fn add_rule(&self, rule: ApprovalRule) -> Result<ListedRule, HubError> {
         rule.check().map_err(|invalid| HubError::new(HubErrorCode::InvalidRule, invalid.to_string()))?;
         let rule = ApprovalRule { event: None, created_at: None, ..rule };
         if rule.scope == RuleScope::Session {
@@ -44,8 +44,8 @@ impl Hub {
         }
         match self.ask_about_rules(MachineRequest::AddRule { rule }).await? {
             MachineReply::RuleAdded { rule, list } => {
-                self.changed(list);
-                Ok(Rule::from(ApprovalRule { by: None, ..rule }))
+                self.announce_rules(list);
+                Ok(ListedRule::from(ApprovalRule { by: None, ..rule }))
             }
             reply => Err(unexpected(reply)),
         }
@@ -80,14 +80,14 @@ impl Hub {
                 return Err(HubError::new(HubErrorCode::NotFound, message));
             }
         }
-        self.changed(list);
+        self.announce_rules(list);
         Ok(())
     }
 
     /// Announces a change of the rules in files that was made here. What the machine sends about it later is no news.
-    fn changed(&self, list: RuleList) {
+    fn announce_rules(&self, list: RuleList) {
         self.take_rules(list);
-        self.told(vec![Change::Rules]);
+        self.announce(vec![HubEvent::Rules]);
     }
 
     /// Changes a rule of a session, and waits until the session has done so.
@@ -96,11 +96,11 @@ impl Hub {
             let mut state = self.state();
             (state.reach(session, false)?, state.next_reference())
         };
-        let reply = self.shared.rulings.ask(&link, connection, reference, message(reference), PATIENCE).await;
-        reply.unwrap_or_else(|silence| {
-            Err(match silence {
-                Silence::Deaf | Silence::Gone => HubError::gone(session),
-                Silence::Slow => HubError::new(
+        let reply = self.shared.rule_changes.ask(&link, connection, reference, message(reference), PATIENCE).await;
+        reply.unwrap_or_else(|failure| {
+            Err(match failure {
+                NoReply::NotSent | NoReply::Disconnected => HubError::offline(session),
+                NoReply::TimedOut => HubError::new(
                     HubErrorCode::TimedOut,
                     "the session has not said in time whether the rule is changed",
                 ),

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use super::busy::Flood;
+use super::flood::ApprovalRate;
 use super::queue::ApprovalQueue;
-use super::{Change, Connected, HubError, HubErrorCode, SubmittedAnswer};
-use crate::wire::{Busy, Place, Rule};
+use super::{ConnectedSession, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
+use crate::wire::{ApprovalFlood, ListedRule, SessionHost};
 
 /// The size of the open requests of one session, and of all, in bytes. Beyond that, they are kept without their previews; and beyond the last
 /// limit, not at all.
@@ -32,10 +32,10 @@ pub(super) struct State<L> {
     connections: HashMap<u64, String>,
     approvals: ApprovalQueue,
     /// The number of open requests of each sub-agent.
-    of_sub_agents: HashMap<String, u64>,
-    flood: Flood,
+    sub_agent_requests: HashMap<String, u64>,
+    rate: ApprovalRate,
     /// The last report about too many requests.
-    busy: Option<Busy>,
+    last_flood: Option<ApprovalFlood>,
     next: u64,
 }
 
@@ -44,10 +44,10 @@ struct Member<L> {
     process: Process,
     /// The size of its open requests, in bytes.
     bytes: usize,
-    about: Connected,
+    about: ConnectedSession,
     link: L,
     is_idle: bool,
-    rules: Vec<Rule>,
+    rules: Vec<ListedRule>,
     hooks: Vec<Value>,
 }
 
@@ -80,9 +80,9 @@ impl<L> Default for State<L> {
             sessions: BTreeMap::new(),
             connections: HashMap::new(),
             approvals: ApprovalQueue::default(),
-            of_sub_agents: HashMap::new(),
-            flood: Flood::default(),
-            busy: None,
+            sub_agent_requests: HashMap::new(),
+            rate: ApprovalRate::default(),
+            last_flood: None,
             next: 0,
         }
     }
@@ -95,11 +95,11 @@ impl<L: Clone> State<L> {
     pub(super) fn join(
         &mut self,
         hello: SessionHello,
-        place: Place,
+        place: SessionHost,
         peer: Option<i32>,
         link: L,
         now: Timestamp,
-    ) -> Result<(u64, Vec<Change>), String> {
+    ) -> Result<(u64, Vec<HubEvent>), String> {
         let mut changes = Vec::new();
         if let Some(known) = self.sessions.get(&hello.session) {
             if known.process.peer != peer {
@@ -109,8 +109,16 @@ impl<L: Clone> State<L> {
         }
         self.next += 1;
         let SessionHello { session, run, name, pid, workspace, takes_prompts, idle, started_at, .. } = hello;
-        let about =
-            Connected { session: session.clone(), name, pid, workspace, place, takes_prompts, started_at, pending: 0 };
+        let about = ConnectedSession {
+            session: session.clone(),
+            name,
+            pid,
+            workspace,
+            place,
+            takes_prompts,
+            started_at,
+            pending: 0,
+        };
         let connection = self.next;
         self.connections.insert(connection, session.clone());
         let (rules, hooks) = (Vec::new(), Vec::new());
@@ -119,12 +127,12 @@ impl<L: Clone> State<L> {
             session.clone(),
             Member { connection, process, bytes: 0, about, link, is_idle: idle, rules, hooks },
         );
-        changes.push(Change::Session(session));
+        changes.push(HubEvent::Session(session));
         Ok((connection, changes))
     }
 
     /// Removes a connection. The requests of the session cannot be answered here until it comes back.
-    pub(super) fn leave(&mut self, connection: u64, now: Timestamp) -> Vec<Change> {
+    pub(super) fn leave(&mut self, connection: u64, now: Timestamp) -> Vec<HubEvent> {
         let Some(session) = self.connections.remove(&connection) else { return Vec::new() };
         let of_session = self.approvals.in_order().filter(|approval| approval.connected_session() == session);
         let of_session: Vec<ApprovalId> = of_session.map(|approval| approval.id.clone()).collect();
@@ -136,23 +144,23 @@ impl<L: Clone> State<L> {
             let decision = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
             let (closed, asker) = self.close(&id, member.process.clone(), decision, now).unzip();
             changes.extend(closed);
-            changes.extend(asker.filter(|asker| *asker != session).map(Change::Session));
+            changes.extend(asker.filter(|asker| *asker != session).map(HubEvent::Session));
         }
-        changes.push(Change::Session(session));
-        changes.extend(had_rules.then_some(Change::Rules));
+        changes.push(HubEvent::Session(session));
+        changes.extend(had_rules.then_some(HubEvent::Rules));
         changes
     }
 
     /// Adds a request of a session, or of a sub-agent of it, with a new nonce.
     ///
     /// An id never stands for something else: what is announced again has to be what was asked, by the process that asked it.
-    pub(super) fn requested(
+    pub(super) fn add_request(
         &mut self,
         connection: u64,
         approval: OpenApproval,
         nonce: String,
         now: Timestamp,
-    ) -> Vec<Change> {
+    ) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         if member.about.pending >= OPEN as u64 {
             return Vec::new();
@@ -192,24 +200,24 @@ impl<L: Clone> State<L> {
             member.bytes += weight;
         }
         self.approvals.insert(approval.clone());
-        self.flood.count(&approval, now);
-        let mut changes = vec![Change::Requested(approval), Change::Session(connected)];
+        self.rate.count(&approval, now);
+        let mut changes = vec![HubEvent::ApprovalRequested(approval), HubEvent::Session(connected)];
         if is_sub_agent {
-            *self.of_sub_agents.entry(session.clone()).or_default() += 1;
-            changes.push(Change::Session(session));
+            *self.sub_agent_requests.entry(session.clone()).or_default() += 1;
+            changes.push(HubEvent::Session(session));
         }
-        changes.extend(self.told_busy(now));
+        changes.extend(self.flood_change(now));
         changes
     }
 
     /// Closes a request of a session.
-    pub(super) fn closed(
+    pub(super) fn close_request(
         &mut self,
         connection: u64,
         id: &ApprovalId,
         decision: ApprovalDecision,
         now: Timestamp,
-    ) -> Vec<Change> {
+    ) -> Vec<HubEvent> {
         let Some(id) = self.resolve(connection, id) else { return Vec::new() };
         let Some(member) = self.member(connection) else { return Vec::new() };
         let (connected, process) = (member.about.session.clone(), member.process.clone());
@@ -218,8 +226,8 @@ impl<L: Clone> State<L> {
             member.about.pending = member.about.pending.saturating_sub(1);
         }
         let is_sub_agent = asker != connected;
-        let mut changes = vec![closed, Change::Session(connected)];
-        changes.extend(is_sub_agent.then_some(Change::Session(asker)));
+        let mut changes = vec![closed, HubEvent::Session(connected)];
+        changes.extend(is_sub_agent.then_some(HubEvent::Session(asker)));
         changes
     }
 
@@ -241,13 +249,13 @@ impl<L: Clone> State<L> {
         process: Process,
         decision: ApprovalDecision,
         now: Timestamp,
-    ) -> Option<(Change, String)> {
+    ) -> Option<(HubEvent, String)> {
         let (asked, decided) = self.approvals.close(id, process, decision, now)?;
         if let Some(member) = self.sessions.get_mut(asked.connected_session()) {
             member.bytes = member.bytes.saturating_sub(asked.weight());
         }
         if asked.parent_session.is_some()
-            && let Entry::Occupied(mut open) = self.of_sub_agents.entry(asked.session.clone())
+            && let Entry::Occupied(mut open) = self.sub_agent_requests.entry(asked.session.clone())
         {
             *open.get_mut() -= 1;
             if *open.get() == 0 {
@@ -255,14 +263,14 @@ impl<L: Clone> State<L> {
             }
         }
         let parent_session = asked.parent_session.clone();
-        Some((Change::Closed { id: id.clone(), decided, parent_session }, asked.session.clone()))
+        Some((HubEvent::ApprovalClosed { id: id.clone(), decided, parent_session }, asked.session.clone()))
     }
 
     /// Checks an answer, and returns where to send it: to the process that asked, and no other. An answer to a closed request is sent as well if
     /// that process is still there: it is recorded where the request was.
     pub(super) fn answer(&mut self, id: &ApprovalId, submitted: &SubmittedAnswer) -> Result<Delivery<L>, HubError> {
         let closed = self.approvals.closed(id).filter(|_| self.approvals.open(id).is_none());
-        let asked = self.approvals.request(id).ok_or_else(|| HubError::unknown(id).unheard())?;
+        let asked = self.approvals.request(id).ok_or_else(|| HubError::unknown(id).undelivered())?;
         let SubmittedAnswer { answer, nonce, scope } = submitted;
         if !bool::from(asked.nonce.as_bytes().ct_eq(nonce.as_bytes())) {
             return Err(HubError::new(
@@ -281,12 +289,12 @@ impl<L: Clone> State<L> {
         let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
             let refused = match decided {
                 Some(decided) if member.is_none() || decided.basis != DecisionBasis::Disconnected => {
-                    HubError::over(&decided)
+                    HubError::already_decided(&decided)
                 }
-                Some(_) => HubError::replaced(&session),
-                None => HubError::gone(&session),
+                Some(_) => HubError::run_replaced(&session),
+                None => HubError::offline(&session),
             };
-            return Err(refused.unheard());
+            return Err(refused.undelivered());
         };
         self.next += 1;
         let (link, connection, id) = (member.link.clone(), member.connection, id.clone());
@@ -294,77 +302,77 @@ impl<L: Clone> State<L> {
     }
 
     /// Returns the result of an answer by the session's reply. The decision is taken over at once, so that the next reader sees it.
-    pub(super) fn answered(
+    pub(super) fn finish_answer(
         &mut self,
         connection: u64,
         id: &ApprovalId,
         status: AnswerStatus,
         decision: Option<ApprovalDecision>,
         now: Timestamp,
-    ) -> (Result<DecidedApproval, HubError>, Vec<Change>) {
+    ) -> (Result<DecidedApproval, HubError>, Vec<HubEvent>) {
         if self.member(connection).is_none() {
-            return (Err(HubError::gone("")), Vec::new());
+            return (Err(HubError::offline("")), Vec::new());
         }
         let known = self.resolve(connection, id);
         // A session does not record what it does not know any more.
-        let is_unheard = status == AnswerStatus::Closed && decision.is_none();
-        let changes = decision.map(|decision| self.closed(connection, id, decision, now)).unwrap_or_default();
+        let is_undelivered = status == AnswerStatus::Closed && decision.is_none();
+        let changes = decision.map(|decision| self.close_request(connection, id, decision, now)).unwrap_or_default();
         let decided = known.and_then(|id| self.approvals.closed(&id)).map(|closed| &closed.decided);
         let by = decided.and_then(|decided| decided.by.clone());
         let answer = match (status, decided) {
             (AnswerStatus::Taken, Some(decided)) => Ok(decided.clone()),
             (AnswerStatus::Late, _) => Err(HubError::late()),
-            (AnswerStatus::Answered, _) => Err(HubError::faster(by)),
+            (AnswerStatus::Answered, _) => Err(HubError::already_answered(by)),
             (AnswerStatus::NotOffered, _) => {
                 Err(HubError::new(HubErrorCode::InvalidOption, "it is none of the options"))
             }
-            (AnswerStatus::Closed, Some(decided)) => Err(HubError::over(decided)),
+            (AnswerStatus::Closed, Some(decided)) => Err(HubError::already_decided(decided)),
             (AnswerStatus::Closed | AnswerStatus::Taken, None) => {
                 Err(HubError::new(HubErrorCode::Closed, "the question is no longer open"))
             }
         };
-        let answer = answer.map_err(|refused| HubError { unheard: is_unheard, ..refused });
+        let answer = answer.map_err(|refused| HubError { undelivered: is_undelivered, ..refused });
         (answer, changes)
     }
 
     /// A session says which standing answers it has.
-    pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<ApprovalRule>) -> Vec<Change> {
+    pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<ApprovalRule>) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         let session = member.about.session.clone();
         // Whatever it says, these are the rules of that session.
         let rules = rules.into_iter().map(|rule| {
-            Rule::from(ApprovalRule {
+            ListedRule::from(ApprovalRule {
                 scope: RuleScope::Session,
                 session: Some(session.clone()),
                 project: None,
                 ..rule
             })
         });
-        let rules: Vec<Rule> = rules.collect();
+        let rules: Vec<ListedRule> = rules.collect();
         if member.rules == rules {
             return Vec::new();
         }
         member.rules = rules;
-        vec![Change::Rules]
+        vec![HubEvent::Rules]
     }
 
     /// A session says which hooks it has.
-    pub(super) fn set_hooks(&mut self, connection: u64, hooks: Vec<Value>) -> Vec<Change> {
+    pub(super) fn set_hooks(&mut self, connection: u64, hooks: Vec<Value>) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         member.hooks = hooks;
-        vec![Change::Session(member.about.session.clone())]
+        vec![HubEvent::Session(member.about.session.clone())]
     }
 
     /// A session says whether it waits for a prompt.
-    pub(super) fn set_idle(&mut self, connection: u64, is_idle: bool) -> Vec<Change> {
+    pub(super) fn set_idle(&mut self, connection: u64, is_idle: bool) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         member.is_idle = is_idle;
-        vec![Change::Session(member.about.session.clone())]
+        vec![HubEvent::Session(member.about.session.clone())]
     }
 
     /// The way to a session that can be told something, and its connection. A prompt counts as begun at once, so that two cannot be sent.
     pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
-        let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::gone(session)) };
+        let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::offline(session)) };
         if is_prompt && !member.about.takes_prompts {
             return Err(HubError::new(HubErrorCode::NoPrompts, "this session takes no prompts from here"));
         }
@@ -378,7 +386,7 @@ impl<L: Clone> State<L> {
     }
 
     /// All sessions, with the way to each and its connection.
-    pub(super) fn everyone(&self) -> Vec<(String, L, u64)> {
+    pub(super) fn links(&self) -> Vec<(String, L, u64)> {
         let all = self.sessions.iter();
         all.map(|(session, member)| (session.clone(), member.link.clone(), member.connection)).collect()
     }
@@ -388,17 +396,17 @@ impl<L: Clone> State<L> {
         self.next
     }
 
-    pub(super) fn connected(&self) -> Vec<Connected> {
+    pub(super) fn connected(&self) -> Vec<ConnectedSession> {
         self.sessions.values().map(|member| member.about.clone()).collect()
     }
 
-    pub(super) fn session(&self, id: &str) -> Option<Connected> {
+    pub(super) fn session(&self, id: &str) -> Option<ConnectedSession> {
         self.sessions.get(id).map(|member| member.about.clone())
     }
 
     pub(super) fn pending_of(&self, id: &str) -> u64 {
         let connected = self.sessions.get(id).map(|member| member.about.pending);
-        connected.or_else(|| self.of_sub_agents.get(id).copied()).unwrap_or_default()
+        connected.or_else(|| self.sub_agent_requests.get(id).copied()).unwrap_or_default()
     }
 
     pub(super) fn is_idle(&self, id: &str) -> Option<bool> {
@@ -413,11 +421,11 @@ impl<L: Clone> State<L> {
         self.approvals.open(id).cloned()
     }
 
-    pub(super) fn decided(&self, id: &ApprovalId) -> Option<DecidedApproval> {
+    pub(super) fn decision(&self, id: &ApprovalId) -> Option<DecidedApproval> {
         self.approvals.closed(id).map(|closed| closed.decided.clone())
     }
 
-    pub(super) fn rules(&self) -> Vec<Rule> {
+    pub(super) fn rules(&self) -> Vec<ListedRule> {
         self.sessions.values().flat_map(|member| member.rules.clone()).collect()
     }
 
@@ -425,14 +433,14 @@ impl<L: Clone> State<L> {
         self.sessions.get(session).map(|member| member.hooks.clone())
     }
 
-    pub(super) fn busy(&mut self, now: Timestamp) -> Option<Busy> {
-        self.flood.busy(now)
+    pub(super) fn flood(&mut self, now: Timestamp) -> Option<ApprovalFlood> {
+        self.rate.flood(now)
     }
 
     /// What has changed about too many questions since it was last told.
-    pub(super) fn told_busy(&mut self, now: Timestamp) -> Option<Change> {
-        let busy = self.flood.busy(now);
-        let is_news = match (&self.busy, &busy) {
+    pub(super) fn flood_change(&mut self, now: Timestamp) -> Option<HubEvent> {
+        let busy = self.rate.flood(now);
+        let is_news = match (&self.last_flood, &busy) {
             (None, None) => false,
             // With each question the number changes; it is told when that means something.
             (Some(old), Some(new)) => {
@@ -444,8 +452,8 @@ impl<L: Clone> State<L> {
         if !is_news {
             return None;
         }
-        self.busy.clone_from(&busy);
-        Some(Change::Busy(busy))
+        self.last_flood.clone_from(&busy);
+        Some(HubEvent::ApprovalFlood(busy))
     }
 
     fn member(&mut self, connection: u64) -> Option<&mut Member<L>> {

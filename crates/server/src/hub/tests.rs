@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::HubErrorCode::{Answered, Busy, Closed, InvalidOption, Late, NoPrompts, Nonce, NotFound, Offline};
 use super::state::State;
-use super::{Change, Hub, HubErrorCode, SubmittedAnswer};
-use crate::wire::Place;
+use super::{Hub, HubErrorCode, HubEvent, SubmittedAnswer};
+use crate::wire::SessionHost;
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -94,7 +94,7 @@ fn outcome(basis: &str, by: Option<Actor>) -> ApprovalDecision {
 /// A hub with one session, `s`, and its connection.
 fn with_session() -> (State<&'static str>, u64) {
     let mut state = State::default();
-    let (connection, _) = state.join(hello("s"), Place::Process, Some(7), "link", BEGIN).unwrap();
+    let (connection, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", BEGIN).unwrap();
     (state, connection)
 }
 
@@ -113,7 +113,7 @@ fn refused(state: &mut State<&'static str>, id: &str, answer: &SubmittedAnswer) 
 #[test]
 fn what_a_session_says_about_itself_in_a_question_does_not_count() {
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let asked = state.approval(&id("s.r.1")).unwrap();
     assert_eq!((asked.session.as_str(), asked.nonce.as_str()), ("s", "n1"));
     assert_eq!(state.session("s").unwrap().pending, 1);
@@ -122,7 +122,7 @@ fn what_a_session_says_about_itself_in_a_question_does_not_count() {
 #[test]
 fn an_answer_needs_the_nonce_and_an_option() {
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Delete *?", BEGIN), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks(1, "guard", "Delete *?", BEGIN), "n1".to_owned(), BEGIN);
     let mut check = |id: &str, option: &str, nonce: &str, scope, expected: HubErrorCode| {
         assert_eq!(refused(&mut state, id, &answering(option, nonce, scope)).0, expected, "{id} {option} {nonce}");
     };
@@ -139,17 +139,22 @@ fn an_answer_needs_the_nonce_and_an_option() {
 #[test]
 fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let (taken, changes) =
-        state.answered(connection, &own(1), AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
+        state.finish_answer(connection, &own(1), AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().by, Some(ann()));
-    assert!(matches!(&changes[0], Change::Closed { id, .. } if *id == own(1)), "{changes:?}");
+    assert!(matches!(&changes[0], HubEvent::ApprovalClosed { id, .. } if *id == own(1)), "{changes:?}");
     assert!(state.pending().is_empty());
     // The second one is told to the session all the same, which records it.
     let second = state.answer(&id("s.r.1"), &answering("Deny", "n1", AnswerScope::Once)).unwrap();
     assert!(second.decided.is_some());
-    let (second, changes) =
-        state.answered(connection, &own(1), AnswerStatus::Answered, Some(outcome("answer", Some(ann()))), after(2));
+    let (second, changes) = state.finish_answer(
+        connection,
+        &own(1),
+        AnswerStatus::Answered,
+        Some(outcome("answer", Some(ann()))),
+        after(2),
+    );
     let second = second.unwrap_err();
     assert_eq!((second.code, second.by, changes.len()), (Answered, Some(ann()), 0));
     // When the session is gone, nobody has to be told.
@@ -161,56 +166,56 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
 #[test]
 fn an_answer_after_the_time_limit_is_late() {
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
-    state.closed(connection, &own(1), outcome("timeout", None), after(300));
-    let (late, _) = state.answered(connection, &own(1), AnswerStatus::Late, None, after(301));
+    state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.close_request(connection, &own(1), outcome("timeout", None), after(300));
+    let (late, _) = state.finish_answer(connection, &own(1), AnswerStatus::Late, None, after(301));
     assert_eq!(late.unwrap_err().code, Late);
 }
 
 #[test]
 fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     let changes = state.leave(connection, after(1));
-    let is_closed = |change: &Change| matches!(change, Change::Closed { decided, .. } if decided.basis == DecisionBasis::Disconnected);
+    let is_closed = |change: &HubEvent| matches!(change, HubEvent::ApprovalClosed { decided, .. } if decided.basis == DecisionBasis::Disconnected);
     assert!(changes.iter().any(is_closed), "{changes:?}");
     assert_eq!((state.pending().len(), state.connected().len()), (0, 0));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", AnswerScope::Once)).0, Offline);
-    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
-    state.requested(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
+    let (again, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(2)).unwrap();
+    state.add_request(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", AnswerScope::Once)).0, Nonce);
     assert!(state.answer(&id("s.r.1"), &answering("Allow", "n2", AnswerScope::Once)).is_ok());
     // What the old connection says no longer counts.
-    assert!(state.closed(connection, &own(1), outcome("answer", None), after(3)).is_empty());
+    assert!(state.close_request(connection, &own(1), outcome("answer", None), after(3)).is_empty());
 }
 
 #[test]
 fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
     let resumed = || SessionHello { run: "r2".to_owned(), ..hello("s") };
     let (mut state, connection) = with_session();
-    state.requested(connection, asks(1, "guard", "Run `ls`?", BEGIN), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks(1, "guard", "Run `ls`?", BEGIN), "n1".to_owned(), BEGIN);
     state.leave(connection, after(1));
     // The session is resumed in another process, which counts from one again.
-    let (again, _) = state.join(resumed(), Place::Process, Some(8), "other", after(2)).unwrap();
+    let (again, _) = state.join(resumed(), SessionHost::Process, Some(8), "other", after(2)).unwrap();
     let late = answering("Allow", "n1", AnswerScope::Once);
     assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
-    state.requested(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
+    state.add_request(again, asks(1, "guard", "Run `rm`?", after(2)), "n2".to_owned(), after(2));
     assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
     assert_eq!(refused(&mut state, "s.r2.1", &late).0, Nonce);
     assert_eq!(state.pending().iter().map(|asked| asked.id.to_string()).collect::<Vec<_>>(), ["s.r2.1"]);
     // One that says it is the same run is told nothing either, and cannot put another question in the place of the first.
     state.leave(again, after(3));
-    let (forged, _) = state.join(hello("s"), Place::Process, Some(9), "forged", after(3)).unwrap();
+    let (forged, _) = state.join(hello("s"), SessionHost::Process, Some(9), "forged", after(3)).unwrap();
     assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
-    assert!(state.requested(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
+    assert!(state.add_request(forged, asks(1, "guard", "Run `ls`?", BEGIN), "n3".to_owned(), after(3)).is_empty());
     state.leave(forged, after(4));
-    let (back, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(4)).unwrap();
-    assert!(state.requested(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
+    let (back, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(4)).unwrap();
+    assert!(state.add_request(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
     // The process itself, connected again, has its question back, until it is closed for good.
-    assert!(!state.requested(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
+    assert!(!state.add_request(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
     assert_eq!(state.answer(&id("s.r.1"), &answering("Allow", "n5", AnswerScope::Once)).unwrap().digest, digest());
-    state.closed(back, &own(1), outcome("answer", Some(ann())), after(5));
-    assert!(state.requested(back, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
+    state.close_request(back, &own(1), outcome("answer", Some(ann())), after(5));
+    assert!(state.add_request(back, asks(1, "guard", "Run `ls`?", BEGIN), "n6".to_owned(), after(5)).is_empty());
 }
 
 #[test]
@@ -221,13 +226,13 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
         ..asks(number, "guard", "Go?", after(number.try_into().unwrap()))
     };
     let child = ApprovalId::new("child", "r", 1);
-    state.requested(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
-    state.requested(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
+    state.add_request(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
+    state.add_request(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
     // Whoever has a connection of its own is nobody's sub-agent, and no question takes the place of another.
-    let (other, _) = state.join(hello("other"), Place::Process, Some(8), "other", BEGIN).unwrap();
-    state.requested(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
-    assert!(state.requested(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
-    assert!(state.closed(other, &child, outcome("answer", None), BEGIN).is_empty());
+    let (other, _) = state.join(hello("other"), SessionHost::Process, Some(8), "other", BEGIN).unwrap();
+    state.add_request(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
+    assert!(state.add_request(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
+    assert!(state.close_request(other, &child, outcome("answer", None), BEGIN).is_empty());
     let pending = state.pending();
     let told: Vec<_> =
         pending.iter().map(|asked| (asked.id.to_string(), &*asked.session, asked.parent_session.as_deref())).collect();
@@ -238,16 +243,16 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
     let delivery = state.answer(&id("child.r.1"), &answering("Allow", "n1", AnswerScope::Once)).unwrap();
     assert_eq!((delivery.link, delivery.session.as_str(), delivery.id), ("link", "s", child.clone()));
     let (taken, changes) =
-        state.answered(connection, &child, AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
+        state.finish_answer(connection, &child, AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
     assert_eq!(taken.unwrap().session, "child");
-    let is_told = |session: &str| changes.iter().any(|change| matches!(change, Change::Session(id) if id == session));
+    let is_told = |session: &str| changes.iter().any(|change| matches!(change, HubEvent::Session(id) if id == session));
     assert!(is_told("s") && is_told("child"), "{changes:?}");
     assert_eq!((state.pending_of("s"), state.pending_of("child")), (1, 0));
 
     // It goes with the connection.
-    state.requested(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
+    state.add_request(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
     let changes = state.leave(connection, after(2));
-    assert!(changes.iter().any(|change| matches!(change, Change::Session(id) if id == "child")), "{changes:?}");
+    assert!(changes.iter().any(|change| matches!(change, HubEvent::Session(id) if id == "child")), "{changes:?}");
     assert_eq!((state.pending_of("s"), state.pending_of("child"), state.pending().len()), (0, 0, 1));
 }
 
@@ -255,22 +260,22 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
 fn what_was_announced_again_is_remembered_from_its_last_close() {
     let (mut state, mut connection) = with_session();
     for round in 0..2 {
-        state.requested(connection, asks(1, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
         if round == 0 {
             state.leave(connection, BEGIN);
-            connection = state.join(hello("s"), Place::Process, Some(7), "link", BEGIN).unwrap().0;
+            connection = state.join(hello("s"), SessionHost::Process, Some(7), "link", BEGIN).unwrap().0;
         }
     }
     // As many as are remembered, of which the first is closed before the question.
     for number in 2..=10_001 {
-        state.requested(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
-        state.closed(connection, &own(number), outcome("answer", None), after(1));
+        state.add_request(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.close_request(connection, &own(number), outcome("answer", None), after(1));
         if number == 2 {
-            state.closed(connection, &own(1), outcome("timeout", None), after(1));
+            state.close_request(connection, &own(1), outcome("timeout", None), after(1));
         }
     }
-    assert_eq!(state.decided(&id("s.r.1")).map(|decided| decided.basis), Some(DecisionBasis::Timeout));
-    assert_eq!(state.decided(&id("s.r.2")), None);
+    assert_eq!(state.decision(&id("s.r.1")).map(|decided| decided.basis), Some(DecisionBasis::Timeout));
+    assert_eq!(state.decision(&id("s.r.2")), None);
 }
 
 #[test]
@@ -282,8 +287,8 @@ fn an_answer_lasts_only_where_the_question_offers_one_that_does() {
         asks.options.retain(|option| option.effect != effect);
         asks
     };
-    state.requested(connection, without(Effect::AllowAlways, 1), "n".to_owned(), BEGIN);
-    state.requested(connection, without(Effect::DenyAlways, 2), "n".to_owned(), BEGIN);
+    state.add_request(connection, without(Effect::AllowAlways, 1), "n".to_owned(), BEGIN);
+    state.add_request(connection, without(Effect::DenyAlways, 2), "n".to_owned(), BEGIN);
     let mut check = |id: &str, option: &str, is_taken: bool| {
         let answer = answering(option, "n", AnswerScope::Project);
         let code = state.answer(&self::id(id), &answer).err().map(|refused| refused.code);
@@ -301,9 +306,9 @@ fn a_question_that_is_cut_is_not_proposed_as_a_rule() {
     for number in 1..=6 {
         let mut cut = asks(number, "guard", "Run `make aaaa… (cut)`?", BEGIN);
         cut.options.retain(|option| option.effect != Effect::AllowAlways);
-        state.requested(connection, cut, "n".to_owned(), BEGIN);
+        state.add_request(connection, cut, "n".to_owned(), BEGIN);
     }
-    let busy = state.busy(BEGIN).unwrap();
+    let busy = state.flood(BEGIN).unwrap();
     assert_eq!((busy.asked, busy.pattern.as_str()), (6, ""));
 }
 
@@ -316,7 +321,7 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
         asks
     };
     for number in 1..=2_000 {
-        assert!(!state.requested(connection, long(number), "n".to_owned(), BEGIN).is_empty(), "{number}");
+        assert!(!state.add_request(connection, long(number), "n".to_owned(), BEGIN).is_empty(), "{number}");
     }
     let pending = state.pending();
     let whole = pending.iter().filter(|asked| !asked.preview.body.is_empty()).count();
@@ -332,17 +337,17 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     assert!(state.answer(&id("s.r.2000"), &answering("Deny", "n", AnswerScope::Once)).is_ok());
     // It is the same question when the session comes back, and there is room again for what was closed.
     state.leave(connection, after(1));
-    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(2)).unwrap();
-    assert!(!state.requested(again, long(2_000), "n".to_owned(), after(2)).is_empty());
+    let (again, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(2)).unwrap();
+    assert!(!state.add_request(again, long(2_000), "n".to_owned(), after(2)).is_empty());
     assert_eq!(state.pending()[0].preview.body.len(), 66);
 }
 
 #[test]
 fn only_its_own_process_can_take_a_session_over() {
     let (mut state, _) = with_session();
-    assert!(state.join(hello("s"), Place::Process, Some(8), "other", BEGIN).is_err());
-    assert!(state.join(hello("s"), Place::Server, None, "other", BEGIN).is_err());
-    assert!(state.join(hello("s"), Place::Process, Some(7), "same", BEGIN).is_ok());
+    assert!(state.join(hello("s"), SessionHost::Process, Some(8), "other", BEGIN).is_err());
+    assert!(state.join(hello("s"), SessionHost::Server, None, "other", BEGIN).is_err());
+    assert!(state.join(hello("s"), SessionHost::Process, Some(7), "same", BEGIN).is_ok());
     assert_eq!(state.connected().len(), 1);
 }
 
@@ -350,7 +355,7 @@ fn only_its_own_process_can_take_a_session_over() {
 fn questions_are_listed_by_age_whatever_order_they_come_in() {
     let (mut state, connection) = with_session();
     for (number, seconds) in [(1, 30), (2, 10), (3, 20)] {
-        state.requested(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
+        state.add_request(connection, asks(number, "guard", "Go?", after(seconds)), "n".to_owned(), after(40));
     }
     let ids: Vec<String> = state.pending().iter().map(|asked| asked.id.to_string()).collect();
     assert_eq!(ids, ["s.r.2", "s.r.3", "s.r.1"]);
@@ -361,21 +366,21 @@ fn more_than_five_questions_of_a_hook_in_a_minute_are_too_many() {
     let (mut state, connection) = with_session();
     let mut ask = |number: u64, at| {
         let prompt = format!("Run `step {number}`?");
-        let changes = state.requested(connection, asks(number, "guard", &prompt, at), "n".to_owned(), at);
-        changes.iter().filter(|change| matches!(change, Change::Busy(_))).count()
+        let changes = state.add_request(connection, asks(number, "guard", &prompt, at), "n".to_owned(), at);
+        changes.iter().filter(|change| matches!(change, HubEvent::ApprovalFlood(_))).count()
     };
     let told: Vec<usize> = (1..=5).map(|number| ask(number, after(number as i64))).collect();
     assert_eq!(told, [0; 5]);
     assert_eq!(ask(6, after(6)), 1);
-    let busy = state.busy(after(6)).unwrap();
+    let busy = state.flood(after(6)).unwrap();
     assert_eq!((busy.asked, busy.hook.as_str(), busy.pattern.as_str()), (6, "guard", "Run `step *`?"));
     // Announced again after a broken connection, they count once.
     state.leave(connection, after(7));
-    let (again, _) = state.join(hello("s"), Place::Process, Some(7), "link", after(7)).unwrap();
-    state.requested(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
-    assert_eq!(state.busy(after(7)).map(|busy| busy.asked), Some(6));
-    assert_eq!(state.busy(after(61)), None);
-    assert!(matches!(state.told_busy(after(61)), Some(Change::Busy(None))));
+    let (again, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(7)).unwrap();
+    state.add_request(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
+    assert_eq!(state.flood(after(7)).map(|busy| busy.asked), Some(6));
+    assert_eq!(state.flood(after(61)), None);
+    assert!(matches!(state.flood_change(after(61)), Some(HubEvent::ApprovalFlood(None))));
 }
 
 #[test]
@@ -383,9 +388,9 @@ fn questions_of_several_hooks_are_not_too_many() {
     let (mut state, connection) = with_session();
     for number in 0..10 {
         let hook = if number % 2 == 0 { "one" } else { "two" };
-        state.requested(connection, asks(number, hook, "Go?", BEGIN), "n".to_owned(), BEGIN);
+        state.add_request(connection, asks(number, hook, "Go?", BEGIN), "n".to_owned(), BEGIN);
     }
-    assert_eq!(state.busy(BEGIN), None);
+    assert_eq!(state.flood(BEGIN), None);
 }
 
 #[test]
@@ -398,7 +403,7 @@ fn a_prompt_is_taken_once_and_by_sessions_that_take_prompts() {
     assert!(state.reach("s", true).is_ok());
     assert_eq!(state.reach("t", true).unwrap_err().code, Offline);
     let silent = SessionHello { takes_prompts: false, ..hello("t") };
-    state.join(silent, Place::Process, None, "link", BEGIN).unwrap();
+    state.join(silent, SessionHost::Process, None, "link", BEGIN).unwrap();
     assert_eq!(state.reach("t", true).unwrap_err().code, NoPrompts);
 }
 
@@ -412,7 +417,7 @@ fn rules_of_a_session_are_its_own_and_go_with_it() {
     let ApprovalRule { scope, session, project, .. } = &rule.rule;
     assert_eq!((*scope, session.as_deref(), project.as_deref()), (RuleScope::Session, Some("s"), None));
     let changes = state.leave(connection, BEGIN);
-    assert!(changes.iter().any(|change| matches!(change, Change::Rules)));
+    assert!(changes.iter().any(|change| matches!(change, HubEvent::Rules)));
     assert!(state.rules().is_empty());
 }
 
@@ -422,12 +427,12 @@ fn ten_thousand_questions_are_no_trouble() {
     let (mut state, connection) = with_session();
     for number in 0..MANY {
         let prompt = format!("Run `step {number}`?");
-        state.requested(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
+        state.add_request(connection, asks(number, "guard", &prompt, after(0)), number.to_string(), after(0));
     }
     assert_eq!(state.pending().len(), MANY as usize);
     for number in 0..MANY {
         assert!(state.answer(&own(number), &answering("Allow", &number.to_string(), AnswerScope::Once)).is_ok());
-        state.closed(connection, &own(number), outcome("answer", None), after(1));
+        state.close_request(connection, &own(number), outcome("answer", None), after(1));
     }
     assert!(state.pending().is_empty());
 }
@@ -438,7 +443,7 @@ async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
     let mut links = Vec::new();
     for (session, pid) in [("quick", 1), ("silent", 2), ("gone", 3)] {
         let (link, told) = mpsc::channel(4);
-        let connection = hub.join(hello(session), Place::Process, Some(pid), link).unwrap();
+        let connection = hub.join(hello(session), SessionHost::Process, Some(pid), link).unwrap();
         links.push((connection, told));
     }
     let (reloaded, ()) = tokio::join!(hub.reload(), async {
@@ -451,7 +456,7 @@ async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
         // What another session says about it does not count.
         for connection in [links[1].0, links[0].0] {
             let said = SessionMessage::Reloaded { reference: references[0], reload: refused.clone() };
-            hub.heard(connection, said).unwrap();
+            hub.receive(connection, said).unwrap();
         }
         hub.leave(links[2].0);
     });

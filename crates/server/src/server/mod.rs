@@ -1,8 +1,8 @@
 //! Listens, and lets the routes answer.
 
-mod open;
-mod places;
 mod shares;
+mod slots;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -35,14 +35,14 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Layer, Service};
 
 use crate::App;
-use crate::access::guard::{Connection, Guard, Seats, Site, guard};
+use crate::access::guard::{ClientConnection, RequestGuard, ServerOrigin, StreamSlots, guard};
 use crate::access::{Access, AccessError, Role};
 use crate::api;
 use crate::client::Address;
-use open::Open;
-pub(crate) use places::Place;
-use places::Places;
-pub(crate) use shares::{Full, Holder, Share, Shares};
+pub(crate) use shares::{ConnectionShares, Holder, NoSlot, Share};
+pub(crate) use slots::ConnectionSlot;
+use slots::ConnectionSlots;
+use stream::ConnectionStream;
 pub use tls::TlsFiles;
 
 /// What can be set.
@@ -134,16 +134,16 @@ pub enum ServeError {
 pub struct Server;
 
 impl Server {
-    /// Starts it. It runs until [`Running::stop`].
+    /// Starts it. It runs until [`RunningServer::stop`].
     ///
     /// # Errors
     /// If it cannot listen there, or should not.
-    pub async fn start(app: App, options: ServerOptions) -> Result<Running, ServeError> {
+    pub async fn start(app: App, options: ServerOptions) -> Result<RunningServer, ServeError> {
         let access = app.access.clone();
         Self::with_routes(access, api::router(app).0, options).await
     }
 
-    async fn with_routes(access: Access, router: Router, options: ServerOptions) -> Result<Running, ServeError> {
+    async fn with_routes(access: Access, router: Router, options: ServerOptions) -> Result<RunningServer, ServeError> {
         if !options.listen.ip().is_loopback() && options.tls.is_none() && !options.insecure {
             return Err(ServeError::Insecure(options.listen));
         }
@@ -153,7 +153,7 @@ impl Server {
         let listener = TcpListener::bind(options.listen).await.map_err(problem)?;
         let address = listener.local_addr().map_err(problem)?;
 
-        let site = Arc::new(Site::new(address, &options.hosts, tls.is_some()));
+        let site = Arc::new(ServerOrigin::new(address, &options.hosts, tls.is_some()));
         let file = access.folder().join("address");
         let found = Address {
             url: site.url.clone(),
@@ -164,38 +164,38 @@ impl Server {
         };
         found.write(&file).map_err(|source| ServeError::File { file: file.clone(), source })?;
 
-        let (stopping, stopped) = watch::channel(Stage::Open);
-        let guarding = Guard {
+        let (stopping, stopped) = watch::channel(ShutdownStage::Open);
+        let guarding = RequestGuard {
             access: access.clone(),
             site: site.clone(),
-            seats: Seats(Shares::new(options.sockets)),
+            stream_slots: StreamSlots(ConnectionShares::new(options.sockets)),
             body_time: options.body_time,
         };
         let stop_time = options.stop_time;
-        let listening = Listening {
+        let accept_loop = AcceptLoop {
             listener,
             tls: tls.map(|tls| tls.acceptor),
             routes: from_fn_with_state(Arc::new(guarding), guard as fn(_, _, _) -> _).layer(router),
-            places: Places::new(options.connections, options.strangers),
+            slots: ConnectionSlots::new(options.connections, options.strangers),
             options,
             stopped,
         };
-        let task = tokio::spawn(listening.run());
-        Ok(Running { address, url: site.url.clone(), access, site, stopping, stop_time, task, file, _lock: lock })
+        let task = tokio::spawn(accept_loop.run());
+        Ok(RunningServer { address, url: site.url.clone(), access, site, stopping, stop_time, task, file, _lock: lock })
     }
 }
 
 /// A server that runs. Dropping it stops it at once.
 #[derive(Debug)]
 #[must_use]
-pub struct Running {
+pub struct RunningServer {
     /// Where it listens.
     pub address: SocketAddr,
     /// Where browsers find it.
     pub url: String,
     access: Access,
-    site: Arc<Site>,
-    stopping: watch::Sender<Stage>,
+    site: Arc<ServerOrigin>,
+    stopping: watch::Sender<ShutdownStage>,
     stop_time: Duration,
     task: JoinHandle<()>,
     file: PathBuf,
@@ -203,7 +203,7 @@ pub struct Running {
     _lock: FileLock,
 }
 
-impl Running {
+impl RunningServer {
     /// A link that lets one browser in, once.
     ///
     /// # Errors
@@ -214,16 +214,16 @@ impl Running {
 
     /// Stops: nobody new comes in, streams end, what is being answered is answered, within [`ServerOptions::stop_time`], and WebSockets are closed.
     pub async fn stop(mut self) {
-        self.stopping.send_replace(Stage::Closing);
+        self.stopping.send_replace(ShutdownStage::Closing);
         if timeout(self.stop_time, &mut self.task).await.is_err() {
             tracing::warn!("some requests were not answered");
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        self.stopping.send_replace(Stage::Closed);
+        self.stopping.send_replace(ShutdownStage::Closed);
         self.task.abort();
         let _ = fs::remove_file(&self.file);
     }
@@ -231,7 +231,7 @@ impl Drop for Running {
 
 /// How far the server is with stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum ShutdownStage {
     Open,
     /// Nobody new comes in; what runs is finished.
     Closing,
@@ -241,24 +241,24 @@ enum Stage {
 
 /// Says when the server stops.
 #[derive(Clone, Debug)]
-pub(crate) struct Stopping(watch::Receiver<Stage>);
+pub(crate) struct ShutdownSignal(watch::Receiver<ShutdownStage>);
 
-impl Stopping {
+impl ShutdownSignal {
     /// Returns when it begins to stop.
-    pub(crate) async fn begun(&mut self) {
-        reached(&mut self.0, Stage::Closing).await;
+    pub(crate) async fn requested(&mut self) {
+        wait_for_stage(&mut self.0, ShutdownStage::Closing).await;
     }
 
     /// Of a server that never stops.
     #[cfg(test)]
-    fn never() -> (watch::Sender<Stage>, Self) {
-        let (stopping, stopped) = watch::channel(Stage::Open);
+    fn never() -> (watch::Sender<ShutdownStage>, Self) {
+        let (stopping, stopped) = watch::channel(ShutdownStage::Open);
         (stopping, Self(stopped))
     }
 }
 
 /// Waits until the server is as far. One that is gone is.
-async fn reached(stopped: &mut watch::Receiver<Stage>, wanted: Stage) {
+async fn wait_for_stage(stopped: &mut watch::Receiver<ShutdownStage>, wanted: ShutdownStage) {
     let _ = stopped.wait_for(|stage| *stage >= wanted).await;
 }
 
@@ -284,16 +284,16 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-struct Listening<R> {
+struct AcceptLoop<R> {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     routes: R,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     options: ServerOptions,
-    stopped: watch::Receiver<Stage>,
+    stopped: watch::Receiver<ShutdownStage>,
 }
 
-impl<R> Listening<R>
+impl<R> AcceptLoop<R>
 where
     R: Service<Request<Body>, Response = axum::response::Response, Error = Infallible> + Clone + Send + Sync + 'static,
     R::Future: Send,
@@ -303,7 +303,7 @@ where
         let (busy, mut idle) = mpsc::channel(1);
         loop {
             let accepted = tokio::select! {
-                () = reached(&mut self.stopped, Stage::Closing) => break,
+                () = wait_for_stage(&mut self.stopped, ShutdownStage::Closing) => break,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
@@ -320,14 +320,14 @@ where
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr, busy: mpsc::Sender<Infallible>) {
-        let (place, lost) = self.places.admit();
+        let (slot, lost) = self.slots.admit();
         let _ = stream.set_nodelay(true);
         let (routes, tls, options, stopped) =
             (self.routes.clone(), self.tls.clone(), self.options.clone(), self.stopped.clone());
-        let (socket, stopping) = (Arc::new(Mutex::new(None)), Stopping(stopped.clone()));
-        let connection = Connection { peer: peer.ip(), place: Arc::new(place), socket, stopping };
+        let (socket, stopping) = (Arc::new(Mutex::new(None)), ShutdownSignal(stopped.clone()));
+        let connection = ClientConnection { peer: peer.ip(), slot: Arc::new(slot), socket, stopping };
         tokio::spawn(async move {
-            let serving = Serving { routes, connection, options, stopped, busy };
+            let serving = HttpConnection { routes, connection, options, stopped, busy };
             let served = async move {
                 match tls {
                     None => serving.run(stream).await,
@@ -349,15 +349,15 @@ where
 }
 
 /// One connection.
-struct Serving<R> {
+struct HttpConnection<R> {
     routes: R,
-    connection: Connection,
+    connection: ClientConnection,
     options: ServerOptions,
-    stopped: watch::Receiver<Stage>,
+    stopped: watch::Receiver<ShutdownStage>,
     busy: mpsc::Sender<Infallible>,
 }
 
-impl<R> Serving<R>
+impl<R> HttpConnection<R>
 where
     R: Service<Request<Body>, Response = axum::response::Response, Error = Infallible> + Clone + Send + Sync + 'static,
     R::Future: Send,
@@ -368,8 +368,8 @@ where
     {
         let Self { routes, connection, options, mut stopped, busy: _busy } = self;
         let mut ended = stopped.clone();
-        let closed = async move { reached(&mut ended, Stage::Closed).await };
-        let open = Open::new(stream, connection.clone(), closed, options.stall_time);
+        let closed = async move { wait_for_stage(&mut ended, ShutdownStage::Closed).await };
+        let open = ConnectionStream::new(stream, connection.clone(), closed, options.stall_time);
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(connection.clone());
@@ -384,7 +384,7 @@ where
         let mut serving = pin!(serving);
         let served = tokio::select! {
             served = serving.as_mut() => served,
-            () = reached(&mut stopped, Stage::Closing) => {
+            () = wait_for_stage(&mut stopped, ShutdownStage::Closing) => {
                 serving.as_mut().graceful_shutdown();
                 serving.await
             }

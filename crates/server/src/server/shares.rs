@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A number of connections that people share. One person holds at most half of them, and an eighth is kept for the owner of the server: neither one
 /// person nor all the others together can lock the owner out.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct ConnectionShares {
     most: usize,
     for_one: usize,
     for_guests: usize,
     // A std lock: nothing awaits while it is held.
-    held: Mutex<Held>,
+    counts: Mutex<ShareCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct ShareCounts {
     all: usize,
     by_guests: usize,
     by_person: HashMap<String, usize>,
@@ -33,43 +33,43 @@ pub(crate) struct Holder {
 /// One connection. It is given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    shares: Arc<Shares>,
+    shares: Arc<ConnectionShares>,
     holder: Holder,
 }
 
 /// Why there is no connection left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum NoSlot {
     /// The person holds as many as one person may.
     ForPerson,
     /// All that this person could have are taken.
     ForAll,
 }
 
-impl Shares {
+impl ConnectionShares {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let most = most.max(1);
         // With few connections, one is kept for the owner all the same.
         let kept_for_owner = (most / 8).max(1).min(most - 1);
         let (for_one, for_guests) = ((most / 2).max(1), most - kept_for_owner);
-        Arc::new(Self { most, for_one, for_guests, held: Mutex::default() })
+        Arc::new(Self { most, for_one, for_guests, counts: Mutex::default() })
     }
 
     /// Takes one.
     ///
     /// # Errors
     /// If none is left for this person.
-    pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, Full> {
-        let mut held = self.held();
+    pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, NoSlot> {
+        let mut held = self.counts();
         let own = held.by_person.get(&holder.person).copied().unwrap_or(0);
         if held.all >= self.most {
-            return Err(Full::ForAll);
+            return Err(NoSlot::ForAll);
         }
         if own >= self.for_one {
-            return Err(Full::ForPerson);
+            return Err(NoSlot::ForPerson);
         }
         if !holder.is_owner && held.by_guests >= self.for_guests {
-            return Err(Full::ForAll);
+            return Err(NoSlot::ForAll);
         }
         held.all += 1;
         held.by_guests += usize::from(!holder.is_owner);
@@ -78,14 +78,14 @@ impl Shares {
         Ok(Share { shares: self.clone(), holder })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, ShareCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut held = self.shares.held();
+        let mut held = self.shares.counts();
         held.all -= 1;
         held.by_guests -= usize::from(!self.holder.is_owner);
         if let Some(own) = held.by_person.get_mut(&self.holder.person) {
@@ -111,26 +111,26 @@ pub(super) mod tests {
 
     #[test]
     fn one_person_holds_at_most_half_and_all_others_together_leave_some_to_the_owner() {
-        let shares = Shares::new(16);
+        let shares = ConnectionShares::new(16);
         let mut held: Vec<Share> = (0..8).map(|_| shares.take(guest("ann")).unwrap()).collect();
-        assert_eq!(shares.take(guest("ann")).unwrap_err(), Full::ForPerson);
+        assert_eq!(shares.take(guest("ann")).unwrap_err(), NoSlot::ForPerson);
         held.extend((0..6).map(|_| shares.take(guest("bob")).unwrap()));
-        assert_eq!(shares.take(guest("bob")).unwrap_err(), Full::ForAll);
-        assert_eq!(shares.take(guest("eve")).unwrap_err(), Full::ForAll);
+        assert_eq!(shares.take(guest("bob")).unwrap_err(), NoSlot::ForAll);
+        assert_eq!(shares.take(guest("eve")).unwrap_err(), NoSlot::ForAll);
         held.extend((0..2).map(|_| shares.take(owner()).unwrap()));
-        assert_eq!(shares.take(owner()).unwrap_err(), Full::ForAll);
+        assert_eq!(shares.take(owner()).unwrap_err(), NoSlot::ForAll);
         // What is given back can be taken again, and nothing is left of those who have gone.
         drop(held.remove(0));
         assert!(shares.take(guest("eve")).is_ok());
         drop(held);
-        let left = shares.held();
+        let left = shares.counts();
         assert_eq!((left.all, left.by_guests, left.by_person.len()), (0, 0, 0));
     }
 
     #[test]
     fn few_connections_are_shared_too() {
         for (most, for_one, for_guests) in [(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 2), (4, 2, 3)] {
-            let shares = Shares::new(most);
+            let shares = ConnectionShares::new(most);
             assert_eq!((shares.for_one, shares.for_guests), (for_one, for_guests), "{most}");
         }
     }

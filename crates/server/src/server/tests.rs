@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::*;
-use crate::access::{AccessOptions, Anyone};
+use crate::access::{AccessOptions, Public};
 use crate::api::error::ApiError;
 
 /// Longer than anything here takes; a test that waits for it has failed.
 const LIMIT: Duration = Duration::from_secs(90);
 
-async fn start(router: Router, change: impl FnOnce(&mut ServerOptions)) -> (Running, TempDir) {
+async fn start(router: Router, change: impl FnOnce(&mut ServerOptions)) -> (RunningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(folder.path(), AccessOptions::default()).unwrap();
     let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
@@ -24,14 +24,14 @@ async fn start(router: Router, change: impl FnOnce(&mut ServerOptions)) -> (Runn
     (Server::with_routes(access, router, options).await.unwrap(), folder)
 }
 
-async fn send(running: &Running, request: &str) -> TcpStream {
+async fn send(running: &RunningServer, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let request = request.replace("HOST", &running.address.to_string());
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
 
-async fn ask(running: &Running, request: &str) -> String {
+async fn ask(running: &RunningServer, request: &str) -> String {
     let mut stream = send(running, request).await;
     let mut text = String::new();
     timeout(LIMIT, stream.read_to_string(&mut text)).await.unwrap().unwrap();
@@ -46,7 +46,7 @@ async fn status(stream: &mut TcpStream) -> u16 {
 }
 
 fn sockets() -> Router {
-    let handler = async |_: Anyone, upgrade: WebSocketUpgrade| {
+    let handler = async |_: Public, upgrade: WebSocketUpgrade| {
         upgrade.on_upgrade(async |mut socket| while let Some(Ok(_)) = socket.recv().await {})
     };
     Router::new().route("/socket", get(handler))

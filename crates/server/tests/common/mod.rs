@@ -17,7 +17,7 @@ use amplifier_link::{
 };
 use amplifier_server::feed::{Feed, Page};
 use amplifier_server::hub::HubErrorCode;
-use amplifier_server::{Change, Hub};
+use amplifier_server::{Hub, HubEvent};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -96,7 +96,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// All records that fit, page by page.
-pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::wire::Record> {
+pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::wire::LogRecord> {
     let (mut records, mut after) = (Vec::new(), 0);
     loop {
         let Page { records: some, cursor, .. } = feed.records(filter, after, limit).unwrap();
@@ -179,7 +179,7 @@ pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (
     let operation = call(session, time);
     loop {
         let change = tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
-        if let Change::Requested(approval) = change {
+        if let HubEvent::ApprovalRequested(approval) = change {
             return (OpenApproval::clone(&approval), operation);
         }
     }

@@ -52,7 +52,7 @@ fn the_types_of_the_clients_are_up_to_date() {
 impl<'a> Types<'a> {
     fn written(mut self) -> String {
         let schemas: BTreeMap<String, &Value> =
-            self.schemas.as_object().unwrap().iter().map(|(name, schema)| (named(name), schema)).collect();
+            self.schemas.as_object().unwrap().iter().map(|(name, schema)| (name.clone(), schema)).collect();
         self.text = match self.language {
             JsDoc => format!("// {NOTE}\n\n"),
             TypeScript => format!("// {NOTE}\n"),
@@ -157,7 +157,7 @@ impl<'a> Types<'a> {
     fn kind(&self, schema: &Value) -> String {
         let is_python = self.language == Python;
         if let Some(name) = schema["$ref"].as_str() {
-            return named(name.rsplit('/').next().unwrap());
+            return name.rsplit('/').next().unwrap().to_owned();
         }
         if let Some(values) = schema["enum"].as_array() {
             let values: Vec<String> = values.iter().map(|value| value.to_string().replace('"', self.quote())).collect();
@@ -216,11 +216,6 @@ impl<'a> Types<'a> {
     fn quote(&self) -> &'static str {
         if self.language == JsDoc { "'" } else { "\"" }
     }
-}
-
-/// `Record` is a type of TypeScript itself.
-fn named(schema: &str) -> String {
-    if schema == "Record" { "LogRecord".to_owned() } else { schema.to_owned() }
 }
 
 /// The description in one line; that of a union may be inside.

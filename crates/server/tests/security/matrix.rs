@@ -430,7 +430,7 @@ fn check_let_in(route: &Route, who: &str, reply: &super::place::Reply, except: &
 /// Waits until the server knows that a question is no longer open.
 async fn closed(hub: &Hub, id: &ApprovalId) {
     let mut changes = hub.subscribe();
-    while hub.decided(id).is_none() {
+    while hub.decision(id).is_none() {
         tokio::time::timeout(LIMIT, changes.recv()).await.unwrap().unwrap();
     }
 }
@@ -567,7 +567,8 @@ fn every_route_says_who_may_use_it_and_how_it_refuses() {
     let description = description();
     let described = |operation: &Value, status: &str| {
         let form = &operation["responses"][status]["content"];
-        form["application/json"]["schema"]["$ref"] == "#/components/schemas/Failure" || form.get("text/html").is_some()
+        form["application/json"]["schema"]["$ref"] == "#/components/schemas/ErrorResponse"
+            || form.get("text/html").is_some()
     };
     for (path, operations) in description["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {

@@ -13,7 +13,7 @@ use amplifier_core::Rate;
 use amplifier_link::MachineReply;
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
-use amplifier_server::{App, Hub, Running, ServeError, Server, ServerOptions};
+use amplifier_server::{App, Hub, RunningServer, ServeError, Server, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// A server, and what gets in.
 pub(crate) struct Place {
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
     pub(crate) folder: TempDir,
     pub(crate) tokens: BTreeMap<Role, String>,
     pub(crate) hub: Hub,
@@ -81,7 +81,7 @@ impl Place {
         folder: &Path,
         access: AccessOptions,
         options: ServerOptions,
-    ) -> Result<Running, ServeError> {
+    ) -> Result<RunningServer, ServeError> {
         Server::start(Self::app(folder, access), options).await
     }
 

@@ -24,7 +24,7 @@ async fn every_operation_with_query_parameters_documents_400_and_answers_it() {
                 continue;
             }
             let form = &documented["content"]["application/json"]["schema"]["$ref"];
-            assert_eq!(form, "#/components/schemas/Failure", "{method} {path}");
+            assert_eq!(form, "#/components/schemas/ErrorResponse", "{method} {path}");
             for name in names {
                 let path = path.replace("{id}", "s-1");
                 let asked = Asked::new(method, &format!("{path}?{name}=1&{name}=1"));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::{AuditStatus, Busy, Explained, Me, Session};
+use crate::wire::{ApprovalFlood, AuditStatus, ErrorDetails, Me, Session};
 
 /// What the server sends.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,7 +32,7 @@ pub(super) enum StreamMessage {
         pending: u64,
         /// Whether there are too many.
         #[serde(skip_serializing_if = "Option::is_none")]
-        busy: Option<Busy>,
+        busy: Option<ApprovalFlood>,
         /// What is proven about the audit log.
         audit: AuditStatus,
     },
@@ -57,7 +57,7 @@ pub(super) enum StreamMessage {
     /// There are too many approval requests, or no longer.
     ApprovalFlood {
         /// How many; none if there are not too many any more.
-        busy: Option<Busy>,
+        busy: Option<ApprovalFlood>,
     },
     /// The standing answers have changed.
     Rules {},
@@ -74,14 +74,14 @@ pub(super) enum StreamMessage {
         ok: bool,
         /// Why not.
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<Explained>,
+        error: Option<ErrorDetails>,
     },
 }
 
 /// What a client sends.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Said {
+pub(super) enum ClientMessage {
     /// An answer to a question.
     Answer {
         id: String,

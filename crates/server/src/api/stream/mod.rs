@@ -2,7 +2,7 @@
 //!
 //! Every client reads the record at its own pace, from its own cursor. Nothing is queued for one that is slow: it falls behind in a file.
 
-mod board;
+mod broadcast;
 mod message;
 
 use amplifier_audit::RecordFilter;
@@ -31,20 +31,20 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) use self::board::Board;
-use self::board::{Heard, Note};
-use self::message::{Said, StreamMessage};
+pub(super) use self::broadcast::StreamBroadcast;
+use self::broadcast::{BroadcastMessage, BroadcastReceiver};
+use self::message::{ClientMessage, StreamMessage};
 use super::approvals::parse_id;
 use super::error::{ApiError, Query};
-use super::events::Wanted;
-use super::sessions::joined;
+use super::events::RecordQuery;
+use super::sessions::all_sessions;
 use crate::App;
-use crate::access::guard::{Connection, PROTOCOL, Refusal, Seats};
+use crate::access::guard::{ClientConnection, PROTOCOL, Refusal, StreamSlots};
 use crate::access::{Identity, Role, Viewer};
 use crate::hub::SubmittedAnswer;
-use crate::masked;
-use crate::server::Stopping;
-use crate::wire::{Explained, Failure, Me, State as Doing};
+use crate::redact;
+use crate::server::ShutdownSignal;
+use crate::wire::{ErrorDetails, ErrorResponse, Me, SessionState};
 
 /// How many questions the first message has, and how many sessions beside those that are not over; `GET /api/approvals` and
 /// `GET /api/sessions` have all of them.
@@ -95,34 +95,34 @@ struct StreamQuery {
     get,
     path = "/api/stream",
     tag = "events",
-    params(StreamQuery, Wanted),
+    params(StreamQuery, RecordQuery),
     responses(
         (status = 101, description = "The WebSocket is open.", body = StreamMessage),
         (status = 200, description = "One object a line.", body = StreamMessage, content_type = "application/x-ndjson"),
-        (status = 422, body = Failure)
+        (status = 422, body = ErrorResponse)
     )
 )]
 async fn stream(
     Viewer(who): Viewer,
     State(app): State<App>,
     Query(query): Query<StreamQuery>,
-    Query(wanted): Query<Wanted>,
-    Around { board, seats, stopping }: Around,
+    Query(wanted): Query<RecordQuery>,
+    StreamContext { broadcast, slots, stopping }: StreamContext,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let filter = wanted.filter()?;
     // A WebSocket has its seat already.
-    let seat = match headers.contains_key(UPGRADE) {
+    let slot = match headers.contains_key(UPGRADE) {
         true => None,
-        false => Some(seats.take(&app.access, Some(&who))?),
+        false => Some(slots.take(&app.access, Some(&who))?),
     };
-    let visit = Visit { app, board, who, filter, after: query.after, stopping };
-    if let Some(seat) = seat {
+    let subscription = Subscription { app, broadcast, who, filter, after: query.after, stopping };
+    if let Some(slot) = slot {
         let (sender, pieces) = mpsc::channel(PIECES);
         tokio::spawn(async move {
-            visit.serve(Line::Lines(sender)).await;
-            drop(seat);
+            subscription.serve(Transport::Lines(sender)).await;
+            drop(slot);
         });
         let pieces =
             stream::unfold(pieces, |mut pieces| async { Some((Ok::<_, Infallible>(pieces.recv().await?), pieces)) });
@@ -131,136 +131,141 @@ async fn stream(
     let socket = socket.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, "upgrade", why.body_text()))?;
     // A browser brings its key as another protocol, which is not answered.
     let socket = socket.protocols([PROTOCOL]).max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
-    Ok(socket.on_upgrade(move |socket| visit.serve(Line::Socket(Box::new(socket)))))
+    Ok(socket.on_upgrade(move |socket| subscription.serve(Transport::Socket(Box::new(socket)))))
 }
 
 /// What a stream needs of the server around it.
-struct Around {
-    board: Arc<Board>,
-    seats: Seats,
-    stopping: Stopping,
+struct StreamContext {
+    broadcast: Arc<StreamBroadcast>,
+    slots: StreamSlots,
+    stopping: ShutdownSignal,
 }
 
-impl<S: Sync> FromRequestParts<S> for Around {
+impl<S: Sync> FromRequestParts<S> for StreamContext {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let around = || {
-            let Connection { stopping, .. } = parts.extensions.get()?;
-            let (board, seats) = (parts.extensions.get::<Arc<Board>>()?, parts.extensions.get::<Seats>()?);
-            Some(Self { board: board.clone(), seats: seats.clone(), stopping: stopping.clone() })
+        let context = || {
+            let ClientConnection { stopping, .. } = parts.extensions.get()?;
+            let (broadcast, slots) =
+                (parts.extensions.get::<Arc<StreamBroadcast>>()?, parts.extensions.get::<StreamSlots>()?);
+            Some(Self { broadcast: broadcast.clone(), slots: slots.clone(), stopping: stopping.clone() })
         };
-        around().ok_or_else(|| ApiError::internal("a stream is asked for outside of a server"))
+        context().ok_or_else(|| ApiError::internal("a stream is asked for outside of a server"))
     }
 }
 
 /// Why a client is no longer served.
-enum Over {
+enum StreamEnd {
     /// It went, or the line broke.
-    Gone,
+    Disconnected,
     /// It does not read, or does not answer.
-    Silent,
+    TimedOut,
     /// It says what cannot be understood.
-    Nonsense(String),
+    InvalidMessage(String),
     /// What it came in with does not hold any more, or not for the same.
-    Out,
+    SignedOut,
     /// The server stops.
-    Stopping,
+    ShuttingDown,
 }
 
 /// How a client is reached.
-enum Line {
+enum Transport {
     Socket(Box<WebSocket>),
     /// It cannot say anything.
     Lines(mpsc::Sender<Bytes>),
 }
 
-impl Line {
+impl Transport {
     /// What the client says next.
-    async fn heard(&mut self) -> Result<Message, Over> {
+    async fn receive(&mut self) -> Result<Message, StreamEnd> {
         match self {
-            Self::Socket(socket) => socket.recv().await.ok_or(Over::Gone)?.map_err(|_| Over::Gone),
+            Self::Socket(socket) => {
+                socket.recv().await.ok_or(StreamEnd::Disconnected)?.map_err(|_| StreamEnd::Disconnected)
+            }
             Self::Lines(lines) => {
                 lines.closed().await;
-                Err(Over::Gone)
+                Err(StreamEnd::Disconnected)
             }
         }
     }
 
-    async fn send(&mut self, text: Utf8Bytes) -> Result<(), Over> {
+    async fn send(&mut self, text: Utf8Bytes) -> Result<(), StreamEnd> {
         self.feed(text).await?;
         self.flush().await
     }
 
     /// Sends something with what follows: at the next flush, or when there is much of it.
-    async fn feed(&mut self, text: Utf8Bytes) -> Result<(), Over> {
+    async fn feed(&mut self, text: Utf8Bytes) -> Result<(), StreamEnd> {
         match self {
-            Self::Socket(socket) => SinkExt::feed(socket, Message::Text(text)).await.map_err(|_| Over::Gone),
+            Self::Socket(socket) => {
+                SinkExt::feed(socket, Message::Text(text)).await.map_err(|_| StreamEnd::Disconnected)
+            }
             Self::Lines(lines) => {
                 // The bytes are everybody's, so the end of the line is a piece of its own.
-                lines.send(text.into()).await.map_err(|_| Over::Gone)?;
-                lines.send(Bytes::from_static(b"\n")).await.map_err(|_| Over::Gone)
+                lines.send(text.into()).await.map_err(|_| StreamEnd::Disconnected)?;
+                lines.send(Bytes::from_static(b"\n")).await.map_err(|_| StreamEnd::Disconnected)
             }
         }
     }
 
-    async fn flush(&mut self) -> Result<(), Over> {
+    async fn flush(&mut self) -> Result<(), StreamEnd> {
         match self {
-            Self::Socket(socket) => SinkExt::flush(socket).await.map_err(|_| Over::Gone),
+            Self::Socket(socket) => SinkExt::flush(socket).await.map_err(|_| StreamEnd::Disconnected),
             Self::Lines(_) => Ok(()),
         }
     }
 
     /// Lets it know that the server is still there.
-    async fn ping(&mut self) -> Result<(), Over> {
+    async fn ping(&mut self) -> Result<(), StreamEnd> {
         match self {
-            Self::Socket(socket) => socket.send(Message::Ping(Bytes::new())).await.map_err(|_| Over::Gone),
+            Self::Socket(socket) => socket.send(Message::Ping(Bytes::new())).await.map_err(|_| StreamEnd::Disconnected),
             Self::Lines(_) => self.send(Utf8Bytes::default()).await,
         }
     }
 }
 
 /// Somebody who comes to watch.
-struct Visit {
+struct Subscription {
     app: App,
-    board: Arc<Board>,
+    broadcast: Arc<StreamBroadcast>,
     who: Identity,
     filter: RecordFilter,
     after: Option<u64>,
-    stopping: Stopping,
+    stopping: ShutdownSignal,
 }
 
-impl Visit {
+impl Subscription {
     /// Serves a client until it goes, does not read, may not be here any more, or the server stops.
-    async fn serve(self, mut line: Line) {
-        let Self { app, board, who, filter, after, mut stopping } = self;
+    async fn serve(self, mut transport: Transport) {
+        let Self { app, broadcast, who, filter, after, mut stopping } = self;
         let _watcher = app.feed.watcher();
-        let heard = board.watch();
+        let heard = broadcast.subscribe();
         app.feed.ready().await;
         let now = app.feed.cursor();
         // What is beyond the end is of another log, or of what was cut off: it goes on at the end, as the first message says.
         let cursor = after.map_or(now, |after| after.min(now));
         let only = filter.session.clone();
         let staying = who.clone();
-        let client = Client { line: &mut line, app: &app, who, filter, only, cursor };
-        let over = tokio::select! {
-            over = client.run(heard) => match over {
+        let client = StreamClient { transport: &mut transport, app: &app, who, filter, only, cursor };
+        let end = tokio::select! {
+            end = client.run(heard) => match end {
                 Ok(never) => match never {},
-                Err(over) => over,
+                Err(end) => end,
             },
             // Beside it: one that takes nothing of what it is sent is told to leave all the same.
-            () = gone(&app, &staying) => Over::Out,
-            () = stopping.begun() => Over::Stopping,
+            () = wait_for_sign_out(&app, &staying) => StreamEnd::SignedOut,
+            () = stopping.requested() => StreamEnd::ShuttingDown,
         };
-        let (code, reason) = match over {
-            Over::Gone => return,
-            Over::Silent => (close_code::AWAY, "nothing was heard or taken for too long".to_owned()),
-            Over::Nonsense(why) => (close_code::POLICY, why),
-            Over::Out => (close_code::POLICY, "you are not let in any more, or not as before".to_owned()),
-            Over::Stopping => (close_code::AWAY, "the server stops".to_owned()),
+        let (code, reason) = match end {
+            StreamEnd::Disconnected => return,
+            StreamEnd::TimedOut => (close_code::AWAY, "nothing was heard or taken for too long".to_owned()),
+            StreamEnd::InvalidMessage(why) => (close_code::POLICY, why),
+            StreamEnd::SignedOut => (close_code::POLICY, "you are not let in any more, or not as before".to_owned()),
+            StreamEnd::ShuttingDown => (close_code::AWAY, "the server stops".to_owned()),
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-        if let Line::Socket(socket) = &mut line {
+        if let Transport::Socket(socket) = &mut transport {
             // Whoever does not read does not read this either.
             let _ = timeout(Duration::from_secs(1), socket.send(close)).await;
         }
@@ -268,19 +273,19 @@ impl Visit {
 }
 
 /// Returns when what somebody came in with does not hold any more: it was taken back, is over, or has another role.
-async fn gone(app: &App, who: &Identity) {
-    let mut looks = interval(STILL_IN);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+async fn wait_for_sign_out(app: &App, who: &Identity) {
+    let mut checks = interval(STILL_IN);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
-        if !app.access.is_in(who) {
+        checks.tick().await;
+        if !app.access.is_signed_in(who) {
             return;
         }
     }
 }
 
-struct Client<'a> {
-    line: &'a mut Line,
+struct StreamClient<'a> {
+    transport: &'a mut Transport,
     app: &'a App,
     who: Identity,
     filter: RecordFilter,
@@ -290,9 +295,9 @@ struct Client<'a> {
     cursor: u64,
 }
 
-impl Client<'_> {
-    async fn run(mut self, heard: Heard) -> Result<Infallible, Over> {
-        let Heard { mut notes, mut pace } = heard;
+impl StreamClient<'_> {
+    async fn run(mut self, heard: BroadcastReceiver) -> Result<Infallible, StreamEnd> {
+        let BroadcastReceiver { mut notes, mut pace } = heard;
         let mut pings = interval(PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut answers: JoinSet<StreamMessage> = JoinSet::new();
@@ -309,12 +314,12 @@ impl Client<'_> {
             let until = *pace.borrow_and_update();
             let is_behind = until > self.cursor;
             tokio::select! {
-                said = self.line.heard() => {
+                said = self.transport.receive() => {
                     last_heard = Instant::now();
                     match said? {
-                        Message::Text(text) => self.said(&text, &mut answers).await?,
-                        Message::Binary(_) => return Err(Over::Nonsense("messages are text".to_owned())),
-                        Message::Close(_) => return Err(Over::Gone),
+                        Message::Text(text) => self.handle_message(&text, &mut answers).await?,
+                        Message::Binary(_) => return Err(StreamEnd::InvalidMessage("messages are text".to_owned())),
+                        Message::Close(_) => return Err(StreamEnd::Disconnected),
                         Message::Ping(_) | Message::Pong(_) => {}
                     }
                 }
@@ -322,7 +327,7 @@ impl Client<'_> {
                     let is_read = self.events(until).await?;
                     next = Instant::now() + if is_read { Duration::ZERO } else { AGAIN };
                 }
-                grown = pace.changed(), if !is_behind => grown.map_err(|_| Over::Gone)?,
+                grown = pace.changed(), if !is_behind => grown.map_err(|_| StreamEnd::Disconnected)?,
                 note = notes.recv() => match note {
                     Ok(note) => {
                         self.note(note).await?;
@@ -331,14 +336,14 @@ impl Client<'_> {
                             let Ok(note) = notes.try_recv() else { break };
                             self.note(note).await?;
                         }
-                        in_time(self.line.flush()).await?;
+                        in_time(self.transport.flush()).await?;
                     }
                     // It was too slow to hear everything, so it hears how things are.
                     Err(RecvError::Lagged(_)) => {
                         notes = notes.resubscribe();
                         self.hello().await?;
                     }
-                    Err(RecvError::Closed) => return Err(Over::Gone),
+                    Err(RecvError::Closed) => return Err(StreamEnd::Disconnected),
                 },
                 Some(answered) = answers.join_next() => {
                     // One that panicked has no answer; its question stays open.
@@ -347,36 +352,38 @@ impl Client<'_> {
                     }
                 }
                 _ = pings.tick() => {
-                    let can_speak = matches!(self.line, Line::Socket(_));
+                    let can_speak = matches!(self.transport, Transport::Socket(_));
                     if can_speak && last_heard.elapsed() > SILENCE {
-                        return Err(Over::Silent);
+                        return Err(StreamEnd::TimedOut);
                     }
-                    in_time(self.line.ping()).await?;
+                    in_time(self.transport.ping()).await?;
                 }
             }
         }
     }
 
     /// Tells what everybody is told, at the next flush, if it concerns the client.
-    async fn note(&mut self, note: Note) -> Result<(), Over> {
+    async fn note(&mut self, note: BroadcastMessage) -> Result<(), StreamEnd> {
         match note {
-            Note::Message(about, _) if !about.is_empty() && !about.iter().any(|one| self.concerns(one)) => Ok(()),
-            Note::Message(_, text) => in_time(self.line.feed(text.shown(self.who.role))).await,
-            Note::Missed => self.hello().await,
+            BroadcastMessage::Message(about, _) if !about.is_empty() && !about.iter().any(|one| self.concerns(one)) => {
+                Ok(())
+            }
+            BroadcastMessage::Message(_, text) => in_time(self.transport.feed(text.shown(self.who.role))).await,
+            BroadcastMessage::Missed => self.hello().await,
         }
     }
 
-    async fn hello(&mut self) -> Result<(), Over> {
-        let mut sessions = joined(self.app);
+    async fn hello(&mut self) -> Result<(), StreamEnd> {
+        let mut sessions = all_sessions(self.app);
         sessions.retain(|session| self.concerns(&session.id));
         let known = sessions.len() as u64;
         let mut older = sessions.split_off(sessions.len().min(FIRST_SESSIONS));
-        older.retain(|session| !matches!(session.state, Doing::Ended | Doing::Gone));
+        older.retain(|session| !matches!(session.state, SessionState::Ended | SessionState::Gone));
         sessions.append(&mut older);
         let mut open = self.app.hub.pending_shared();
         open.retain(|approval| self.concerns(&approval.session) || self.concerns(approval.connected_session()));
         let pending = open.len() as u64;
-        let shown = |approval| self.app.hub.shown(approval, self.who.role).brief();
+        let shown = |approval| self.app.hub.redacted(approval, self.who.role).brief();
         let approvals = open.iter().take(FIRST_APPROVALS).map(shown).collect();
         let hello = StreamMessage::Hello {
             me: Me { name: self.who.name.clone(), role: self.who.role.as_str().to_owned() },
@@ -386,14 +393,14 @@ impl Client<'_> {
             known,
             approvals,
             pending,
-            busy: masked::busy(self.app.hub.busy(), self.who.role),
+            busy: redact::flood(self.app.hub.flood(), self.who.role),
             audit: self.app.feed.status(),
         };
         self.send(&hello).await
     }
 
     /// Sends some of the records before that number; says whether they could be read.
-    async fn events(&mut self, until: u64) -> Result<bool, Over> {
+    async fn events(&mut self, until: u64) -> Result<bool, StreamEnd> {
         let feed = &self.app.feed;
         let frame = match feed.frame(&self.filter, self.cursor, until, false) {
             Ok(Some(frame)) => frame,
@@ -412,34 +419,38 @@ impl Client<'_> {
             }
         };
         if frame.count > 0 {
-            in_time(self.line.send(frame.text)).await?;
+            in_time(self.transport.send(frame.text)).await?;
         }
         let is_read = frame.cursor > self.cursor;
         self.cursor = frame.cursor;
         Ok(is_read)
     }
 
-    async fn said(&mut self, text: &Utf8Bytes, answers: &mut JoinSet<StreamMessage>) -> Result<(), Over> {
+    async fn handle_message(
+        &mut self,
+        text: &Utf8Bytes,
+        answers: &mut JoinSet<StreamMessage>,
+    ) -> Result<(), StreamEnd> {
         if self.app.access.count(&self.who).is_err() {
-            return Err(Over::Nonsense("too many messages".to_owned()));
+            return Err(StreamEnd::InvalidMessage("too many messages".to_owned()));
         }
         // A reason to close has a limit of 123 bytes.
-        let nonsense = |why: &str| Over::Nonsense(truncate_bytes(why, 120).into_owned());
+        let invalid = |why: &str| StreamEnd::InvalidMessage(truncate_bytes(why, 120).into_owned());
         let said =
-            serde_json::from_str(text).map_err(|error| nonsense(&format!("this cannot be understood: {error}")))?;
+            serde_json::from_str(text).map_err(|error| invalid(&format!("this cannot be understood: {error}")))?;
         match said {
-            Said::Watch { session, event, kind, hook, text, after } => {
-                let wanted = Wanted { session, event, kind, hook, text };
-                self.filter = wanted.filter().map_err(|error| nonsense(&error.message))?;
+            ClientMessage::Watch { session, event, kind, hook, text, after } => {
+                let wanted = RecordQuery { session, event, kind, hook, text };
+                self.filter = wanted.filter().map_err(|error| invalid(&error.message))?;
                 if let Some(after) = after {
                     self.cursor = after.min(self.app.feed.cursor());
                 }
                 Ok(())
             }
-            Said::Answer { id, option, nonce, scope } => {
+            ClientMessage::Answer { id, option, nonce, scope } => {
                 // Looked at again with every answer: one that was taken back a moment ago does not count.
-                if !self.app.access.uses(&self.who) {
-                    return Err(Over::Out);
+                if !self.app.access.touch(&self.who) {
+                    return Err(StreamEnd::SignedOut);
                 }
                 let refusal = if self.who.role < Role::Approver {
                     Some(("role", "this needs the role `approver`, and you have `viewer`"))
@@ -450,7 +461,7 @@ impl Client<'_> {
                 };
                 if let Some((code, message)) = refusal {
                     let (code, message) = (code.to_owned(), message.to_owned());
-                    let error = Some(Explained { code, message, by: None });
+                    let error = Some(ErrorDetails { code, message, by: None });
                     return self.send(&StreamMessage::Answered { id, ok: false, error }).await;
                 }
                 let app = self.app.clone();
@@ -462,7 +473,7 @@ impl Client<'_> {
                         Ok(parsed) => app.answer(&parsed, submitted).await.map_err(ApiError::from),
                         Err(error) => Err(error),
                     };
-                    let error = answered.err().map(|ApiError { code, message, by, .. }| Explained {
+                    let error = answered.err().map(|ApiError { code, message, by, .. }| ErrorDetails {
                         code: code.to_owned(),
                         message,
                         by,
@@ -474,9 +485,9 @@ impl Client<'_> {
         }
     }
 
-    async fn send(&mut self, message: &StreamMessage) -> Result<(), Over> {
-        let text = message.text().ok_or(Over::Gone)?;
-        in_time(self.line.send(text)).await
+    async fn send(&mut self, message: &StreamMessage) -> Result<(), StreamEnd> {
+        let text = message.text().ok_or(StreamEnd::Disconnected)?;
+        in_time(self.transport.send(text)).await
     }
 
     /// Whether the client wants to know of that session.
@@ -486,6 +497,6 @@ impl Client<'_> {
 }
 
 /// Sends something, unless the client does not take it.
-async fn in_time(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Over> {
-    timeout(SEND, sending).await.unwrap_or(Err(Over::Silent))
+async fn in_time(sending: impl Future<Output = Result<(), StreamEnd>>) -> Result<(), StreamEnd> {
+    timeout(SEND, sending).await.unwrap_or(Err(StreamEnd::TimedOut))
 }

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use super::error::ApiError;
 use crate::access::guard::{Caller, Refusal};
 use crate::feed::FeedError;
-use crate::turns::{Turn, Turns, Waiting};
+use crate::limits::{FairSemaphore, Permit, UserQueue};
 
 /// How many read at a time. The log may be long, and reading it keeps a disk and a processor busy.
 pub(super) const AT_ONCE: usize = 8;
@@ -18,13 +18,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Somebody who may read the log when it is their turn.
 #[derive(Clone, Debug)]
-pub(super) struct Reading(Waiting);
+pub(super) struct LogAccess(UserQueue);
 
-impl Reading {
+impl LogAccess {
     /// Waits for a turn.
-    pub(super) async fn turn(&self) -> Result<Turn, Refusal> {
-        let turn = self.0.turn().await;
-        turn.ok_or_else(|| Refusal::too_many("too much is read from the audit log at a time", AGAIN))
+    pub(super) async fn acquire(&self) -> Result<Permit, Refusal> {
+        let permit = self.0.acquire().await;
+        permit.ok_or_else(|| Refusal::too_many("too much is read from the audit log at a time", AGAIN))
     }
 
     /// Reads the log where that may block, when it is this person's turn. It is theirs until it is read, also if they leave.
@@ -32,9 +32,9 @@ impl Reading {
         &self,
         read: impl FnOnce() -> Result<T, FeedError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let turn = self.turn().await?;
+        let permit = self.acquire().await?;
         let reading = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             read()
         });
         match reading.await {
@@ -44,13 +44,13 @@ impl Reading {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Reading {
+impl<S: Sync> FromRequestParts<S> for LogAccess {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let turns = parts.extensions.get::<Turns>();
+        let semaphore = parts.extensions.get::<FairSemaphore>();
         let who = parts.extensions.get::<Caller>().and_then(|caller| caller.who.as_ref().ok());
-        let turns = turns.ok_or_else(|| ApiError::of_status(StatusCode::INTERNAL_SERVER_ERROR, None))?;
-        Ok(Self(turns.of(who.map(|who| who.actor()))))
+        let semaphore = semaphore.ok_or_else(|| ApiError::from_status(StatusCode::INTERNAL_SERVER_ERROR, None))?;
+        Ok(Self(semaphore.for_user(who.map(|who| who.actor()))))
     }
 }

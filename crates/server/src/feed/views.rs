@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::Record;
+use crate::wire::LogRecord;
 
 /// What the audit log says about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,7 +51,7 @@ pub struct SessionFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     /// The records, the oldest first.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are
     /// fewer here than were asked for.
     pub cursor: u64,

@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::access::guard::Connection;
+use crate::access::guard::ClientConnection;
 use futures::future::BoxFuture;
 
 /// An open connection. It stays one when it becomes a WebSocket, and keeps its place among all connections until it is closed.
-pub(super) struct Open<T> {
+pub(super) struct ConnectionStream<T> {
     stream: T,
-    connection: Connection,
+    connection: ClientConnection,
     /// Is done when the server has stopped.
     closed: BoxFuture<'static, ()>,
     is_closed: bool,
@@ -24,10 +24,10 @@ pub(super) struct Open<T> {
     stall_time: Duration,
 }
 
-impl<T> Open<T> {
+impl<T> ConnectionStream<T> {
     pub(super) fn new(
         stream: T,
-        connection: Connection,
+        connection: ClientConnection,
         closed: impl Future<Output = ()> + Send + 'static,
         stall_time: Duration,
     ) -> Self {
@@ -36,7 +36,7 @@ impl<T> Open<T> {
     }
 
     /// A write that makes no progress fails after some time: a browser that is gone must not keep its place.
-    fn patient<V>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
+    fn check_stalled<V>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
@@ -47,13 +47,13 @@ impl<T> Open<T> {
     }
 }
 
-impl<T> Drop for Open<T> {
+impl<T> Drop for ConnectionStream<T> {
     fn drop(&mut self) {
         self.connection.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Open<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for ConnectionStream<T> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.is_closed || this.closed.as_mut().poll(context).is_ready() {
@@ -65,23 +65,23 @@ impl<T: AsyncRead + Unpin> AsyncRead for Open<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Open<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<T> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.patient(context, written)
+        this.check_stalled(context, written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.patient(context, flushed)
+        this.check_stalled(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.patient(context, shut)
+        this.check_stalled(context, shut)
     }
 
     fn poll_write_vectored(
@@ -91,7 +91,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Open<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, pieces);
-        this.patient(context, written)
+        this.check_stalled(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -107,28 +107,28 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::server::places::Places;
     use crate::server::shares::tests::guest;
+    use crate::server::slots::ConnectionSlots;
 
     fn open(
         stream: tokio::io::DuplexStream,
         closed: oneshot::Receiver<()>,
-    ) -> (Open<tokio::io::DuplexStream>, Arc<Places>) {
-        let places = Places::new(3, 1);
-        let (place, _) = places.admit();
-        assert_eq!(place.keep(guest("ann")), Ok(()));
-        let (_, stopping) = super::super::Stopping::never();
+    ) -> (ConnectionStream<tokio::io::DuplexStream>, Arc<ConnectionSlots>) {
+        let slots = ConnectionSlots::new(3, 1);
+        let (slot, _) = slots.admit();
+        assert_eq!(slot.assign(guest("ann")), Ok(()));
+        let (_, stopping) = super::super::ShutdownSignal::never();
         let socket = Arc::new(Mutex::new(None));
-        let connection = Connection { peer: [127, 0, 0, 1].into(), place: Arc::new(place), socket, stopping };
+        let connection = ClientConnection { peer: [127, 0, 0, 1].into(), slot: Arc::new(slot), socket, stopping };
         let closed = async move { drop(closed.await) };
-        (Open::new(stream, connection, closed, Duration::from_secs(30)), places)
+        (ConnectionStream::new(stream, connection, closed, Duration::from_secs(30)), slots)
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_left_after_some_time() {
         let (server, mut client) = duplex(4);
         let (_stop, stopped) = oneshot::channel();
-        let (mut open, places) = open(server, stopped);
+        let (mut open, slots) = open(server, stopped);
         open.write_all(b"1234").await.unwrap();
         let begun = tokio::time::Instant::now();
         let writing = async {
@@ -139,10 +139,10 @@ mod tests {
         let (written, ()) = tokio::join!(open.write_all(b"56789"), writing);
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(begun.elapsed().as_secs(), 50);
-        let (next, _) = places.admit();
-        assert!(next.keep(guest("bob")).is_err());
+        let (next, _) = slots.admit();
+        assert!(next.assign(guest("bob")).is_err());
         drop(open);
-        assert_eq!(next.keep(guest("bob")), Ok(()));
+        assert_eq!(next.assign(guest("bob")), Ok(()));
     }
 
     #[tokio::test]

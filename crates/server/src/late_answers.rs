@@ -7,7 +7,7 @@ use amplifier_core::{Actor, ApprovalAnswer, AuditEntry, AuditRecord, DecisionBas
 use amplifier_link::{ApprovalId, DecidedApproval, invalid_option};
 
 use crate::App;
-use crate::feed::{FeedError, Past};
+use crate::feed::{FeedError, PastDecision};
 use crate::hub::{HubError, HubErrorCode, SubmittedAnswer};
 
 /// How long is waited for a decision, that is known of already, to be read from the log.
@@ -21,14 +21,14 @@ impl App {
     pub async fn answer(&self, id: &ApprovalId, submitted: SubmittedAnswer) -> Result<DecidedApproval, HubError> {
         let given = submitted.answer.clone();
         match self.hub.answer(id, submitted).await {
-            Err(refused) if refused.unheard => Err(self.too_late(id, given, refused).await),
+            Err(refused) if refused.undelivered => Err(self.record_too_late(id, given, refused).await),
             answered => answered,
         }
     }
 
     /// What to say to an answer that no session has taken notice of. It stays what it was if there is no decision: the question may be open.
-    async fn too_late(&self, id: &ApprovalId, given: ApprovalAnswer, refused: HubError) -> HubError {
-        let past = match self.past(id, given.by.as_ref()).await {
+    async fn record_too_late(&self, id: &ApprovalId, given: ApprovalAnswer, refused: HubError) -> HubError {
+        let past = match self.find_decision(id, given.by.as_ref()).await {
             Ok(Some(past)) => past,
             Ok(None) => return refused,
             Err(refused) => return refused,
@@ -37,7 +37,7 @@ impl App {
             let reason = invalid_option(&given.label, past.options.iter().flatten().map(String::as_str));
             return HubError::new(HubErrorCode::InvalidOption, reason);
         }
-        let refused = HubError::over(&past.decided);
+        let refused = HubError::already_decided(&past.decided);
         match self.record_late(past, given).await {
             Ok(()) => HubError { message: format!("{}; the answer is recorded", refused.message), ..refused },
             Err(error) => {
@@ -48,9 +48,9 @@ impl App {
     }
 
     /// What the record says about a question that was decided.
-    async fn past(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<Past>, HubError> {
+    async fn find_decision(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<PastDecision>, HubError> {
         self.feed.ready().await;
-        let known = self.hub.decided(id);
+        let known = self.hub.decision(id);
         // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
         let is_certain = known.as_ref().is_some_and(|known| known.basis != DecisionBasis::Disconnected);
         let mut changed = self.feed.changed();
@@ -64,19 +64,19 @@ impl App {
                 break;
             }
         }
-        Ok(known.filter(|_| is_certain).and_then(|decided| self.as_told(id, decided)))
+        Ok(known.filter(|_| is_certain).and_then(|decided| self.reported_decision(id, decided)))
     }
 
     /// Looks for a question in the log, when it is that person's turn.
-    async fn search(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<Past>, HubError> {
-        let Some(turn) = self.feed.searches().of(by.cloned()).turn().await else {
+    async fn search(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<PastDecision>, HubError> {
+        let Some(permit) = self.feed.searches().for_user(by.cloned()).acquire().await else {
             let message = "too many look for old questions in the audit log, so the answer is not recorded";
             return Err(HubError::new(HubErrorCode::TooMany, message));
         };
         let (feed, wanted) = (self.feed.clone(), id.to_string());
         let read = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            feed.past(&wanted)
+            let _permit = permit;
+            feed.find_decision(&wanted)
         });
         let read = read.await.unwrap_or_else(|error| Err(FeedError::Thread(std::io::Error::other(error))));
         read.map_err(|error| {
@@ -89,14 +89,14 @@ impl App {
     }
 
     /// What the session said about a question whose decision is not in the log, or not yet.
-    fn as_told(&self, id: &ApprovalId, decided: DecidedApproval) -> Option<Past> {
+    fn reported_decision(&self, id: &ApprovalId, decided: DecidedApproval) -> Option<PastDecision> {
         let turn = self.feed.session(&decided.session).map_or(0, |facts| facts.turns);
         let event = decided.event.parse().ok()?;
-        Some(Past { decided, number: id.number, event, turn, options: None })
+        Some(PastDecision { decided, number: id.number, event, turn, options: None })
     }
 
-    async fn record_late(&self, past: Past, given: ApprovalAnswer) -> Result<(), String> {
-        let Past { decided: DecidedApproval { session, hook, .. }, number, event, turn, .. } = past;
+    async fn record_late(&self, past: PastDecision, given: ApprovalAnswer) -> Result<(), String> {
+        let PastDecision { decided: DecidedApproval { session, hook, .. }, number, event, turn, .. } = past;
         let entry = AuditEntry::LateAnswer(LateAnswerEntry { id: number, hook, answer: given.label, by: given.by });
         let record = AuditRecord { at: SystemTime::now(), session: Some(session.clone()), turn, event, entry };
         let log = self.log.clone();
@@ -142,10 +142,10 @@ mod tests {
             let submitted = SubmittedAnswer { answer, nonce: String::new(), scope: AnswerScope::Once };
             app.answer(&ApprovalId::new("session", "run", 1), submitted).await.unwrap_err().code
         };
-        let turn = async |name: &str| app.feed.searches().of(Some(person(name))).turn().await.unwrap();
-        let eve = (turn("eve").await, turn("eve").await);
+        let acquire = async |name: &str| app.feed.searches().for_user(Some(person(name))).acquire().await.unwrap();
+        let eve = (acquire("eve").await, acquire("eve").await);
         assert_eq!((answer("eve").await, answer("ada").await), (HubErrorCode::TooMany, HubErrorCode::NotFound));
-        let bob = (turn("bob").await, turn("bob").await);
+        let bob = (acquire("bob").await, acquire("bob").await);
         assert_eq!(answer("ada").await, HubErrorCode::TooMany);
         drop((eve, bob));
         assert_eq!(answer("ada").await, HubErrorCode::NotFound);

@@ -17,9 +17,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::message::StreamMessage;
 use crate::App;
 use crate::access::Role;
-use crate::api::sessions::{gone_between, joined_one};
-use crate::hub::Change;
-use crate::masked;
+use crate::api::sessions::{find_session, gone_between};
+use crate::hub::HubEvent;
+use crate::redact;
 use crate::wire::AuditStatus;
 
 /// How often the clients are told about records that come one after another, and about sessions.
@@ -36,9 +36,9 @@ const SESSIONS_AT_ONCE: usize = 50;
 const NOTES: usize = 4096;
 
 /// What all who watch are told.
-pub(in crate::api) struct Board {
+pub(in crate::api) struct StreamBroadcast {
     app: App,
-    notes: broadcast::Sender<Note>,
+    notes: broadcast::Sender<BroadcastMessage>,
     /// Records below this number can be told.
     pace: watch::Sender<u64>,
     // A std lock: nothing awaits while it is held.
@@ -47,67 +47,67 @@ pub(in crate::api) struct Board {
 
 /// Something that is told.
 #[derive(Clone, Debug)]
-pub(super) enum Note {
+pub(super) enum BroadcastMessage {
     /// A message, and the sessions that it is about, if it is about any.
-    Message(Arc<[String]>, Text),
+    Message(Arc<[String]>, RoleText),
     /// Something was missed, so everybody has to hear how things are.
     Missed,
 }
 
 /// A message, as those see it who may answer, and as the others do.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
+pub(super) struct RoleText {
     whole: Utf8Bytes,
     /// Without secrets; none if there is no difference.
     masked: Option<Utf8Bytes>,
 }
 
-impl Text {
+impl RoleText {
     /// As somebody of that role sees it.
     pub(super) fn shown(self, role: Role) -> Utf8Bytes {
         match self.masked {
-            Some(text) if !masked::sees_all(role) => text,
+            Some(text) if !redact::sees_all(role) => text,
             _ => self.whole,
         }
     }
 }
 
 /// What is heard of the board.
-pub(super) struct Heard {
-    pub(super) notes: broadcast::Receiver<Note>,
+pub(super) struct BroadcastReceiver {
+    pub(super) notes: broadcast::Receiver<BroadcastMessage>,
     pub(super) pace: watch::Receiver<u64>,
 }
 
-impl Board {
+impl StreamBroadcast {
     pub(in crate::api) fn new(app: App) -> Arc<Self> {
         let (notes, _) = broadcast::channel(NOTES);
         Arc::new(Self { app, notes, pace: watch::Sender::new(0), is_running: Mutex::new(false) })
     }
 
     /// What is told from now on.
-    pub(super) fn watch(self: &Arc<Self>) -> Heard {
+    pub(super) fn subscribe(self: &Arc<Self>) -> BroadcastReceiver {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
-        let heard = Heard { notes: self.notes.subscribe(), pace: self.pace.subscribe() };
+        let receiver = BroadcastReceiver { notes: self.notes.subscribe(), pace: self.pace.subscribe() };
         if !std::mem::replace(&mut *is_running, true) {
             self.pace.send_replace(self.app.feed.cursor());
             // Listened to before this returns, so that nothing is missed between.
-            let telling = Telling {
-                board: self.clone(),
+            let task = BroadcastTask {
+                broadcast: self.clone(),
                 changes: self.app.hub.subscribe(),
                 records: self.app.feed.changed(),
                 status: self.app.feed.status_changed(),
                 changed: BTreeSet::new(),
-                told: self.app.feed.cursor(),
+                sent_to: self.app.feed.cursor(),
                 last: String::new(),
-                looked: Timestamp::now(),
+                checked_at: Timestamp::now(),
             };
-            tokio::spawn(telling.run());
+            tokio::spawn(task.run());
         }
-        heard
+        receiver
     }
 
     /// Whether nobody watches any more. Then whoever comes next begins anew.
-    fn is_left(&self) -> bool {
+    fn stop_if_unused(&self) -> bool {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
         *is_running = self.notes.receiver_count() > 0;
         !*is_running
@@ -115,45 +115,45 @@ impl Board {
 }
 
 /// Whom a question is about: whoever asks, and the session that it works for.
-fn asker(session: &str, within: Option<&String>) -> Arc<[String]> {
+fn request_sessions(session: &str, within: Option<&String>) -> Arc<[String]> {
     [session.to_owned()].into_iter().chain(within.cloned()).collect()
 }
 
 /// The task that tells.
-struct Telling {
-    board: Arc<Board>,
-    changes: broadcast::Receiver<Change>,
+struct BroadcastTask {
+    broadcast: Arc<StreamBroadcast>,
+    changes: broadcast::Receiver<HubEvent>,
     records: watch::Receiver<u64>,
     status: watch::Receiver<Arc<AuditStatus>>,
     /// The sessions of which something is new.
     changed: BTreeSet<String>,
     /// Sessions are told about up to this record.
-    told: u64,
+    sent_to: u64,
     /// The session that was told about last.
     last: String,
     /// When was last looked for sessions of which nothing is heard any more.
-    looked: Timestamp,
+    checked_at: Timestamp,
 }
 
-impl Telling {
+impl BroadcastTask {
     async fn run(mut self) {
         let mut sessions = interval(SESSIONS);
         sessions.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut next = Instant::now();
         loop {
-            let cursor = self.board.app.feed.cursor();
-            let is_behind = *self.board.pace.borrow() != cursor;
+            let cursor = self.broadcast.app.feed.cursor();
+            let is_behind = *self.broadcast.pace.borrow() != cursor;
             tokio::select! {
                 () = sleep_until(next), if is_behind => {
-                    self.board.pace.send_replace(cursor);
+                    self.broadcast.pace.send_replace(cursor);
                     next = Instant::now() + PACE;
                 }
                 grown = self.records.changed(), if !is_behind => if grown.is_err() { return },
                 change = self.changes.recv() => match change {
-                    Ok(change) => self.change(change),
+                    Ok(change) => self.apply_event(change),
                     Err(RecvError::Lagged(_)) => {
                         self.changes = self.changes.resubscribe();
-                        self.note(Note::Missed);
+                        self.send(BroadcastMessage::Missed);
                     }
                     Err(RecvError::Closed) => return,
                 },
@@ -162,89 +162,93 @@ impl Telling {
                         return;
                     }
                     let audit = AuditStatus::clone(&self.status.borrow_and_update());
-                    self.say([].into(), &StreamMessage::Audit { audit });
+                    self.send_to_all([].into(), &StreamMessage::Audit { audit });
                 }
                 _ = sessions.tick() => {
-                    if self.board.is_left() {
+                    if self.broadcast.stop_if_unused() {
                         return;
                     }
-                    self.sessions();
+                    self.send_sessions();
                 }
             }
         }
     }
 
-    fn change(&mut self, change: Change) {
+    fn apply_event(&mut self, change: HubEvent) {
         match change {
-            Change::Session(id) => _ = self.changed.insert(id),
-            Change::Requested(approval) => {
-                let shown = |role| self.board.app.hub.shown(&approval, role).brief();
-                let about = asker(&approval.session, approval.parent_session.as_ref());
-                self.say_by_role(about, |role| StreamMessage::ApprovalRequested { approval: shown(role) });
+            HubEvent::Session(id) => _ = self.changed.insert(id),
+            HubEvent::ApprovalRequested(approval) => {
+                let shown = |role| self.broadcast.app.hub.redacted(&approval, role).brief();
+                let about = request_sessions(&approval.session, approval.parent_session.as_ref());
+                self.send_by_role(about, |role| StreamMessage::ApprovalRequested { approval: shown(role) });
             }
-            Change::Closed { id, decided, parent_session } => {
-                let shown = |role| masked::decided(decided.clone(), role);
-                let about = asker(&decided.session, parent_session.as_ref());
-                self.say_by_role(about, |role| StreamMessage::ApprovalClosed { id: id.clone(), decided: shown(role) });
+            HubEvent::ApprovalClosed { id, decided, parent_session } => {
+                let shown = |role| redact::decided(decided.clone(), role);
+                let about = request_sessions(&decided.session, parent_session.as_ref());
+                self.send_by_role(about, |role| StreamMessage::ApprovalClosed { id: id.clone(), decided: shown(role) });
             }
-            Change::Busy(busy) => self
-                .say_by_role([].into(), |role| StreamMessage::ApprovalFlood { busy: masked::busy(busy.clone(), role) }),
-            Change::Rules => self.say([].into(), &StreamMessage::Rules {}),
+            HubEvent::ApprovalFlood(busy) => self.send_by_role([].into(), |role| StreamMessage::ApprovalFlood {
+                busy: redact::flood(busy.clone(), role),
+            }),
+            HubEvent::Rules => self.send_to_all([].into(), &StreamMessage::Rules {}),
         }
     }
 
     /// Tells about sessions of which something is new.
-    fn sessions(&mut self) {
-        let board = self.board.clone();
-        let feed = &board.app.feed;
+    fn send_sessions(&mut self) {
+        let broadcast = self.broadcast.clone();
+        let feed = &broadcast.app.feed;
         let now = Timestamp::now();
-        if now.duration_since(self.looked) >= SILENT {
-            self.changed.extend(gone_between(&board.app, self.looked, now));
-            self.looked = now;
+        if now.duration_since(self.checked_at) >= SILENT {
+            self.changed.extend(gone_between(&broadcast.app, self.checked_at, now));
+            self.checked_at = now;
         }
-        if feed.cursor() > self.told && self.changed.len() < SESSIONS_AT_ONCE {
-            let heard = feed.sessions_from(self.told, SESSIONS_AT_ONCE);
-            self.told = match heard.last() {
-                Some(last) if heard.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
-                _ => feed.cursor().max(self.told),
+        if feed.cursor() > self.sent_to && self.changed.len() < SESSIONS_AT_ONCE {
+            let receiver = feed.sessions_from(self.sent_to, SESSIONS_AT_ONCE);
+            self.sent_to = match receiver.last() {
+                Some(last) if receiver.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
+                _ => feed.cursor().max(self.sent_to),
             };
-            self.changed.extend(heard.into_iter().map(|facts| facts.id));
+            self.changed.extend(receiver.into_iter().map(|facts| facts.id));
         }
         // Another log may have begun.
-        self.told = self.told.min(feed.cursor());
+        self.sent_to = self.sent_to.min(feed.cursor());
         for _ in 0..SESSIONS_AT_ONCE {
             // In turns: one that changes all the time does not keep others waiting.
             let beyond = self.changed.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded)).next();
             let Some(id) = beyond.or_else(|| self.changed.first()).cloned() else { break };
             self.changed.remove(&id);
             self.last.clone_from(&id);
-            if let Some(session) = joined_one(&board.app, &id) {
-                self.say([id].into(), &StreamMessage::Session { session });
+            if let Some(session) = find_session(&broadcast.app, &id) {
+                self.send_to_all([id].into(), &StreamMessage::Session { session });
             }
         }
     }
 
-    fn say(&self, about: Arc<[String]>, message: &StreamMessage) {
-        self.tell(about, message.text().map(|whole| Text { whole, masked: None }));
+    fn send_to_all(&self, about: Arc<[String]>, message: &StreamMessage) {
+        self.send_text(about, message.text().map(|whole| RoleText { whole, masked: None }));
     }
 
     /// Tells everybody what their role lets them see.
-    fn say_by_role(&self, about: Arc<[String]>, message: impl Fn(Role) -> StreamMessage) {
+    fn send_by_role(&self, about: Arc<[String]>, message: impl Fn(Role) -> StreamMessage) {
         let text = |role| message(role).text();
         let both = text(Role::Approver).zip(text(Role::Viewer));
-        self.tell(about, both.map(|(whole, masked)| Text { masked: (masked != whole).then_some(masked), whole }));
+        self.send_text(
+            about,
+            both.map(|(whole, masked)| RoleText { masked: (masked != whole).then_some(masked), whole }),
+        );
     }
 
-    fn tell(&self, about: Arc<[String]>, text: Option<Text>) {
+    fn send_text(&self, about: Arc<[String]>, text: Option<RoleText>) {
         match text {
-            Some(text) => self.note(Note::Message(about, text)),
+            Some(text) => self.send(BroadcastMessage::Message(about, text)),
             // Nobody can be told, so everybody looks.
-            None => self.note(Note::Missed),
+            None => self.send(BroadcastMessage::Missed),
         }
     }
 
-    fn note(&self, note: Note) {
+    fn send(&self, note: BroadcastMessage) {
         // Everybody may have left.
-        let _ = self.board.notes.send(note);
+        let _ = self.broadcast.notes.send(note);
     }
 }

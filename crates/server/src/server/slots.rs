@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::shares::{Full, Holder, Share, Shares};
+use super::shares::{ConnectionShares, Holder, NoSlot, Share};
 
 /// The places there are. People who are known share theirs; strangers have few, and the last to come takes that of the first: nobody can keep
 /// the owner out by connecting often.
 #[derive(Debug)]
-pub(crate) struct Places {
-    known: Arc<Shares>,
+pub(crate) struct ConnectionSlots {
+    known: Arc<ConnectionShares>,
     most_strangers: usize,
     // A std lock: nothing awaits while it is held.
-    strangers: Mutex<Strangers>,
+    strangers: Mutex<AnonymousSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Strangers {
+struct AnonymousSlots {
     next: u64,
     /// In the order in which they came, with what tells each that it has lost its place.
     waiting: BTreeMap<u64, oneshot::Sender<()>>,
@@ -26,21 +26,21 @@ struct Strangers {
 
 /// A place. It is given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     number: u64,
     known: Mutex<Option<Share>>,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(crate) fn new(connections: usize, strangers: usize) -> Arc<Self> {
         let most_strangers = strangers.clamp(1, connections.max(1));
-        let known = Shares::new(connections.saturating_sub(most_strangers));
+        let known = ConnectionShares::new(connections.saturating_sub(most_strangers));
         Arc::new(Self { known, most_strangers, strangers: Mutex::default() })
     }
 
     /// A place for somebody who is not known yet, and what says that it is lost.
-    pub(crate) fn admit(self: &Arc<Self>) -> (Place, oneshot::Receiver<()>) {
+    pub(crate) fn admit(self: &Arc<Self>) -> (ConnectionSlot, oneshot::Receiver<()>) {
         let (lose, lost) = oneshot::channel();
         let mut strangers = self.strangers();
         strangers.next += 1;
@@ -52,35 +52,35 @@ impl Places {
             // One that has just gone does not hear it.
             let _ = lose.send(());
         }
-        (Place { places: self.clone(), number, known: Mutex::default() }, lost)
+        (ConnectionSlot { slots: self.clone(), number, known: Mutex::default() }, lost)
     }
 
-    fn strangers(&self) -> std::sync::MutexGuard<'_, Strangers> {
+    fn strangers(&self) -> std::sync::MutexGuard<'_, AnonymousSlots> {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Whoever connected is known now: the place is theirs.
     ///
     /// # Errors
     /// If none is left for this person.
-    pub(crate) fn keep(&self, holder: Holder) -> Result<(), Full> {
+    pub(crate) fn assign(&self, holder: Holder) -> Result<(), NoSlot> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() {
             return Ok(());
         }
-        let share = self.places.known.take(holder)?;
+        let share = self.slots.known.take(holder)?;
         // One that has lost its place meanwhile ends all the same.
-        self.places.strangers().waiting.remove(&self.number);
+        self.slots.strangers().waiting.remove(&self.number);
         *known = Some(share);
         Ok(())
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.strangers().waiting.remove(&self.number);
+        self.slots.strangers().waiting.remove(&self.number);
     }
 }
 
@@ -91,22 +91,22 @@ mod tests {
 
     #[test]
     fn strangers_lose_their_places_to_those_who_come_later_and_the_known_do_not() {
-        let places = Places::new(5, 2);
-        let (first, mut first_lost) = places.admit();
-        assert_eq!((first.keep(guest("ann")), first.keep(guest("ann"))), (Ok(()), Ok(())));
-        let (second, mut second_lost) = places.admit();
-        let (_third, mut third_lost) = places.admit();
-        let (fourth, _fourth_lost) = places.admit();
+        let slots = ConnectionSlots::new(5, 2);
+        let (first, mut first_lost) = slots.admit();
+        assert_eq!((first.assign(guest("ann")), first.assign(guest("ann"))), (Ok(()), Ok(())));
+        let (second, mut second_lost) = slots.admit();
+        let (_third, mut third_lost) = slots.admit();
+        let (fourth, _fourth_lost) = slots.admit();
         assert!(second_lost.try_recv().is_ok());
         assert!(third_lost.try_recv().is_err());
         // It ends without having been told to.
         assert!(first_lost.try_recv().is_err());
         drop(second);
-        let (fifth, _) = places.admit();
+        let (fifth, _) = slots.admit();
         assert!(third_lost.try_recv().is_ok());
         // Two are known at most, beside the owner.
-        assert_eq!((fourth.keep(guest("bob")), fifth.keep(guest("eve"))), (Ok(()), Err(Full::ForAll)));
+        assert_eq!((fourth.assign(guest("bob")), fifth.assign(guest("eve"))), (Ok(()), Err(NoSlot::ForAll)));
         drop(first);
-        assert_eq!(fifth.keep(guest("eve")), Ok(()));
+        assert_eq!(fifth.assign(guest("eve")), Ok(()));
     }
 }

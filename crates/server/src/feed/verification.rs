@@ -13,8 +13,8 @@ use amplifier_audit::{
 use amplifier_process::files::read_regular;
 use tokio::sync::oneshot;
 
-use super::Shared;
-use crate::wire::{self, AuditStatus, CheckpointSeen};
+use super::FeedState;
+use crate::wire::{self, AuditStatus, CheckpointStatus};
 
 /// How often is looked for what is new.
 const EVERY: Duration = Duration::from_millis(250);
@@ -28,67 +28,73 @@ const WHOLE_UP_TO: u64 = 200 << 20;
 const LARGEST_ANCHOR: u64 = 1 << 30;
 
 /// How often progress is told.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// What a log is verified with, from elsewhere.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct TrustAnchors {
     pub(super) key: Option<PublicKey>,
     pub(super) anchors: Vec<PathBuf>,
 }
 
 /// Verifies the log until it is told to stop.
-pub(super) fn prove(shared: &Arc<Shared>, known: Known) {
-    let mut prover =
-        Prover { shared, known, ongoing: None, passed: Passed::default(), whole_at: None, was_there: false };
+pub(super) fn run(shared: &Arc<FeedState>, anchors: TrustAnchors) {
+    let mut thread = VerifierThread {
+        shared,
+        anchors,
+        ongoing: None,
+        verified: VerifiedFiles::default(),
+        whole_at: None,
+        was_there: false,
+    };
     while !shared.is_stopped() {
-        let asked = std::mem::take(&mut *shared.asked.lock().unwrap_or_else(PoisonError::into_inner));
-        prover.look(!asked.is_empty());
+        let asked = std::mem::take(&mut *shared.verify_requests.lock().unwrap_or_else(PoisonError::into_inner));
+        thread.check(!asked.is_empty());
         asked.into_iter().for_each(|done| _ = done.send(()));
-        shared.rest(EVERY);
+        shared.sleep_until_requested(EVERY);
     }
 }
 
 /// Someone who waits for a verification.
-pub(super) type Waiting = oneshot::Sender<()>;
+pub(super) type VerifyRequest = oneshot::Sender<()>;
 
 /// How each segment looked when it was verified: its file, its size, and when it was last changed in any way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Passed(BTreeMap<u64, FileState>);
+struct VerifiedFiles(BTreeMap<u64, FileState>);
 
-struct Prover<'a> {
-    shared: &'a Arc<Shared>,
-    known: Known,
+struct VerifierThread<'a> {
+    shared: &'a Arc<FeedState>,
+    anchors: TrustAnchors,
     ongoing: Option<Verification>,
-    passed: Passed,
+    verified: VerifiedFiles,
     whole_at: Option<Instant>,
     /// Whether there was a log. One that is gone is not one that has not begun.
     was_there: bool,
 }
 
-impl Prover<'_> {
-    fn look(&mut self, is_asked: bool) {
-        let there = Passed::of(self.shared);
+impl VerifierThread<'_> {
+    fn check(&mut self, is_asked: bool) {
+        let there = VerifiedFiles::current(self.shared);
         if there.0.is_empty() {
             self.ongoing = None;
-            return self.tell(self.nothing_there());
+            return self.publish(self.missing_log());
         }
         self.was_there = true;
-        let is_due = there != self.passed
+        let is_due = there != self.verified
             && self.whole_at.is_none_or(|at| at.elapsed() >= WHOLE_EVERY)
             && there.bytes() <= WHOLE_UP_TO;
-        if is_asked || is_due || self.passed.was_changed(&there) {
+        if is_asked || is_due || self.verified.was_changed(&there) {
             self.ongoing = None;
         }
         // What stands in the log is proven by what is read after that look, not before it.
-        let is_same = there == self.passed && self.ongoing.is_some();
+        let is_same = there == self.verified && self.ongoing.is_some();
         if is_same
             && !self.is_torn()
             && let Some(status) = self.status().filter(|status| !status.checking)
         {
             // Of a log that is broken, the one who follows it may have read more in the meantime.
             let size = status.size.max(self.shared.index().cursor);
-            return self.tell(AuditStatus { size, ..status });
+            return self.publish(AuditStatus { size, ..status });
         }
         let mut is_whole = self.ongoing.is_none();
         loop {
@@ -98,17 +104,17 @@ impl Prover<'_> {
                 Ok(false) => return,
                 Err(error) => {
                     self.ongoing = None;
-                    return self.tell(self.unreadable(error));
+                    return self.publish(self.failed(error));
                 }
             }
             let Some(report) = self.ongoing.as_mut().map(Verification::report) else { return };
-            let status = self.of_report(&report);
+            let status = self.status_of(&report);
             if is_whole || report.integrity() != Integrity::Unsound {
-                self.passed = there;
-                return self.tell(status);
+                self.verified = there;
+                return self.publish(status);
             }
             // What is wrong at the end may begin before it: only all of the log tells from where on.
-            self.tell(AuditStatus { checking: true, ..status });
+            self.publish(AuditStatus { checking: true, ..status });
             self.ongoing = None;
             is_whole = true;
         }
@@ -120,7 +126,7 @@ impl Prover<'_> {
         let is_whole = self.ongoing.is_none();
         if is_whole {
             let status = AuditStatus { checking: true, ..self.status().unwrap_or_default() };
-            self.tell(status);
+            self.publish(status);
             self.whole_at = Some(Instant::now());
         }
         let mut ongoing = match self.ongoing.take() {
@@ -129,7 +135,7 @@ impl Prover<'_> {
         };
         // What was verified before stays on the page until more is known.
         let shown = self.status().unwrap_or_default();
-        let mut told = Instant::now();
+        let mut published = Instant::now();
         loop {
             match ongoing.advance(&*self.shared.source).map_err(|error| error.to_string())? {
                 Advance::Done => break,
@@ -139,8 +145,8 @@ impl Prover<'_> {
             if self.shared.is_stopped() {
                 return Ok(false);
             }
-            if told.elapsed() >= TOLD_EVERY {
-                told = Instant::now();
+            if published.elapsed() >= PROGRESS_EVERY {
+                published = Instant::now();
                 let problems = problems(ongoing.findings());
                 let status = AuditStatus {
                     size: self.shared.index().cursor.max(ongoing.verified_to()),
@@ -154,7 +160,7 @@ impl Prover<'_> {
                     checking: true,
                     ..shown.clone()
                 };
-                self.tell(status);
+                self.publish(status);
             }
         }
         self.ongoing = Some(ongoing);
@@ -164,10 +170,10 @@ impl Prover<'_> {
     /// The verifier, with what is known from elsewhere.
     fn verifier(&self) -> Result<Verifier<'static>, String> {
         let mut verifier = Verifier::new();
-        if let Some(key) = self.known.key {
+        if let Some(key) = self.anchors.key {
             verifier = verifier.key(key);
         }
-        for file in &self.known.anchors {
+        for file in &self.anchors.anchors {
             let notes = match read_regular(file, LARGEST_ANCHOR) {
                 Ok(notes) if notes.is_empty() => continue,
                 Ok(notes) => notes,
@@ -191,17 +197,17 @@ impl Prover<'_> {
             .filter(|status| !status.log.is_empty() || status.checking)
     }
 
-    fn tell(&self, status: AuditStatus) {
-        self.shared.status.send_if_modified(|told| {
-            let is_new = **told != status;
+    fn publish(&self, status: AuditStatus) {
+        self.shared.status.send_if_modified(|published| {
+            let is_new = **published != status;
             if is_new {
-                *told = Arc::new(status);
+                *published = Arc::new(status);
             }
             is_new
         });
     }
 
-    fn of_report(&self, report: &Report) -> AuditStatus {
+    fn status_of(&self, report: &Report) -> AuditStatus {
         AuditStatus {
             log: report.log.clone(),
             size: report.size.max(self.shared.index().cursor),
@@ -212,7 +218,7 @@ impl Prover<'_> {
                 .covered_at
                 .clone()
                 .filter(|_| report.checkpoints > 0)
-                .map(|at| CheckpointSeen { size: report.covered, at }),
+                .map(|at| CheckpointStatus { size: report.covered, at }),
             exposed: report.unanchored(),
             checking: false,
             proves: report.proved(),
@@ -220,23 +226,23 @@ impl Prover<'_> {
         }
     }
 
-    fn unreadable(&self, text: String) -> AuditStatus {
+    fn failed(&self, text: String) -> AuditStatus {
         let shown = self.status().unwrap_or_default();
         let problems = vec![wire::Problem { seq: None, text }];
         AuditStatus { sound: false, verified_to: 0, problems, checking: false, proves: Vec::new(), ..shown }
     }
 
-    fn nothing_there(&self) -> AuditStatus {
+    fn missing_log(&self) -> AuditStatus {
         let has_checkpoints = self.shared.source.size("checkpoints").is_ok_and(|size| size.is_some());
         if self.was_there || has_checkpoints {
-            return self.unreadable("the audit log is gone: no file `seg-….jsonl` is there any more".to_owned());
+            return self.failed("the audit log is gone: no file `seg-….jsonl` is there any more".to_owned());
         }
         AuditStatus { sound: true, ..AuditStatus::default() }
     }
 }
 
-impl Passed {
-    fn of(shared: &Shared) -> Self {
+impl VerifiedFiles {
+    fn current(shared: &FeedState) -> Self {
         let files = shared.source.list("").unwrap_or_default();
         let segments = files.iter().filter_map(|file| segment_number(file));
         let about =

@@ -9,24 +9,24 @@ use amplifier_link::{DecidedApproval, OpenApproval};
 use serde_json::{Value, json};
 
 use crate::access::Role;
-use crate::wire::{Busy, Rule};
+use crate::wire::{ApprovalFlood, ListedRule};
 
 /// What stands for a line of a secret of several lines.
 const REDACTED: &str = "[redacted]";
 
 /// Takes secrets out of what those see who cannot answer. An approver sees what they approve; a viewer sees no more than the audit log has.
-pub(crate) struct Masks {
+pub(crate) struct ViewerRedaction {
     // A std lock: nothing awaits while it is held.
-    known: Mutex<HashMap<String, Mask>>,
+    known: Mutex<HashMap<String, RedactedApproval>>,
 }
 
 /// What stands for a question, for as long as that is open.
-struct Mask {
-    of: Weak<OpenApproval>,
-    masked: Arc<OpenApproval>,
+struct RedactedApproval {
+    original: Weak<OpenApproval>,
+    redacted: Arc<OpenApproval>,
 }
 
-impl Masks {
+impl ViewerRedaction {
     pub(crate) fn new() -> Self {
         Self { known: Mutex::default() }
     }
@@ -38,19 +38,22 @@ impl Masks {
         }
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // The nonce is new whenever a question is announced.
-        if let Some(Mask { of, masked }) = known().get(&approval.nonce)
-            && of.as_ptr() == Arc::as_ptr(approval)
+        if let Some(RedactedApproval { original, redacted }) = known().get(&approval.nonce)
+            && original.as_ptr() == Arc::as_ptr(approval)
         {
-            return masked.clone();
+            return redacted.clone();
         }
-        let masked = Arc::new(masked(approval));
+        let redacted = Arc::new(redacted(approval));
         let mut known = known();
-        known.insert(approval.nonce.clone(), Mask { of: Arc::downgrade(approval), masked: masked.clone() });
+        known.insert(
+            approval.nonce.clone(),
+            RedactedApproval { original: Arc::downgrade(approval), redacted: redacted.clone() },
+        );
         // Now and then, those that are closed are forgotten.
         if known.len().is_power_of_two() {
-            known.retain(|_, mask| mask.of.strong_count() > 0);
+            known.retain(|_, one| one.original.strong_count() > 0);
         }
-        masked
+        redacted
     }
 }
 
@@ -62,43 +65,43 @@ pub(crate) fn sees_all(role: Role) -> bool {
 /// What became of a question, as somebody of that role sees it.
 pub(crate) fn decided(mut decided: DecidedApproval, role: Role) -> DecidedApproval {
     if !sees_all(role) {
-        mask(&mut decided.prompt);
-        mask(&mut decided.reason);
+        redact(&mut decided.prompt);
+        redact(&mut decided.reason);
     }
     decided
 }
 
 /// A standing answer, as somebody of that role sees it.
-pub(crate) fn rule(mut rule: Rule, role: Role) -> Rule {
+pub(crate) fn rule(mut rule: ListedRule, role: Role) -> ListedRule {
     if !sees_all(role) {
-        mask(&mut rule.rule.pattern);
-        mask(&mut rule.explanation);
+        redact(&mut rule.rule.pattern);
+        redact(&mut rule.explanation);
     }
     rule
 }
 
 /// That there are too many questions, as somebody of that role sees it.
-pub(crate) fn busy(busy: Option<Busy>, role: Role) -> Option<Busy> {
+pub(crate) fn flood(busy: Option<ApprovalFlood>, role: Role) -> Option<ApprovalFlood> {
     busy.map(|mut busy| {
         if !sees_all(role) {
-            mask(&mut busy.pattern);
+            redact(&mut busy.pattern);
         }
         busy
     })
 }
 
-fn masked(approval: &OpenApproval) -> OpenApproval {
+fn redacted(approval: &OpenApproval) -> OpenApproval {
     let mut approval = approval.clone();
     approval.nonce.clear();
-    mask(&mut approval.prompt);
-    approval.reason.iter_mut().for_each(mask);
+    redact(&mut approval.prompt);
+    approval.reason.iter_mut().for_each(redact);
     let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.preview;
     // A digest of a file that holds a short secret gives it away.
     *compared_with = None;
-    target.iter_mut().for_each(mask);
-    warnings.iter_mut().for_each(mask);
-    fields.iter_mut().for_each(mask_field);
-    mask_rows(body);
+    target.iter_mut().for_each(redact);
+    warnings.iter_mut().for_each(redact);
+    fields.iter_mut().for_each(redact_field);
+    redact_rows(body);
     approval
 }
 
@@ -118,14 +121,14 @@ fn apply(value: &mut Value) {
     }
 }
 
-fn mask(text: &mut String) {
+fn redact(text: &mut String) {
     let mut value = Value::String(std::mem::take(text));
     apply(&mut value);
     *text = value.as_str().unwrap_or(REDACTED).to_owned();
 }
 
 /// The name says, too, whether the value is a secret.
-fn mask_field(PreviewField { name, value }: &mut PreviewField) {
+fn redact_field(PreviewField { name, value }: &mut PreviewField) {
     let read = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
     let mut named = json!({ name.as_str(): read });
     let before = named.clone();
@@ -133,18 +136,18 @@ fn mask_field(PreviewField { name, value }: &mut PreviewField) {
     if named != before {
         *value = named.get(name.as_str()).map_or_else(|| REDACTED.to_owned(), Value::to_string);
     }
-    mask(value);
+    redact(value);
 }
 
 /// Secrets may be longer than a line, so what stood there and what will stand there are looked at as a whole, each by itself.
-fn mask_rows(rows: &mut Vec<PreviewRow>) {
-    if let Some(pretty) = masked_json(rows) {
+fn redact_rows(rows: &mut Vec<PreviewRow>) {
+    if let Some(pretty) = redacted_json(rows) {
         *rows = pretty;
     }
     let side = |other: PreviewRowKind| {
         let lines: Vec<&str> = rows.iter().filter(|row| row.kind != other).map(|row| row.text.as_str()).collect();
         let mut text = lines.join("\n");
-        mask(&mut text);
+        redact(&mut text);
         text
     };
     let (old, new) = (side(PreviewRowKind::Added), side(PreviewRowKind::Removed));
@@ -156,7 +159,7 @@ fn mask_rows(rows: &mut Vec<PreviewRow>) {
             continue;
         }
         let before = row.text.clone();
-        mask(&mut row.text);
+        redact(&mut row.text);
         if row.text == before {
             row.text = REDACTED.to_owned();
         }
@@ -164,7 +167,7 @@ fn mask_rows(rows: &mut Vec<PreviewRow>) {
 }
 
 /// The input of a tool that is shown as JSON: the names of its fields say which values are secrets.
-fn masked_json(rows: &[PreviewRow]) -> Option<Vec<PreviewRow>> {
+fn redacted_json(rows: &[PreviewRow]) -> Option<Vec<PreviewRow>> {
     if rows.iter().any(|row| row.kind != PreviewRowKind::Plain) || !rows.first()?.text.starts_with(['{', '[']) {
         return None;
     }
@@ -181,9 +184,9 @@ mod tests {
 
     const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
-    fn masked_body(rows: Vec<PreviewRow>) -> String {
+    fn redacted_body(rows: Vec<PreviewRow>) -> String {
         let mut rows = rows;
-        mask_rows(&mut rows);
+        redact_rows(&mut rows);
         rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
@@ -202,7 +205,7 @@ mod tests {
             PreviewRow::new(PreviewRowKind::Context, "-----END PRIVATE KEY-----"),
             PreviewRow::new(PreviewRowKind::Added, "also harmless"),
         ];
-        let shown = masked_body(rows);
+        let shown = redacted_body(rows);
         assert!(!shown.contains("MIIE"), "{shown}");
         assert!(shown.starts_with("@@ -1,4 +1,5 @@\nharmless\n") && shown.ends_with("\nalso harmless"), "{shown}");
         assert_eq!(shown.lines().count(), 7);
@@ -210,24 +213,25 @@ mod tests {
 
     #[test]
     fn commands_and_json_keep_all_but_their_secrets() {
-        let shown = masked_body(plain(&format!("cd /srv\ncurl -H 'Authorization: Bearer {TOKEN}' https://x.example")));
+        let shown =
+            redacted_body(plain(&format!("cd /srv\ncurl -H 'Authorization: Bearer {TOKEN}' https://x.example")));
         assert!(shown.starts_with("cd /srv\ncurl -H ") && shown.ends_with("https://x.example"), "{shown}");
         assert!(!shown.contains(TOKEN) && shown.contains("[redacted kind="), "{shown}");
-        let shown = masked_body(plain("{\n  \"password\": \"hunter2\",\n  \"to\": \"here\"\n}"));
+        let shown = redacted_body(plain("{\n  \"password\": \"hunter2\",\n  \"to\": \"here\"\n}"));
         assert!(!shown.contains("hunter2") && shown.contains("\n  \"to\": \"here\"\n"), "{shown}");
         let harmless = "make\n{ not json";
-        assert_eq!(masked_body(plain(harmless)), harmless);
+        assert_eq!(redacted_body(plain(harmless)), harmless);
     }
 
     #[test]
     fn the_name_of_a_field_counts() {
-        let masked = |name: &str, value: &str| {
+        let redacted = |name: &str, value: &str| {
             let mut field = PreviewField { name: name.to_owned(), value: value.to_owned() };
-            mask_field(&mut field);
+            redact_field(&mut field);
             field.value
         };
-        assert!(masked("password", "\"hunter2\"").starts_with("\"[redacted kind=password "));
-        assert!(!masked("env", "{\"api_key\":\"xyz uvw\"}").contains("xyz"));
-        assert_eq!(masked("timeout", "60"), "60");
+        assert!(redacted("password", "\"hunter2\"").starts_with("\"[redacted kind=password "));
+        assert!(!redacted("env", "{\"api_key\":\"xyz uvw\"}").contains("xyz"));
+        assert_eq!(redacted("timeout", "60"), "60");
     }
 }
