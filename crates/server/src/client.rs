@@ -1,4 +1,4 @@
-//! How other commands of the same person reach the server that runs.
+//! The client with which other commands of the same user reach the running server.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -33,32 +33,33 @@ use tokio_rustls::TlsConnector;
 use crate::access::{AccessError, Role, TokenFiles};
 use crate::wire::{Browser, Browsers, ErrorResponse, Link, SignedOutBrowsers};
 
-/// How long the server may take to answer.
+/// Time limit for a response.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Where a server is: what it writes into the file `address` while it runs.
+/// The address of a running server, as written to the file `address`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Address {
-    /// Where browsers find it.
+    /// URL for browsers.
     pub url: String,
-    /// Where this machine reaches it.
+    /// Socket address on this machine.
     pub reach: SocketAddr,
-    /// The name of the person whose server it is.
+    /// Name of the server's owner.
     pub owner: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The SHA-256 of its certificate, if it has one.
+    /// SHA-256 of the certificate, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
 }
 
 impl Address {
-    /// Where the server of that folder is; none if none runs.
+    /// Returns the address of the server of this folder, if one is running.
     ///
     /// # Errors
-    /// If that cannot be found out.
+    /// If a file cannot be read.
     pub fn find(folder: &Path) -> Result<Option<Self>, ClientError> {
-        // Whoever holds the lock runs, so that a file which a crash has left leads nobody to a stranger who took the port.
+        // The lock proves that the server is running: after a crash, a leftover file could lead to a program of another
+        // user on the same port.
         let lock = folder.join("lock");
         match File::open(&lock).map(|lock| lock.try_lock_shared()) {
             Ok(Err(TryLockError::WouldBlock)) => {}
@@ -69,7 +70,7 @@ impl Address {
         let file = folder.join("address");
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
-            // It begins or ends just now.
+            // The server is starting or stopping.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(ClientError::File { file, source }),
         };
@@ -78,32 +79,32 @@ impl Address {
     }
 }
 
-/// Why the server cannot be asked.
+/// The reason why a request to the server failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// There is none.
+    /// No server is running.
     #[error("no server runs; `amplifier serve` starts one")]
     NotRunning,
-    /// A file.
+    /// A file cannot be read.
     #[error("`{file}`: {source}")]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: io::Error,
     },
-    /// The token.
+    /// The token cannot be read.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The connection.
+    /// The server is unreachable.
     #[error("the server at `{address}` cannot be reached: {problem}")]
     Unreachable {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What is wrong.
+        /// The cause.
         problem: String,
     },
-    /// It says no.
+    /// The server returned an error.
     #[error("the server says: {0}")]
     Refused(String),
 }
@@ -116,33 +117,33 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server of that folder.
+    /// Returns a client of this folder's server.
     ///
     /// # Errors
-    /// If none runs, or the token cannot be read.
+    /// If no server is running, or the token cannot be read.
     pub fn find(folder: &Path) -> Result<Self, ClientError> {
         let address = Address::find(folder)?.ok_or(ClientError::NotRunning)?;
         Ok(Self { address, token: TokenFiles::at(folder)?.admin()? })
     }
 
-    /// Where the server is.
+    /// Returns the server's address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// A link that lets one browser in, once.
+    /// Returns a one-time link that signs one browser in.
     ///
     /// # Errors
-    /// If the server cannot be reached, or says no.
+    /// If the server is unreachable, or returns an error.
     pub async fn link(&self, name: &str, role: Role) -> Result<Link, ClientError> {
         let answer = self.ask(Method::POST, "/api/links", &json!({ "name": name, "role": role })).await?;
         decode(answer)
     }
 
-    /// Asks the server something.
+    /// Sends a request.
     ///
     /// # Errors
-    /// If it cannot be reached, or says no.
+    /// If the server is unreachable, or returns an error.
     pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, ClientError> {
         let unreachable = |problem: String| ClientError::Unreachable { address: self.address.reach, problem };
         let host = self.address.url.split_once("://").map_or("", |(_, host)| host);
@@ -188,10 +189,10 @@ impl Client {
     }
 }
 
-/// The browsers that are in: as the server that runs says, or as the last one has left it.
+/// Returns the signed-in browsers, from the running server or from the file of the last one.
 ///
 /// # Errors
-/// If neither can be found out.
+/// If neither can be read.
 pub async fn browsers(folder: &Path) -> Result<Vec<Browser>, ClientError> {
     let files = TokenFiles::at(folder)?;
     if let Some(_lock) = lock_if_stopped(folder)? {
@@ -202,10 +203,10 @@ pub async fn browsers(folder: &Path) -> Result<Vec<Browser>, ClientError> {
     Ok(browsers)
 }
 
-/// Ends the browsers of that name, whether a server runs or not. Says how many there were.
+/// Signs the browsers of this name out, also while no server is running. Returns their number.
 ///
 /// # Errors
-/// If that cannot be done.
+/// If the request fails, or the file cannot be written.
 pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientError> {
     let files = TokenFiles::at(folder)?;
     if let Some(_lock) = lock_if_stopped(folder)? {
@@ -216,7 +217,7 @@ pub async fn end_browsers(folder: &Path, name: &str) -> Result<usize, ClientErro
     Ok(usize::try_from(ended).unwrap_or(usize::MAX))
 }
 
-/// No server runs, and none starts while this is kept; nothing if one does.
+/// Locks the folder if no server is running, so that none starts meanwhile. Returns `None` if one is running.
 fn lock_if_stopped(folder: &Path) -> Result<Option<FileLock>, ClientError> {
     let file = folder.join("lock");
     FileLock::try_lock_shared(&file).map_err(|source| ClientError::File { file, source })
@@ -226,7 +227,7 @@ fn decode<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {
     serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
 }
 
-/// A text as a part of a path.
+/// Encodes a text as a segment of a path.
 fn percent_encoded(text: &str) -> String {
     let one = |byte: u8| match byte {
         b if b.is_ascii_alphanumeric() || b == b'-' || b == b'_' => char::from(b).to_string(),
@@ -250,12 +251,13 @@ where
     Ok((status, bytes))
 }
 
-/// What a certificate is known by.
+/// Returns the SHA-256 of a certificate.
 pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(certificate))
 }
 
-/// Trusts the one certificate that the server said it has, in a file that only its owner can write. Names and authorities say nothing more.
+/// Trusts only the certificate from the address file, which only the owner can write. Names and authorities are not
+/// checked.
 #[derive(Debug)]
 struct PinnedCertificate {
     certificate: String,

@@ -1,5 +1,5 @@
-//! Answers that no session takes notice of: the question was closed long ago, or its session has ended. What the record says became of the
-//! question is told, and the server records the answer itself.
+//! Late answers: the request was closed long ago, or its session has ended. The decision is returned from the audit
+//! log, and the server records the answer itself.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +10,12 @@ use crate::App;
 use crate::feed::{FeedError, PastDecision};
 use crate::hub::{HubError, HubErrorCode, SubmittedAnswer};
 
-/// How long is waited for a decision, that is known of already, to be read from the log.
+/// Time limit for a known decision to appear in the log.
 const READING: Duration = Duration::from_secs(10);
 
 impl App {
-    /// Answers a question, as [`Hub::answer`](crate::Hub::answer). An answer that is too late is recorded, whoever still knows of the question.
+    /// Submits an answer, as [`Hub::answer`](crate::Hub::answer). A late answer is recorded, also if only the log still
+    /// has the request.
     ///
     /// # Errors
     /// As there.
@@ -26,7 +27,8 @@ impl App {
         }
     }
 
-    /// What to say to an answer that no session has taken notice of. It stays what it was if there is no decision: the question may be open.
+    /// Records an answer that no session has recorded, and returns the error for it. Without a decision the error stays
+    /// as it was: the request may be open.
     async fn record_too_late(&self, id: &ApprovalId, given: ApprovalAnswer, refused: HubError) -> HubError {
         let past = match self.find_decision(id, given.by.as_ref()).await {
             Ok(Some(past)) => past,
@@ -47,11 +49,10 @@ impl App {
         }
     }
 
-    /// What the record says about a question that was decided.
     async fn find_decision(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<PastDecision>, HubError> {
         self.feed.ready().await;
         let known = self.hub.decision(id);
-        // What is known of a question whose session has gone is that it cannot be answered, and not what became of it.
+        // For a session that is gone, only the lost connection is known, and not the decision.
         let is_certain = known.as_ref().is_some_and(|known| known.basis != DecisionBasis::Disconnected);
         let mut changed = self.feed.changed();
         let until = tokio::time::Instant::now() + READING;
@@ -67,7 +68,7 @@ impl App {
         Ok(known.filter(|_| is_certain).and_then(|decided| self.reported_decision(id, decided)))
     }
 
-    /// Looks for a question in the log, when it is that person's turn.
+    /// Searches the log for a request, within the limits per user.
     async fn search(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<PastDecision>, HubError> {
         let Some(permit) = self.feed.searches().for_user(by.cloned()).acquire().await else {
             let message = "too many look for old questions in the audit log, so the answer is not recorded";
@@ -88,7 +89,7 @@ impl App {
         })
     }
 
-    /// What the session said about a question whose decision is not in the log, or not yet.
+    /// Returns the decision that the session sent, if the log does not have one yet.
     fn reported_decision(&self, id: &ApprovalId, decided: DecidedApproval) -> Option<PastDecision> {
         let turn = self.feed.session(&decided.session).map_or(0, |facts| facts.turns);
         let event = decided.event.parse().ok()?;
@@ -106,8 +107,8 @@ impl App {
             Ok::<_, amplifier_audit::AuditError>(log.status().size)
         });
         let size = kept.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-        // A session that has ended stays sealed: what comes after its seal would look as if it had no end, and keep its records from
-        // being removed by their age.
+        // A session that has ended stays sealed: with a record after its seal, the session would seem to have no end,
+        // and retention could not remove its records.
         let mut changed = self.feed.changed();
         if !matches!(tokio::time::timeout(READING, changed.wait_for(|cursor| *cursor >= size)).await, Ok(Ok(_))) {
             tracing::warn!("the log is not read in time, so a session that has ended may not be sealed any more");

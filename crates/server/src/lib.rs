@@ -18,15 +18,15 @@ pub use hub::{Command, ConnectedSession, Hub, HubError, HubEvent, SubmittedAnswe
 pub use listener::{LinkListener, LinkListenerError};
 pub use server::{RunningServer, ServeError, Server, ServerOptions, TlsFiles};
 
-/// What every part of the server works with. A handle: clones share the same state.
+/// The parts of a running server. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct App {
-    /// Who is connected, and what is asked.
+    /// Connected sessions and their open approval requests.
     pub hub: Hub,
-    /// What is recorded.
+    /// The audit log.
     pub feed: feed::Feed,
-    /// Who may do what.
+    /// Tokens, signed-in browsers and roles.
     pub access: access::Access,
-    /// What the server records itself.
+    /// The log for the server's own records.
     pub log: Log,
 }

@@ -1,4 +1,4 @@
-//! Turns at what only a few may do at a time.
+//! A semaphore that is fair between users.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,12 +8,12 @@ use amplifier_core::Actor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How many turns one person has at a time: whoever asks for much waits for themselves.
+/// Limit of permits per user, so that a user with many requests waits only for themselves.
 const PER_USER: usize = 2;
-/// How long is waited for one.
+/// Time limit for a permit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Turns, so many at a time. A handle: clones share them.
+/// A semaphore with a limit per user. Cheap to clone; clones share the permits.
 #[derive(Clone, Debug)]
 pub(crate) struct FairSemaphore(Arc<SemaphoreState>);
 
@@ -24,23 +24,23 @@ struct SemaphoreState {
     people: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// Somebody who waits for their turn.
+/// The permits of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct UserQueue {
     semaphore: FairSemaphore,
     own: Arc<Semaphore>,
 }
 
-/// While it is kept, it is somebody's turn.
+/// A permit, released on drop.
 pub(crate) type Permit = (Arc<Semaphore>, OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl FairSemaphore {
-    /// So many at a time.
+    /// Creates a semaphore with this number of permits.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(SemaphoreState { all: Arc::new(Semaphore::new(at_once)), people: Mutex::default() }))
     }
 
-    /// Those of a person. Strangers are one person.
+    /// Returns the permits of a user. All anonymous clients count as one user.
     pub(crate) fn for_user(&self, who: Option<Actor>) -> UserQueue {
         let person = who.map(|who| format!("{}:{}", who.via, who.name)).unwrap_or_default();
         let mut people = self.0.people.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,6 @@ impl FairSemaphore {
 }
 
 impl UserQueue {
-    /// Waits for a turn; none if that takes too long.
     pub(crate) async fn acquire(&self) -> Option<Permit> {
         let waiting = async {
             let own = self.own.clone().acquire_owned().await.ok()?;

@@ -1,4 +1,4 @@
-//! The server's end: lets sessions in.
+//! The server's end of the link: accepts connections of sessions.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -20,48 +20,47 @@ use tokio::task::JoinHandle;
 use crate::hub::Hub;
 use crate::wire::SessionHost;
 
-/// The file that is locked while the door is open. The server itself has another one.
+/// Lock file of the link socket. The server itself has another one.
 const LOCK: &str = "socket.lock";
-/// How long a connection may take to say who it is, and to take a line.
+/// Time limit for the hello message, and for sending a line.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many sessions can be connected.
+/// Limit of connected sessions.
 const SESSIONS: usize = 4096;
-/// How much a session can be told before it has listened.
+/// Limit of messages that wait for a session.
 const QUEUE: usize = 1024;
 
-/// Lets sessions in, until it is dropped.
+/// Accepts sessions until it is dropped.
 #[derive(Debug)]
 pub struct LinkListener {
     socket: PathBuf,
     task: JoinHandle<()>,
-    /// Another door sees by this lock that there is one.
     _lock: File,
 }
 
-/// Why sessions cannot be let in.
+/// The reason why sessions cannot connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkListenerError {
-    /// There is a server.
+    /// A server is running.
     #[error("a server is running already, with the socket `{}`; stop it, or use it", .0.display())]
     Running(PathBuf),
     /// The folder or the socket cannot be used.
     #[error("`{}` cannot be used: {source}", path.display())]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl LinkListener {
-    /// Opens the door: makes the folder if it is missing, and listens on the socket in it. Only the person can use either.
+    /// Creates the folder if needed, and listens on the socket in it. Only the user can access either.
     ///
     /// The socket of a server that is gone is replaced; that of a living one stays.
     ///
     /// # Errors
-    /// If there is a living one, or the folder cannot be used.
+    /// If a server is running, or the folder cannot be used.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -80,7 +79,7 @@ impl LinkListener {
             Err(TryLockError::WouldBlock) => return Err(LinkListenerError::Running(socket)),
             Err(TryLockError::Error(source)) => return Err(at(&lock)(source)),
         }
-        // While the lock is held, whatever is there was left behind.
+        // While the lock is held, an existing socket is left over from another run.
         match std::fs::remove_file(&socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&socket)(error)),
             _ => {}
@@ -91,7 +90,7 @@ impl LinkListener {
         Ok(Self { socket, task, _lock: file })
     }
 
-    /// The socket.
+    /// Path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -100,14 +99,13 @@ impl LinkListener {
 impl Drop for LinkListener {
     fn drop(&mut self) {
         self.task.abort();
-        // One that is left behind is replaced by the next server.
+        // A leftover socket is replaced by the next server.
         let _ = std::fs::remove_file(&self.socket);
     }
 }
 
 async fn accept(mut listener: Listener, hub: Hub) {
     let slots = Arc::new(Semaphore::new(SESSIONS));
-    // Connections end with the door.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -123,7 +121,7 @@ async fn accept(mut listener: Listener, hub: Hub) {
                 });
             }
             Err(error) => {
-                // Too many open files, as a rule: that passes.
+                // Mostly the limit of open files, which passes.
                 tracing::warn!(%error, "a session cannot connect");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -137,7 +135,7 @@ async fn accept_session(connection: Connection, hub: Hub) -> io::Result<()> {
 }
 
 impl Hub {
-    /// Returns the way for sessions that run in the server's own process.
+    /// Returns the connector for sessions in the server's own process.
     pub fn pipes(&self) -> PipeConnector {
         let hub = self.clone();
         PipeConnector::new(move || {
@@ -155,8 +153,8 @@ impl Hub {
 }
 
 impl Hub {
-    /// Returns the way for the machine that the server runs on. Only the server's own process has it: whoever could connect as a machine could start
-    /// sessions and write approval rules.
+    /// Returns the connector for the server's own machine. Only the server's process has it: a client of this
+    /// connection can start sessions and write approval rules.
     pub fn machine_pipes(&self) -> PipeConnector {
         let hub = self.clone();
         PipeConnector::new(move || {
@@ -172,7 +170,7 @@ impl Hub {
     }
 }
 
-/// Takes the messages of the machine until it is gone.
+/// Handles the machine's messages until the connection ends.
 async fn serve_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result<()> {
     let (from, to) = tokio::io::split(stream);
     let (mut lines, mut to) = (Lines::new(BufReader::new(from)), BufWriter::new(to));
@@ -194,7 +192,7 @@ async fn serve_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result
     }
 }
 
-/// Hears a session until it is gone.
+/// Handles a session's messages until the connection ends.
 async fn serve_session(
     hub: Hub,
     from: impl AsyncRead + Unpin,
@@ -212,7 +210,7 @@ async fn serve_session(
     let _leaving = LeaveGuard(|| hub.leave(connection));
     let welcome = ServerMessage::Welcome { version: VERSION };
     tokio::time::timeout(PATIENCE, write(&mut to, &welcome)).await??;
-    // A task of its own: what is said to a session that does not listen holds up nothing that it says.
+    // A task of its own: a session that does not read delays nothing that it sends.
     let mut writer = tokio::task::JoinSet::new();
     writer.spawn(async move {
         while let Some(message) = outgoing.recv().await {
@@ -244,7 +242,6 @@ fn check(hello: &SessionHello) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a peer when its connection ends, however it ends.
 struct LeaveGuard<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for LeaveGuard<F> {

@@ -1,4 +1,4 @@
-//! Questions, for those who look at them and cannot answer: without secrets, and without the nonce that an answer needs.
+//! Approval requests for viewers: without secrets, and without the nonce that an answer needs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -11,16 +11,17 @@ use serde_json::{Value, json};
 use crate::access::Role;
 use crate::wire::{ApprovalFlood, ListedRule};
 
-/// What stands for a line of a secret of several lines.
+/// Placeholder for one line of a multi-line secret.
 const REDACTED: &str = "[redacted]";
 
-/// Takes secrets out of what those see who cannot answer. An approver sees what they approve; a viewer sees no more than the audit log has.
+/// Removes secrets from what viewers receive. An approver sees the whole operation; a viewer sees no more than the
+/// audit log has.
 pub(crate) struct ViewerRedaction {
     // A std lock: nothing awaits while it is held.
     known: Mutex<HashMap<String, RedactedApproval>>,
 }
 
-/// What stands for a question, for as long as that is open.
+/// Redacted form of an open approval request.
 struct RedactedApproval {
     original: Weak<OpenApproval>,
     redacted: Arc<OpenApproval>,
@@ -31,13 +32,13 @@ impl ViewerRedaction {
         Self { known: Mutex::default() }
     }
 
-    /// A question as somebody of that role sees it. It is made once, however many look.
+    /// Returns an approval request as this role sees it. The redacted form is made once and shared.
     pub(crate) fn approval(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
         if sees_all(role) {
             return approval.clone();
         }
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // The nonce is new whenever a question is announced.
+        // The nonce is new whenever a request is announced.
         if let Some(RedactedApproval { original, redacted }) = known().get(&approval.nonce)
             && original.as_ptr() == Arc::as_ptr(approval)
         {
@@ -49,7 +50,7 @@ impl ViewerRedaction {
             approval.nonce.clone(),
             RedactedApproval { original: Arc::downgrade(approval), redacted: redacted.clone() },
         );
-        // Now and then, those that are closed are forgotten.
+        // Drops closed requests now and then.
         if known.len().is_power_of_two() {
             known.retain(|_, one| one.original.strong_count() > 0);
         }
@@ -57,12 +58,11 @@ impl ViewerRedaction {
     }
 }
 
-/// Whether that role sees questions as they are.
+/// Returns `true` if this role sees approval requests unredacted.
 pub(crate) fn sees_all(role: Role) -> bool {
     role >= Role::Approver
 }
 
-/// What became of a question, as somebody of that role sees it.
 pub(crate) fn decided(mut decided: DecidedApproval, role: Role) -> DecidedApproval {
     if !sees_all(role) {
         redact(&mut decided.prompt);
@@ -71,7 +71,7 @@ pub(crate) fn decided(mut decided: DecidedApproval, role: Role) -> DecidedApprov
     decided
 }
 
-/// A standing answer, as somebody of that role sees it.
+/// Returns an approval rule as this role sees it.
 pub(crate) fn rule(mut rule: ListedRule, role: Role) -> ListedRule {
     if !sees_all(role) {
         redact(&mut rule.rule.pattern);
@@ -80,7 +80,7 @@ pub(crate) fn rule(mut rule: ListedRule, role: Role) -> ListedRule {
     rule
 }
 
-/// That there are too many questions, as somebody of that role sees it.
+/// Returns the report about too many requests as this role sees it.
 pub(crate) fn flood(busy: Option<ApprovalFlood>, role: Role) -> Option<ApprovalFlood> {
     busy.map(|mut busy| {
         if !sees_all(role) {
@@ -96,7 +96,7 @@ fn redacted(approval: &OpenApproval) -> OpenApproval {
     redact(&mut approval.prompt);
     approval.reason.iter_mut().for_each(redact);
     let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.preview;
-    // A digest of a file that holds a short secret gives it away.
+    // The digest of a file with a short secret would reveal the secret.
     *compared_with = None;
     target.iter_mut().for_each(redact);
     warnings.iter_mut().for_each(redact);
@@ -105,7 +105,8 @@ fn redacted(approval: &OpenApproval) -> OpenApproval {
     approval
 }
 
-/// What markers are made with. It lives as long as the process, so that equal secrets look equal, and nobody can try out what they are.
+/// Key of the redaction markers. It lives as long as the process: equal secrets have equal markers, and nobody outside
+/// can test guesses.
 fn key() -> Option<&'static [u8; 32]> {
     static KEY: LazyLock<Option<[u8; 32]>> = LazyLock::new(|| {
         let mut key = [0; 32];
@@ -127,7 +128,7 @@ fn redact(text: &mut String) {
     *text = value.as_str().unwrap_or(REDACTED).to_owned();
 }
 
-/// The name says, too, whether the value is a secret.
+/// Redacts a field. Its name can show that the value is a secret.
 fn redact_field(PreviewField { name, value }: &mut PreviewField) {
     let read = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
     let mut named = json!({ name.as_str(): read });
@@ -139,7 +140,7 @@ fn redact_field(PreviewField { name, value }: &mut PreviewField) {
     redact(value);
 }
 
-/// Secrets may be longer than a line, so what stood there and what will stand there are looked at as a whole, each by itself.
+/// Redacts the rows of a preview. Secrets may span lines, so the old and the new text are each redacted as a whole.
 fn redact_rows(rows: &mut Vec<PreviewRow>) {
     if let Some(pretty) = redacted_json(rows) {
         *rows = pretty;
@@ -166,7 +167,7 @@ fn redact_rows(rows: &mut Vec<PreviewRow>) {
     }
 }
 
-/// The input of a tool that is shown as JSON: the names of its fields say which values are secrets.
+/// Redacts a tool's input shown as JSON, where field names show which values are secrets.
 fn redacted_json(rows: &[PreviewRow]) -> Option<Vec<PreviewRow>> {
     if rows.iter().any(|row| row.kind != PreviewRowKind::Plain) || !rows.first()?.text.starts_with(['{', '[']) {
         return None;

@@ -1,4 +1,4 @@
-//! The JSON forms of the API, the stream and the link.
+//! JSON types of the API and the stream.
 
 use amplifier_core::{Actor, ApprovalRule};
 use amplifier_link::UnreadableFile;
@@ -9,81 +9,81 @@ use utoipa::ToSchema;
 
 pub use crate::access::Browser;
 
-/// A session, as far as it is known.
+/// A session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
-    /// Its id.
+    /// Session id.
     pub id: String,
-    /// The name that a hook or a person gave it.
+    /// Name given by a hook or a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The folder that it works in.
+    /// Working folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// What it does at the moment.
+    /// Current state.
     pub state: SessionState,
-    /// Whether it is connected, so that it can be answered, stopped and prompted from here.
+    /// `true` if the session is connected, and accepts answers and commands.
     pub connected: bool,
-    /// Whether it takes prompts from here.
+    /// `true` if the session accepts prompts from the server.
     pub takes_prompts: bool,
-    /// Where it runs, if it is connected.
+    /// Location of a connected session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_in: Option<SessionHost>,
-    /// The process that it runs in, if it is connected.
+    /// Process id of a connected session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// When it was first heard of.
+    /// Time of the first activity.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// Time of the last activity.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// How many turns it has had.
+    /// Number of turns.
     pub turns: u64,
-    /// How many tools were called.
+    /// Number of tool calls.
     pub tool_calls: u64,
-    /// How many operations were denied.
+    /// Number of denied operations.
     pub denials: u64,
-    /// How many hooks failed.
+    /// Number of failed hook calls.
     pub errors: u64,
-    /// How many questions are open.
+    /// Number of open approval requests.
     pub pending: u64,
-    /// How many tokens were used.
+    /// Number of tokens used.
     pub tokens: u64,
-    /// The last prompt, or its beginning.
+    /// The last prompt, possibly truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Why it ended, if it has.
+    /// The reason of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The session that delegated to it.
+    /// Parent session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
 
-/// What a session does.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// A turn runs.
+    /// A turn is running.
     Running,
-    /// A turn runs, and waits for a person.
+    /// A turn is waiting for an approval.
     Waiting,
-    /// It waits for a prompt.
+    /// The session waits for a prompt.
     Idle,
-    /// It has not ended, and should be connected. It comes back within seconds, or is gone.
+    /// The connection is lost; the session reconnects within seconds, or is gone.
     Away,
-    /// It has ended.
+    /// The session has ended.
     Ended,
-    /// It has not ended, but nothing is heard of it any more.
+    /// The session has stopped without an end record.
     Gone,
 }
 
-/// Where a session runs.
+/// The location of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionHost {
-    /// In the server.
+    /// In the server's process.
     Server,
     /// In a process of its own.
     Process,
@@ -92,26 +92,26 @@ pub enum SessionHost {
 /// One record of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LogRecord {
-    /// Its number: the cursor of streams.
+    /// Record number, the cursor of streams.
     pub seq: u64,
-    /// When.
+    /// Time.
     pub at: String,
-    /// In which session.
+    /// Session id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// In which turn of it.
+    /// Turn number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
-    /// At which event.
+    /// Event name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// What kind of record it is.
+    /// Kind of record.
     pub kind: String,
-    /// What it says.
+    /// Body.
     pub body: Value,
-    /// Who wrote it.
+    /// The writer: the run of a session, or the server.
     pub writer: String,
-    /// Its hash, in hexadecimal.
+    /// Hash, in hexadecimal.
     pub hash: String,
 }
 
@@ -133,178 +133,178 @@ impl From<ApprovalRule> for ListedRule {
     }
 }
 
-/// Standing answers.
+/// Approval rules, and rule files that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ApprovalRules {
-    /// They.
+    /// The rules.
     pub rules: Vec<ListedRule>,
-    /// The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
+    /// Files that cannot be read. While there are some, file rules do not allow anything.
     pub unreadable: Vec<UnreadableFile>,
 }
 
-/// What a hook has done so far.
+/// Statistics of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HookStats {
-    /// Its name.
+    /// Hook name.
     pub hook: String,
-    /// The events at which it was called.
+    /// Events of its calls.
     pub events: Vec<String>,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// How often it denied.
+    /// Number of denials.
     pub denials: u64,
-    /// How often it asked a person.
+    /// Number of approval requests.
     pub asks: u64,
-    /// How often it changed data.
+    /// Number of modifications.
     pub modifies: u64,
-    /// How often it told the agent something.
+    /// Number of injections.
     pub injects: u64,
-    /// How often it failed.
+    /// Number of failures.
     pub errors: u64,
-    /// Half of the calls were as fast as that, in nanoseconds.
+    /// Median duration, in nanoseconds.
     pub p50_ns: u64,
-    /// 95 of 100 calls were as fast as that.
+    /// 95th percentile of the duration, in nanoseconds.
     pub p95_ns: u64,
-    /// The slowest call.
+    /// Longest duration, in nanoseconds.
     pub max_ns: u64,
-    /// How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
+    /// Histogram of durations up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
     pub latency: Vec<u64>,
     /// Calls in each of the last 30 minutes, the oldest first.
     pub recent: Vec<u64>,
 }
 
-/// What is proven about the audit log.
+/// Verification status of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditStatus {
-    /// The id of the log.
+    /// Log id.
     pub log: String,
-    /// How many records there are.
+    /// Number of records.
     pub size: u64,
-    /// Every record below this number is verified.
+    /// Records below this number are verified.
     pub verified_to: u64,
-    /// Whether nothing is wrong with them.
+    /// `true` if no problem was found.
     pub sound: bool,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
-    /// The last checkpoint.
+    /// Last checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointStatus>,
-    /// How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
+    /// Number of records since the last anchored checkpoint; all records without one.
     pub exposed: u64,
-    /// Whether it is being verified.
+    /// `true` while a verification runs.
     pub checking: bool,
-    /// What verifying proves.
+    /// Properties that the verification proves.
     pub proves: Vec<String>,
-    /// What it cannot prove.
+    /// Properties that it cannot prove.
     pub cannot_prove: Vec<String>,
 }
 
-/// Something that is wrong with the audit log.
+/// A problem of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// At which record, where that is known.
+    /// Record number, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// What.
+    /// Description.
     pub text: String,
 }
 
 /// A signed checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckpointStatus {
-    /// How many records it covers.
+    /// Number of records covered.
     pub size: u64,
-    /// When it was signed.
+    /// Signing time.
     pub at: String,
 }
 
-/// The browsers that are in.
+/// The signed-in browsers.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Browsers {
-    /// They.
+    /// The browsers.
     pub browsers: Vec<Browser>,
 }
 
-/// How many browsers are out now.
+/// The result of signing browsers out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedOutBrowsers {
-    /// So many.
+    /// Number of browsers.
     pub ended: u64,
 }
 
 /// A proof that the server knows the key of a browser.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyProof {
-    /// It.
+    /// The proof.
     pub proof: String,
 }
 
-/// Who is asking the server.
+/// The authenticated user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
-    /// The name.
+    /// Name.
     pub name: String,
-    /// What they may do: `viewer`, `approver`, `admin`.
+    /// Role: `viewer`, `approver` or `admin`.
     pub role: String,
 }
 
-/// A link that is wanted.
+/// A request for a sign-in link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
-    /// The name that answers given through it are recorded under.
+    /// Name for records of answers.
     pub name: String,
-    /// What it allows: `viewer`, `approver`, `admin`.
+    /// Role: `viewer`, `approver` or `admin`.
     pub role: String,
 }
 
-/// A link that lets one browser in, once.
+/// A one-time sign-in link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
-    /// To be opened in a browser.
+    /// URL for a browser.
     pub url: String,
-    /// Until when.
+    /// Expiry time.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
 }
 
-/// That the server works.
+/// Health check response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`.
     pub status: String,
-    /// The version of the server.
+    /// Server version.
     pub version: String,
 }
 
-/// Something went wrong.
+/// The body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorResponse {
-    /// What.
+    /// The error.
     pub error: ErrorDetails,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetails {
-    /// A word for programs.
+    /// Error code for programs.
     pub code: String,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub message: String,
-    /// Who was faster, if somebody else has answered.
+    /// The approver who was faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
 }
 
-/// Too many questions in a short time.
+/// A report about too many approval requests in a short time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalFlood {
-    /// How many were asked.
+    /// Number of requests.
     pub asked: u64,
-    /// In how many seconds.
+    /// Period in seconds.
     pub seconds: u64,
-    /// By which hook.
+    /// The hook.
     pub hook: String,
-    /// A rule that would answer them.
+    /// Pattern of a rule that would answer them.
     pub pattern: String,
 }

@@ -1,4 +1,4 @@
-//! Cookies: browsers that are in.
+//! Signed-in browsers and their cookies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::secret::{Digest, secret};
 use super::tokens::check_private;
 use super::{AccessError, Browser, Credential, Identity, Role};
 
-/// How often the time that a browser was last seen is written down.
+/// Interval at which the last-seen time of a browser is written.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_mins(10);
 
-/// Browsers that are in, kept in a file, so that they stay in when the server starts anew.
+/// Signed-in browsers, stored in a file so that they stay signed in after a restart.
 #[derive(Debug)]
 pub(super) struct BrowserSessions {
     file: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct BrowserSessions {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct BrowserSession {
     sha256: Digest,
-    /// Of the key that the page has beside its cookie: browsers give cookies to every port of a machine, and keys to this one alone.
+    /// Digest of the page's key. Browsers send cookies to every port of a machine, and the key to this server alone.
     key: Digest,
     name: String,
     role: Role,
@@ -40,7 +40,7 @@ struct BrowserSession {
     written: Option<Timestamp>,
 }
 
-/// What a browser gets when it comes in.
+/// The secrets of a new browser session.
 #[derive(Debug)]
 pub(crate) struct NewBrowserSession {
     pub(crate) cookie: String,
@@ -62,7 +62,6 @@ impl BrowserSessions {
         Ok(Self { file, idle, most: most.max(1), sessions: Mutex::new(sessions) })
     }
 
-    /// Lets a browser in.
     pub(super) fn sign_in(&self, name: String, role: Role, now: Timestamp) -> io::Result<NewBrowserSession> {
         let (cookie, key) = (secret()?, secret()?);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +76,7 @@ impl BrowserSessions {
         Ok(NewBrowserSession { cookie, key })
     }
 
-    /// Whose cookie that is, if the key is the one that goes with it. Being seen keeps it fresh.
+    /// Returns the user of a cookie if the key matches, and records the browser as seen.
     pub(super) fn identify(&self, cookie: &str, key: &str, now: Timestamp) -> Option<Identity> {
         let key = Digest::from_secret(key);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +89,7 @@ impl BrowserSessions {
         Some(Identity { name: name.clone(), role: *role, via: "console", credential: Credential::Browser(*sha256) })
     }
 
-    /// That browser, which is in, does something.
+    /// Records a signed-in browser as seen.
     pub(super) fn touch(&self, sha256: &Digest, now: Timestamp) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = find(&sessions, sha256).filter(|at| self.is_fresh(&sessions[*at], now)) {
@@ -109,7 +108,6 @@ impl BrowserSessions {
         }
     }
 
-    /// Ends a cookie.
     pub(super) fn sign_out(&self, cookie: &str) -> io::Result<()> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = find(&sessions, &Digest::from_secret(cookie)) else { return Ok(()) };
@@ -117,27 +115,25 @@ impl BrowserSessions {
         self.write(&sessions)
     }
 
-    /// Proves to the page with that cookie that its key is known here, which it does not say.
+    /// Proves to the page with this cookie that the server knows the page's key, without revealing it.
     pub(super) fn prove(&self, cookie: &str, message: &str, now: Timestamp) -> Option<String> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let session = &sessions[find(&sessions, &Digest::from_secret(cookie))?];
         self.is_fresh(session, now).then(|| session.key.prove(message))
     }
 
-    /// Whether that browser is still in.
     pub(super) fn has(&self, sha256: &Digest, now: Timestamp) -> bool {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         find(&sessions, sha256).is_some_and(|at| self.is_fresh(&sessions[at], now))
     }
 
-    /// The browsers that are in.
     pub(super) fn list(&self, now: Timestamp) -> Vec<Browser> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = sessions.iter().filter(|session| self.is_fresh(session, now)).cloned();
         fresh.map(|BrowserSession { name, role, since, seen, .. }| Browser { name, role, since, seen }).collect()
     }
 
-    /// Ends the browsers of that name: how many there were.
+    /// Signs the browsers of this name out, and returns their number.
     pub(super) fn end(&self, name: &str, now: Timestamp) -> io::Result<usize> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| self.is_fresh(session, now));
@@ -159,13 +155,13 @@ impl BrowserSessions {
     }
 }
 
-/// What a file says. Browsers that came in when there were no keys have to enter again.
+/// Reads the file. Browsers of a version without keys have to sign in again.
 fn read(text: &str) -> Result<Vec<BrowserSession>, serde_json::Error> {
     let sessions: Vec<Value> = serde_json::from_str(text)?;
     sessions.into_iter().filter(|session| session.get("key").is_some()).map(serde_json::from_value).collect()
 }
 
-/// Every visit is looked at, in the same way.
+/// Finds a session in constant time: every entry is compared.
 fn find(sessions: &[BrowserSession], digest: &Digest) -> Option<usize> {
     let mut found = None;
     for (at, session) in sessions.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One-time codes: how a browser gets in.
+//! One-time codes of sign-in links.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::Role;
 use super::secret::{Digest, secret};
 
-/// So many codes wait at most; the oldest gives way.
+/// Limit of unused codes; a new one replaces the oldest.
 const MOST: usize = 64;
 
-/// Codes that were given out and not used. They live in memory: a restart ends them.
+/// Unused codes. They are stored in memory only: a restart ends them.
 #[derive(Debug)]
 pub(super) struct SignInCodes {
     lifetime: Duration,
@@ -31,12 +31,10 @@ impl SignInCodes {
         Self { lifetime, waiting: Mutex::default() }
     }
 
-    /// How long a code can be used.
     pub(super) fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
-    /// A new code.
     pub(super) fn create(&self, name: &str, role: Role, now: Instant) -> io::Result<String> {
         let code = secret()?;
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,12 +47,10 @@ impl SignInCodes {
         Ok(code)
     }
 
-    /// Ends the codes of that name.
     pub(super) fn revoke(&self, name: &str) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).retain(|code| code.name != name);
     }
 
-    /// Uses a code up: who comes in with it, and what they may do.
     pub(super) fn redeem(&self, code: &str, now: Instant) -> Option<(String, Role)> {
         let digest = Digest::from_secret(code);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a handler takes to say who may call it.
+//! Extractors that require a role.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
@@ -9,19 +9,19 @@ use super::guard::{BODY_LIMIT, Caller, Refusal, is_safe};
 use super::{Identity, Role};
 use crate::api::error::ApiError;
 
-/// Somebody who may look.
+/// A user who may read.
 #[derive(Clone, Debug)]
 pub struct Viewer(pub Identity);
 
-/// Somebody who may answer questions.
+/// A user who may answer approval requests.
 #[derive(Clone, Debug)]
 pub struct Approver(pub Identity);
 
-/// Somebody who may do everything.
+/// A user who may do everything.
 #[derive(Clone, Debug)]
 pub struct Admin(pub Identity);
 
-/// Anybody at all, though not from the page of another server.
+/// Any client, except the page of another server.
 #[derive(Clone, Copy, Debug)]
 pub struct Public;
 
@@ -57,8 +57,8 @@ impl<S: Sync> FromRequestParts<S> for Public {
     }
 }
 
-/// Who calls, if they may; then whether what they send can be what the handler wants. That order, so that nobody learns about bodies of
-/// requests that they may not make.
+/// Returns the caller if the role is sufficient. The body is checked afterwards, so that a refused caller learns
+/// nothing about bodies.
 fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
     let Caller { origin, who } = caller(parts)?;
     origin.clone()?;
@@ -77,13 +77,12 @@ fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
 }
 
 fn caller(parts: &Parts) -> Result<&Caller, Refusal> {
-    // Without the guard nobody is known, so nobody may do anything.
+    // Without the guard no caller is known, so every request is refused.
     let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", "nobody is known here").into();
     parts.extensions.get::<Caller>().ok_or_else(missing)
 }
 
-/// Whether the body is JSON by its name, and small enough by what its length says. What is longer than it says, or says nothing, ends
-/// where it is read.
+/// Checks content type and declared length. Longer bodies, and those of unknown length, end while they are read.
 fn check_body(parts: &Parts) -> Result<(), ApiError> {
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let has_body = length.is_some_and(|length| length > 0) || parts.headers.contains_key(TRANSFER_ENCODING);

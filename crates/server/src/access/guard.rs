@@ -1,8 +1,8 @@
-//! What stands before every route.
+//! Checks before every route.
 //!
-//! Order: Host (421), path and method (404, 405), Origin (403), who it is (401, 429), role (403), content type (415), size (413), body (422), state (404,
-//! 409). The guard refuses a wrong Host itself. What it finds out about Origin and person it hands on, and the extractors refuse, because they run when
-//! path and method are settled.
+//! Order: Host (421), path and method (404, 405), Origin (403), caller (401, 429), role (403), content type (415), size
+//! (413), body (422), state (404, 409). The guard itself refuses a wrong Host. Its results for Origin and caller go to
+//! the extractors, which refuse once path and method are known to exist.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,42 +24,42 @@ use super::{Access, Identity};
 use crate::api::error::{ApiError, Page};
 use crate::server::{ConnectionShares, ConnectionSlot, Holder, NoSlot, Share, ShutdownSignal};
 
-/// The header with the key of a browser.
 pub(crate) const KEY: &str = "x-amplifier-key";
 
-/// What is spoken over a WebSocket. Pages cannot set headers there, so a browser offers its key as another protocol: `key.KEY`.
+/// Protocol of the WebSocket. Pages cannot set headers there, so a browser offers its key as another protocol:
+/// `key.KEY`.
 pub(crate) const PROTOCOL: &str = "amplifier";
 
-/// The most that a body may hold.
+/// Limit of a body, in bytes.
 pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
 
-/// When to come back if there are too many connections.
+/// Retry delay when there are too many connections.
 const WHEN_FULL: Duration = Duration::from_secs(5);
 
-/// What a page may load and do: its own files, and nothing that is written into it.
+/// Content security policy: pages load only their own files, and no inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Where the server is, as browsers name it.
+/// The server's names, origins and cookie, as browsers see them.
 #[derive(Debug)]
 pub(crate) struct ServerOrigin {
-    /// Where people are sent to: `http://127.0.0.1:7878`.
+    /// URL in links: `http://127.0.0.1:7878`.
     pub(crate) url: String,
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// The name of the cookie. Cookies know no ports, so servers on one machine would share a name.
+    /// Name of the cookie, with the port: cookies are shared between the ports of a machine.
     cookie: String,
     is_secure: bool,
 }
 
 impl ServerOrigin {
-    /// The site of a server that listens there, and is known under these names as well.
+    /// Returns the origins for a listen address and additional host names.
     pub(crate) fn new(address: SocketAddr, names: &[String], is_secure: bool) -> Self {
         let (scheme, usual) = if is_secure { ("https", 443) } else { ("http", 80) };
         let port = address.port();
         let loopback = ["127.0.0.1", "localhost", "[::1]"].map(str::to_owned);
         let own = match address.ip() {
-            // A server that listens everywhere has no name but those it is given.
+            // A server on all addresses has no name except the configured ones.
             ip if ip.is_unspecified() => None,
             IpAddr::V4(ip) => Some(ip.to_string()),
             IpAddr::V6(ip) => Some(format!("[{ip}]")),
@@ -71,7 +71,7 @@ impl ServerOrigin {
             let name = name.to_ascii_lowercase();
             let has_port = name.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
             let host = if has_port { name } else { format!("{name}:{port}") };
-            // Browsers leave the usual port out.
+            // Browsers omit the default port.
             let short = host.strip_suffix(&format!(":{usual}")).map(str::to_owned);
             hosts.extend([short, Some(host)].into_iter().flatten());
         }
@@ -86,33 +86,32 @@ impl ServerOrigin {
         }
     }
 
-    /// The link that a code belongs in.
     pub(crate) fn link(&self, code: &str) -> String {
         format!("{}/enter?code={code}", self.url)
     }
 
-    /// The header that sets the cookie; with an empty value, the one that takes it away.
+    /// Returns the header that sets the cookie; an empty value deletes the cookie.
     pub(crate) fn set_cookie(&self, value: &str) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let gone = if value.is_empty() { "; Max-Age=0" } else { "" };
         format!("{}={value}; HttpOnly; SameSite=Strict; Path=/{secure}{gone}", self.cookie)
     }
 
-    /// The value of the cookie that a request carries.
     pub(crate) fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
         let pairs = all.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.into_iter().find(|(name, _)| *name == self.cookie).map(|(_, value)| value)
     }
 
-    /// The origin that a page has which sent this request. The name was looked at before.
+    /// Returns the origin of a page that sent this request. The Host was checked before.
     pub(crate) fn origin(&self, headers: &HeaderMap) -> Option<&str> {
         let host = headers.get(HOST)?.to_str().ok()?;
         let at = self.hosts.iter().position(|known| known.eq_ignore_ascii_case(host))?;
         self.origins.get(at).map(String::as_str)
     }
 
-    /// Whether the request names this server, and nobody else: a page that points its own name here (DNS rebinding) is refused.
+    /// Returns `true` if the request names this server alone. DNS rebinding, where a page points its own name here, is
+    /// refused.
     fn is_named(&self, request: &Request) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -121,7 +120,7 @@ impl ServerOrigin {
         host.to_str().is_ok_and(is_known) && in_target.is_none_or(|authority| is_known(authority.as_str()))
     }
 
-    /// Whether the request comes from a page of this server, or from no page.
+    /// Checks that the request comes from a page of this server, or from no page.
     fn check_origin(&self, request: &Request, by_cookie: bool) -> Result<(), ApiError> {
         let headers = request.headers();
         let foreign = |message: &str| Err(ApiError::new(StatusCode::FORBIDDEN, "origin", message));
@@ -138,7 +137,7 @@ impl ServerOrigin {
             }
             (None, _) => {}
         }
-        // Another port of this machine is the same site to a browser, and gets the cookie sent along.
+        // Browsers treat another port of this machine as the same site, and send the cookie along.
         let mut sites = headers.get_all("sec-fetch-site").iter();
         if by_cookie && !sites.all(|site| site == "same-origin" || site == "none") {
             return foreign("this comes from the page of another server, which may not ask for anything here");
@@ -147,19 +146,18 @@ impl ServerOrigin {
     }
 }
 
-/// Whether a method changes nothing.
 pub(crate) fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// What the guard found out about a request.
+/// The guard's results for a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) origin: Result<(), Refusal>,
     pub(crate) who: Result<Identity, Refusal>,
 }
 
-/// A request that is refused, and when to try again.
+/// A refused request, with the time after which to try again.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     error: ApiError,
@@ -167,13 +165,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Too many requests.
     pub(crate) fn too_many(what: &str, wait: Duration) -> Self {
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many", format!("{what}; wait a moment"));
         Self { error, wait: Some(wait) }
     }
 
-    /// No connection is left: for this person, or for anybody.
+    /// No connection is left, for this user or for all.
     fn full(full: NoSlot, code: &'static str, message: &str) -> Self {
         let status = match full {
             NoSlot::ForPerson => StatusCode::TOO_MANY_REQUESTS,
@@ -205,27 +202,27 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What belongs to one connection, for as long as it is open: also when it has become a WebSocket.
+/// The state of one connection, for as long as it is open, also as a WebSocket.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientConnection {
     pub(crate) peer: IpAddr,
     pub(crate) slot: Arc<ConnectionSlot>,
     pub(crate) socket: Arc<Mutex<Option<Share>>>,
-    /// When what goes on for long has to end.
+    /// Shutdown signal for long responses.
     pub(crate) stopping: ShutdownSignal,
 }
 
-/// How many may watch: over a WebSocket, or a stream of lines.
+/// Limit of WebSockets and line streams.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamSlots(pub(crate) Arc<ConnectionShares>);
 
 impl StreamSlots {
-    /// Takes one, until it is dropped.
+    /// Reserves a stream until the share is dropped.
     ///
     /// # Errors
-    /// If there is none left for this person.
+    /// If none is left for this user.
     pub(crate) fn take(&self, access: &Access, who: Option<&Identity>) -> Result<Share, Refusal> {
-        // All who are not known count as one person.
+        // All anonymous clients count as one user.
         let stranger = || Holder { person: String::new(), is_owner: false };
         self.0.take(who.map_or_else(stranger, |who| access.holder(who))).map_err(|full| {
             let message = match full {
@@ -237,17 +234,15 @@ impl StreamSlots {
     }
 }
 
-/// What stands before every route.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     pub(crate) access: Access,
     pub(crate) site: Arc<ServerOrigin>,
     pub(crate) stream_slots: StreamSlots,
-    /// How long a client may take to send a body.
     pub(crate) body_time: Duration,
 }
 
-/// Looks at a request, lets the routes answer it, and sees that the answer is one that browsers treat with care.
+/// Checks a request, runs the route, and adds the security headers to the response.
 pub(crate) async fn guard(State(guard): State<Arc<RequestGuard>>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_kept = path == "/" || path.starts_with("/console/");
@@ -267,7 +262,7 @@ pub(crate) async fn guard(State(guard): State<Arc<RequestGuard>>, mut request: R
 }
 
 impl RequestGuard {
-    /// Whose request that is, and whether it comes from a page of this server.
+    /// Identifies the caller, and checks the page's origin.
     fn caller(&self, request: &Request) -> Caller {
         let headers = request.headers();
         let cookie = self.site.cookie(headers);
@@ -275,7 +270,7 @@ impl RequestGuard {
         let origin = self.site.check_origin(request, by_cookie).map_err(Refusal::from);
         let who = match origin {
             Ok(()) => self.identify(request, cookie),
-            // Nobody asks: no secret is looked at for the page of another server.
+            // No secret is checked for the page of another server.
             Err(ref refusal) => Err(refusal.clone()),
         };
         Caller { origin, who }
@@ -291,7 +286,7 @@ impl RequestGuard {
             ),
             (Some(_), Some(_), _) => (None, "there are several `Authorization` headers"),
             (None, _, Some(cookie)) => {
-                // Whoever has another port of this machine gets the cookie, so it is worth nothing alone.
+                // Another server on this machine receives the cookie too, so the cookie alone proves nothing.
                 let Some(key) = key(request.headers()) else {
                     let message =
                         "a browser has to bring its key with its cookie; get a new link with `amplifier serve link`";
@@ -337,14 +332,13 @@ impl RequestGuard {
         };
         let response = next.run(request).await;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // Given back when the connection is closed, whoever holds it then.
+            // Released when the connection is closed.
             *connection.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
         }
         response
     }
 }
 
-/// The key that a browser brings.
 fn key(headers: &HeaderMap) -> Option<&str> {
     let mut given = headers.get_all(KEY).iter();
     match (given.next(), given.next()) {
@@ -358,13 +352,12 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// The token of `Bearer TOKEN`.
 fn bearer(header: &HeaderValue) -> Option<&str> {
     let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// The request with a body that fails if it has not come in time, however slowly it trickles in.
+/// Returns the request with a body that fails after the time limit, also if it arrives slowly.
 fn with_body_deadline(request: Request, time: Duration) -> Request {
     let until = Instant::now() + time;
     request.map(|body| {
@@ -381,7 +374,7 @@ fn with_body_deadline(request: Request, time: Duration) -> Request {
     })
 }
 
-/// Failures that come from elsewhere (routes that are not there, bodies that cannot be read) in the form of all others.
+/// Converts failures from elsewhere (unknown routes, unreadable bodies) to API errors.
 async fn as_api_error(response: Response) -> Response {
     let status = response.status();
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -390,7 +383,7 @@ async fn as_api_error(response: Response) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    // Whatever a failure of the server itself says is not for those who are outside.
+    // The text of an internal failure must not leave the server.
     let said = axum::body::to_bytes(body, 4096).await.ok().filter(|_| status.is_client_error());
     let said = said.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).filter(|text| !text.is_empty());
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
@@ -399,7 +392,7 @@ async fn as_api_error(response: Response) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// The headers that every answer has.
+/// Sets the security headers of every response.
 pub(crate) fn protect(headers: &mut HeaderMap, is_kept: bool) {
     let fixed = [
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -415,7 +408,7 @@ pub(crate) fn protect(headers: &mut HeaderMap, is_kept: bool) {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The console's files hold nothing of anybody, and are asked for again with their ETag.
+    // The console's files contain no private data, and are revalidated with their ETag.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(if is_kept { "no-cache" } else { "no-store" }));
 }
 

@@ -1,8 +1,8 @@
-//! Who may do what.
+//! Authentication and roles.
 //!
-//! A request is somebody's by a token (`Authorization: Bearer …`), or by the cookie and the key that a browser got through a one-time link. `guard` finds out whose before
-//! the routes are looked at; the extractors [`Viewer`], [`Approver`] and [`Admin`] refuse what that person may not do. A route that takes none of
-//! them is open to everybody.
+//! A request is authenticated by a token (`Authorization: Bearer …`), or by the cookie and key that a browser received
+//! through a one-time link. `guard` identifies the caller before any route; the extractors [`Viewer`], [`Approver`] and
+//! [`Admin`] require a role. A route without one of them is public.
 
 mod browsers;
 mod codes;
@@ -35,77 +35,73 @@ use secret::Digest;
 use tokens::Tokens;
 
 words! {
-    /// What somebody may do. Each role may do what those before it may.
+    /// Permissions of a user. Each role includes those before it.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
     pub enum Role("role") {
-        /// Look.
+        /// May read.
         Viewer = "viewer",
-        /// Answer questions, and interrupt.
+        /// May answer approval requests and interrupt sessions.
         Approver = "approver",
-        /// Everything.
+        /// May do everything.
         Admin = "admin",
     }
 }
 
-/// Who makes a request.
+/// The user who sends a request.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The name that answers are recorded under.
+    /// Name in records of answers.
     pub name: String,
-    /// What they may do.
+    /// Role.
     pub role: Role,
-    /// From where: `console` or `api`.
+    /// Channel: `console` or `api`.
     pub via: &'static str,
     credential: Credential,
 }
 
-/// What somebody got in with.
 #[derive(Clone, Debug)]
 enum Credential {
-    /// The owner's token.
     Owner,
-    /// A token that was given to them.
     Token(Digest),
-    /// A browser that is in, by its cookie.
     Browser(Digest),
 }
 
-/// A browser that is in.
+/// A signed-in browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Browser {
-    /// The name that its answers are recorded under.
+    /// Name in records of its answers.
     pub name: String,
-    /// What it may do.
+    /// Role.
     pub role: Role,
-    /// When it came in.
+    /// Sign-in time.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// When it last asked for something.
+    /// Time of the last request.
     #[schema(value_type = String, format = DateTime)]
     pub seen: Timestamp,
 }
 
 impl Identity {
-    /// The same, as the kernel and the audit log know it.
+    /// Returns the user as the kernel and the audit log know them.
     pub fn actor(&self) -> Actor {
         Actor { name: self.name.clone(), via: self.via.to_owned() }
     }
 }
 
-/// What can be set.
+/// Options of access control.
 #[derive(Clone, Debug)]
 pub struct AccessOptions {
-    /// The name of the person whose server this is: that of the owner's token.
+    /// Name of the server's owner, for the owner's token.
     pub owner: String,
-    /// How long a one-time code can be used.
+    /// Lifetime of a one-time code.
     pub code_lifetime: Duration,
-    /// How long a browser stays in without a request.
+    /// Time without requests after which a browser is signed out.
     pub idle_limit: Duration,
-    /// How many browsers are in at most.
+    /// Limit of signed-in browsers.
     pub browsers: usize,
-    /// How many requests somebody may make.
+    /// Request limit per user.
     pub requests: Rate,
-    /// How often somebody may try a token, a cookie or a code that is wrong.
+    /// Limit of attempts with wrong tokens, cookies or codes.
     pub failures: Rate,
 }
 
@@ -122,50 +118,50 @@ impl Default for AccessOptions {
     }
 }
 
-/// Why tokens cannot be used or changed.
+/// The reason why tokens cannot be read or changed.
 #[derive(Debug, Error)]
 pub enum AccessError {
-    /// A file or folder.
+    /// A file or folder cannot be used.
     #[error("`{file}`: {source}")]
     File {
-        /// Which.
+        /// The path.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: io::Error,
     },
-    /// A file that holds something else.
+    /// A file has invalid content.
     #[error("`{file}` cannot be read: {source}; mend it, or delete it and start anew")]
     Unreadable {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// A file with secrets that others can read.
+    /// Other users can read a file with secrets.
     #[error("others can read `{0}`, so what it holds is no secret: delete it, and a new one is made")]
     Exposed(PathBuf),
-    /// A token that is too short to be one.
+    /// A token is too short.
     #[error("`{0}` holds no token: delete it, and a new one is made")]
     ShortToken(PathBuf),
-    /// A name that a token has already.
+    /// The name has a token already.
     #[error("there is a token `{0}` already; choose another name, or take that one back first")]
     NameTaken(String),
-    /// A name that no token has.
+    /// No token has this name.
     #[error("there is no token `{0}`; `amplifier serve token list` shows those there are")]
     NoToken(String),
-    /// A name that cannot be used.
+    /// The name is invalid.
     #[error("a name has 1 to 64 characters, none of which is invisible")]
     NoName,
 }
 
-/// Checks a name: it is shown to people and stands in the audit log.
+/// Checks a name, which is shown to users and stored in the audit log.
 pub(crate) fn check_name(name: &str) -> Result<&str, AccessError> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '_' | '-' | '@' | '+' | '\'');
     let fits = (1..=64).contains(&name.chars().count()) && name.trim() == name && name.chars().all(is_plain);
     fits.then_some(name).ok_or(AccessError::NoName)
 }
 
-/// Who may do what. A handle.
+/// Tokens, signed-in browsers and rate limits. Cheap to clone; clones share state.
 #[derive(Clone, Debug)]
 pub struct Access(Arc<AccessState>);
 
@@ -182,10 +178,10 @@ struct AccessState {
 }
 
 impl Access {
-    /// What that folder says. It is made if it is not there, with a token for the owner.
+    /// Opens the folder, and creates it with a token for the owner if it is missing.
     ///
     /// # Errors
-    /// If it cannot be read or made, or others can read what is in it.
+    /// If the folder cannot be read or created, or other users can read its files.
     pub fn open(folder: &Path, options: AccessOptions) -> Result<Self, AccessError> {
         let files = TokenFiles::at(folder)?;
         let AccessOptions { owner, code_lifetime, idle_limit, browsers, requests, failures } = options;
@@ -201,45 +197,45 @@ impl Access {
         })))
     }
 
-    /// The folder that everything is kept in.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.0.folder
     }
 
-    /// The name of the person whose server this is.
+    /// Returns the owner's name.
     pub fn owner(&self) -> &str {
         &self.0.owner
     }
 
-    /// A code that lets one browser in, once.
+    /// Creates a code that signs one browser in, once.
     ///
     /// # Errors
-    /// If the name cannot be used, or there is no randomness.
+    /// If the name is invalid, or the system has no randomness.
     pub fn code(&self, name: &str, role: Role) -> Result<String, AccessError> {
         let name = check_name(name)?;
         let made = self.0.codes.create(name, role, Instant::now());
         made.map_err(|source| AccessError::File { file: self.0.folder.clone(), source })
     }
 
-    /// How long a code can be used.
+    /// Returns the lifetime of a code.
     pub fn code_lifetime(&self) -> Duration {
         self.0.codes.lifetime()
     }
 
-    /// Uses a code up, and gives a cookie and a key; none if it is not valid.
+    /// Redeems a code, and returns a new browser session; `None` if the code is invalid.
     pub(crate) fn sign_in(&self, code: &str) -> io::Result<Option<NewBrowserSession>> {
         let Some((name, role)) = self.0.codes.redeem(code, Instant::now()) else { return Ok(None) };
         self.0.browsers.sign_in(name, role, Timestamp::now()).map(Some)
     }
 
-    /// Ends a cookie.
+    /// Signs the browser of this cookie out.
     pub(crate) fn sign_out(&self, cookie: &str) -> io::Result<()> {
         self.0.browsers.sign_out(cookie)
     }
 
-    /// Whether somebody who got in is still in: their token was not taken back, their browser has not left and was not ended.
+    /// Returns `true` if the credential is still valid: the token was not revoked, and the browser was not signed out.
     ///
-    /// Asking is not being seen: whoever does nothing for too long is out, even while something is sent to them.
+    /// This does not count as activity: an idle browser is signed out even while it receives data.
     pub fn is_signed_in(&self, who: &Identity) -> bool {
         match &who.credential {
             Credential::Owner => true,
@@ -248,7 +244,7 @@ impl Access {
         }
     }
 
-    /// The same for somebody who does something, which counts as being seen.
+    /// Returns the same as [`is_signed_in`](Self::is_signed_in), and counts as activity.
     pub(crate) fn touch(&self, who: &Identity) -> bool {
         if let Credential::Browser(sha256) = &who.credential {
             self.0.browsers.touch(sha256, Timestamp::now());
@@ -256,45 +252,44 @@ impl Access {
         self.is_signed_in(who)
     }
 
-    /// The browsers that are in.
+    /// Returns the signed-in browsers.
     pub(crate) fn browsers(&self) -> Vec<Browser> {
         self.0.browsers.list(Timestamp::now())
     }
 
-    /// Ends the browsers of that name, and the links that were made for it and not used. Says how many browsers there were.
+    /// Signs the browsers of this name out and revokes unused links for it. Returns the number of browsers.
     pub(crate) fn end_browsers(&self, name: &str) -> io::Result<usize> {
         self.0.codes.revoke(name);
         self.0.browsers.end(name, Timestamp::now())
     }
 
-    /// Proves to the page with that cookie that this is the server that let it in; nothing for a cookie that nobody has.
+    /// Proves to the page with this cookie that this is the server that signed it in; `None` for an unknown cookie.
     pub(crate) fn prove(&self, cookie: &str, message: &str) -> Option<String> {
         self.0.browsers.prove(cookie, message, Timestamp::now())
     }
 
-    /// Whose token that is.
     fn by_token(&self, token: &str) -> Option<Identity> {
         self.0.tokens.identify(token)
     }
 
-    /// Whose cookie that is, if the key is the one that goes with it.
+    /// Returns the user of a cookie if the key matches.
     fn by_cookie(&self, cookie: &str, key: &str) -> Option<Identity> {
         self.0.browsers.identify(cookie, key, Timestamp::now())
     }
 
-    /// Whose connections are counted together: those of one name and role, with tokens and in browsers.
+    /// Returns the key under which connections are counted: name and role, for tokens and browsers together.
     pub(crate) fn holder(&self, who: &Identity) -> Holder {
         let is_owner = who.role == Role::Admin && who.name == self.0.owner;
         Holder { person: format!("{}:{}", who.role, who.name), is_owner }
     }
 
-    /// Counts a request of somebody who is known, or a message over a WebSocket.
+    /// Counts a request or a WebSocket message of a user.
     pub(crate) fn count(&self, who: &Identity) -> Result<(), Duration> {
         self.0.requests.count(&format!("{}:{}", who.via, who.name), self.0.clock.sleep_nanos())
     }
 
-    /// Counts a secret that was wrong. Only wrong ones are slowed down: secrets have 256 bits, so nobody guesses one at any rate, and
-    /// somebody else on the machine must not be able to lock the owner out.
+    /// Counts a wrong secret. Only wrong ones are limited: secrets have 256 bits, so guessing fails at any rate, and
+    /// another user of the machine must not be able to lock the owner out.
     pub(crate) fn count_failure(&self, peer: IpAddr) -> Result<(), Duration> {
         self.0.failures.count(&peer.to_string(), self.0.clock.sleep_nanos())
     }

@@ -1,4 +1,4 @@
-//! How many requests there may be in a time.
+//! Rate limits per caller.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use amplifier_core::{Rate, TokenBucket};
 
-/// So many callers are told apart; beyond that, those who are quiet are forgotten.
+/// Limit of callers with a bucket of their own; beyond it, idle ones are dropped.
 const MOST: usize = 10_000;
 
-/// A token bucket for each caller.
 #[derive(Debug)]
 pub(super) struct CallerRates {
     rate: Rate,
@@ -22,10 +21,10 @@ impl CallerRates {
         Self { rate, callers: Mutex::default() }
     }
 
-    /// Counts a request, at a time in nanoseconds.
+    /// Counts a request at a time in nanoseconds.
     ///
     /// # Errors
-    /// How long to wait, if there are too many.
+    /// If there are too many requests: the time to wait.
     pub(super) fn count(&self, caller: &str, now: u64) -> Result<(), Duration> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = callers.get_mut(caller) {

@@ -1,4 +1,4 @@
-//! Secrets: how they are made, kept and compared.
+//! Secrets: creation, storage and comparison.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-/// 256 random bits, as text that can stand in a URL, a header and a cookie.
+/// Returns 256 random bits as text for a URL, a header or a cookie.
 pub(super) fn secret() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The SHA-256 of a secret: what is kept instead of it. Secrets are random, so there is nothing to slow down a search for.
+/// SHA-256 of a secret, stored in its place. Secrets are random, so a slow hash is not needed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Digest([u8; 32]);
@@ -26,9 +26,9 @@ impl Digest {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// Proves to somebody who has the secret that this is known here, about a message that they know.
+    /// Proves knowledge of the secret's digest to a client that has the secret, about a message.
     pub(super) fn prove(&self, message: &str) -> String {
-        // HMAC pads a short key with zeros to the size of a block. Doing that here leaves nothing that could fail.
+        // HMAC pads a short key with zeros to the block size. Padding here leaves no case that could fail.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&self.0);
         let mut mac = Hmac::<Sha256>::new(&block.into());
@@ -36,7 +36,7 @@ impl Digest {
         URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
     }
 
-    /// Whether both are the same, in a time that does not depend on where they differ.
+    /// Compares in constant time.
     pub(super) fn matches(&self, other: &Self) -> Choice {
         self.0.ct_eq(&other.0)
     }

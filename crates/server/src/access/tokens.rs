@@ -1,4 +1,4 @@
-//! Tokens: the owner's, and those that the owner has given to others.
+//! Tokens of the owner and of other users.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -15,29 +15,29 @@ use super::browsers::BrowserSessions;
 use super::secret::{Digest, secret};
 use super::{AccessError, AccessOptions, Browser, Credential, Identity, Role, check_name};
 
-/// A token that was given to somebody, without the secret.
+/// A token of another user, without the secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Token {
-    /// Whose it is: the name under which its answers are recorded.
+    /// Name in records of its answers.
     pub name: String,
-    /// What it allows.
+    /// Role.
     pub role: Role,
-    /// When it was made.
+    /// Creation time.
     pub since: Timestamp,
     sha256: Digest,
 }
 
-/// The files with the tokens, in a folder that the person alone can enter. They can be changed while a server runs.
+/// The token files, in a folder that only the user can access. They can be changed while a server runs.
 #[derive(Clone, Debug)]
 pub struct TokenFiles {
     folder: PathBuf,
 }
 
 impl TokenFiles {
-    /// Those in that folder, which is made if it is not there.
+    /// Opens the folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// If it cannot be made, or others can enter it.
+    /// If the folder cannot be created, or other users can access it.
     pub fn at(folder: impl Into<PathBuf>) -> Result<Self, AccessError> {
         let folder = folder.into();
         let problem = |source| AccessError::File { file: folder.clone(), source };
@@ -45,15 +45,15 @@ impl TokenFiles {
         Ok(Self { folder })
     }
 
-    /// The owner's token, which allows everything. It is made if there is none.
+    /// Returns the owner's token, which allows everything. Creates the token if there is none.
     ///
     /// # Errors
-    /// If it cannot be read or made, or others can read it.
+    /// If the token cannot be read or created, or other users can read it.
     pub fn admin(&self) -> Result<String, AccessError> {
         let file = self.folder.join("token");
         let problem = |source| AccessError::File { file: file.clone(), source };
         if !file.try_exists().map_err(problem)? {
-            // Whoever is first has made it: both then read the same.
+            // If two processes create the file, both read the one that was placed first.
             let mut new = AtomicFile::create(&file).map_err(problem)?;
             writeln!(new, "{}", secret().map_err(problem)?).map_err(problem)?;
             match new.create_new(Durability::Synced) {
@@ -64,17 +64,17 @@ impl TokenFiles {
         check_private(&file)?;
         let text = fs::read_to_string(&file).map_err(problem)?;
         let token = text.trim();
-        // A file that was cut off must not become a token that is quickly guessed.
+        // A truncated file must not become a token that is quickly guessed.
         if token.len() < 43 {
             return Err(AccessError::ShortToken(file));
         }
         Ok(token.to_owned())
     }
 
-    /// The tokens that were given to others.
+    /// Returns the tokens of other users.
     ///
     /// # Errors
-    /// If they cannot be read, or others can read them.
+    /// If the file cannot be read, or other users can read it.
     pub fn list(&self) -> Result<Vec<Token>, AccessError> {
         let file = self.others();
         let text = match fs::read_to_string(&file) {
@@ -86,10 +86,10 @@ impl TokenFiles {
         serde_json::from_str(&text).map_err(|source| AccessError::Unreadable { file, source })
     }
 
-    /// Makes a token, and gives its secret, which is not kept.
+    /// Creates a token, and returns its secret, which is not stored.
     ///
     /// # Errors
-    /// If the name is taken or cannot be used, or the file cannot be changed.
+    /// If the name is taken or invalid, or the file cannot be written.
     pub fn add(&self, name: &str, role: Role) -> Result<String, AccessError> {
         let name = check_name(name)?;
         let _lock = self.lock()?;
@@ -108,10 +108,10 @@ impl TokenFiles {
         Ok(secret)
     }
 
-    /// Takes a token back. A running server refuses it from now on.
+    /// Revokes a token. A running server refuses it from then on.
     ///
     /// # Errors
-    /// If there is none of that name, or the file cannot be changed.
+    /// If no token has this name, or the file cannot be written.
     pub fn revoke(&self, name: &str) -> Result<(), AccessError> {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
@@ -123,18 +123,19 @@ impl TokenFiles {
         self.write(&tokens)
     }
 
-    /// The browsers that may come back when a server starts.
+    /// Returns the browsers that stay signed in when a server starts.
     ///
     /// # Errors
-    /// If they cannot be read, or others can read them.
+    /// If the file cannot be read, or other users can read it.
     pub fn browsers(&self) -> Result<Vec<Browser>, AccessError> {
         Ok(self.browser_sessions()?.list(Timestamp::now()))
     }
 
-    /// Ends the browsers of that name while no server runs, and says how many there were. A server that runs has to be asked.
+    /// Signs the browsers of this name out while no server runs, and returns their number. A running server has to be
+    /// asked instead.
     ///
     /// # Errors
-    /// If the file cannot be changed.
+    /// If the file cannot be written.
     pub fn end_browsers(&self, name: &str) -> Result<usize, AccessError> {
         let _lock = self.lock()?;
         let ended = self.browser_sessions()?.end(name, Timestamp::now());
@@ -146,7 +147,7 @@ impl TokenFiles {
         BrowserSessions::open(&self.folder, idle_limit, browsers)
     }
 
-    /// The folder that they are in.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -162,7 +163,7 @@ impl TokenFiles {
             .map_err(|source| AccessError::File { file, source })
     }
 
-    /// One change at a time; given back when the file is closed.
+    /// Allows one change at a time; released when the file is closed.
     fn lock(&self) -> Result<File, AccessError> {
         let file = self.folder.join("tokens.lock");
         let opened = File::options().create(true).truncate(false).write(true).owner_only().open(&file);
@@ -171,7 +172,7 @@ impl TokenFiles {
     }
 }
 
-/// A file that holds secrets must be readable by the person alone.
+/// Checks that only the user can read a file with secrets.
 pub(super) fn check_private(file: &Path) -> Result<(), AccessError> {
     let facts = fs::metadata(file).map_err(|source| AccessError::File { file: file.to_owned(), source })?;
     if exposed_mode(&facts).is_some() {
@@ -180,7 +181,7 @@ pub(super) fn check_private(file: &Path) -> Result<(), AccessError> {
     Ok(())
 }
 
-/// The tokens as a running server knows them.
+/// The tokens of a running server.
 #[derive(Debug)]
 pub(super) struct Tokens {
     files: TokenFiles,
@@ -192,7 +193,7 @@ pub(super) struct Tokens {
 
 #[derive(Debug, Default)]
 struct CachedTokens {
-    /// Which file was read: files are replaced as a whole, by another one.
+    /// Status of the file that was read: changes replace the whole file.
     stamp: Option<FileStatus>,
     tokens: Arc<Vec<Token>>,
 }
@@ -200,12 +201,12 @@ struct CachedTokens {
 impl Tokens {
     pub(super) fn open(files: TokenFiles, owner: String) -> Result<Self, AccessError> {
         let admin = Digest::from_secret(&files.admin()?);
-        // What cannot be read is said at the start, rather than at the first request.
+        // An unreadable file is an error at the start rather than at the first request.
         files.list()?;
         Ok(Self { files, owner, admin, known: Mutex::default() })
     }
 
-    /// Whose token that is. Every known token is looked at, in the same way.
+    /// Returns the user of a token, in constant time: every token is compared.
     pub(super) fn identify(&self, presented: &str) -> Option<Identity> {
         let presented = Digest::from_secret(presented);
         let mut found = None;
@@ -226,17 +227,16 @@ impl Tokens {
         found
     }
 
-    /// Whether there still is such a token.
     pub(super) fn has(&self, sha256: &Digest, role: Role) -> bool {
         self.current().iter().any(|token| token.role == role && bool::from(token.sha256.matches(sha256)))
     }
 
-    /// The tokens as the file has them now, so that one that is taken back ends at once.
+    /// Returns the tokens as the file has them now, so that a revoked one ends at once.
     fn current(&self) -> Arc<Vec<Token>> {
         let stamp = FileStatus::from_path(&self.files.others()).ok();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.stamp != stamp || stamp.is_none() {
-            // What cannot be read lets nobody in.
+            // An unreadable file accepts no token.
             let tokens = self.files.list().unwrap_or_else(|error| {
                 tracing::error!(%error, "no token but the owner's is accepted");
                 Vec::new()

@@ -1,4 +1,4 @@
-//! Questions: what waits, how it is answered, and what was decided.
+//! Approval requests: open ones, answers and decisions.
 
 use amplifier_core::ApprovalAnswer;
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
@@ -20,60 +20,59 @@ use crate::hub::SubmittedAnswer;
 use crate::redact;
 use crate::wire::{ApprovalFlood, ErrorResponse};
 
-/// How many decisions are listed unless more are asked for, and how many of them or of open questions at most.
+/// Default and maximum number of decisions in a response; the maximum also limits open requests.
 const LISTED: (usize, usize) = (100, 1000);
 
-/// The paths of questions.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(pending)).routes(routes!(history)).routes(routes!(one)).routes(routes!(answer))
 }
 
-/// Which questions are listed.
+/// Filter of open approval requests.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct PendingQuery {
-    /// Only those that were asked after that time.
+    /// Only requests created after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
-    /// How many: 1000 if not said, and at most; those that were asked at the same moment as the last one come with it.
+    /// Maximum number, 1000 by default and at most; requests created at the same moment as the last one are included.
     limit: Option<usize>,
 }
 
-/// What waits for an answer.
+/// Open approval requests.
 #[derive(Debug, Serialize, ToSchema)]
 struct PendingApprovals {
-    /// The questions, the oldest first, and long ones without the lines of their actions.
+    /// The requests, the oldest first. Long previews are omitted.
     approvals: Vec<OpenApproval>,
-    /// How many there are, listed or not.
+    /// Number of all open requests.
     pending: usize,
-    /// Whether there are too many in a short time.
+    /// Report about too many requests in a short time.
     busy: Option<ApprovalFlood>,
 }
 
-/// A question: open, or decided.
+/// An approval request: open, or decided.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum ApprovalLookup {
-    /// It is open.
+    /// An open request.
     Open(Box<OpenApproval>),
-    /// It is decided.
+    /// A decided request.
     Decided(Box<DecidedApproval>),
 }
 
-/// An answer.
+/// An answer to an approval request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerBody {
-    /// The label of an option.
+    /// Label of the chosen option.
     option: String,
-    /// The nonce of the question.
+    /// Nonce of the request.
     nonce: String,
-    /// For what it holds.
+    /// Scope of the answer.
     #[serde(default)]
     scope: AnswerScope,
 }
 
-/// Lists the questions that wait for an answer.
+/// Lists the open approval requests.
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PendingQuery),
     responses((status = 200, body = PendingApprovals), (status = 401, body = ErrorResponse)))]
 async fn pending(
@@ -89,28 +88,28 @@ async fn pending(
     Reply(PendingApprovals { approvals, pending, busy: redact::flood(app.hub.flood(), who.role) })
 }
 
-/// Which decisions are listed.
+/// Filter of decisions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct HistoryQuery {
-    /// Only those of this session.
+    /// Only decisions of this session.
     session: Option<String>,
-    /// Only those about what this hook asked.
+    /// Only decisions on requests of this hook.
     hook: Option<String>,
-    /// Only those that were recorded before the record of this number.
+    /// Only decisions recorded before this record number.
     before: Option<u64>,
-    /// How many, at most.
+    /// Maximum number.
     limit: Option<usize>,
 }
 
 /// Decisions.
 #[derive(Debug, Serialize, ToSchema)]
 struct Decisions {
-    /// They, the newest first.
+    /// The decisions, the newest first.
     decisions: Vec<DecidedApproval>,
 }
 
-/// Lists what was decided, the newest first.
+/// Lists decisions, the newest first.
 #[utoipa::path(get, path = "/api/approvals/history", tag = "approvals", params(HistoryQuery),
     responses((status = 200, body = Decisions), (status = 401, body = ErrorResponse), (status = 500, body = ErrorResponse)))]
 async fn history(
@@ -120,12 +119,12 @@ async fn history(
     Query(HistoryQuery { session, hook, before, limit }): Query<HistoryQuery>,
 ) -> Result<Reply<Decisions>, Refusal> {
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
-    // It may be read from the log.
+    // May read the log.
     let read = move || app.feed.history(session.as_deref(), hook.as_deref(), before, limit);
     Ok(Reply(Decisions { decisions: log.read(read).await? }))
 }
 
-/// Shows a question: as it is asked, or what became of it.
+/// Returns an approval request: open, or with its decision.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     responses((status = 200, body = ApprovalLookup), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse),
         (status = 500, body = ErrorResponse)))]
@@ -152,12 +151,11 @@ async fn one(
         .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")).into())
 }
 
-/// Reads the id of a request that is to be answered.
 pub(super) fn parse_id(id: &str) -> Result<ApprovalId, ApiError> {
     id.parse().map_err(|_| ApiError::not_found(format!("there is no question `{id}`")))
 }
 
-/// Answers a question.
+/// Answers an approval request.
 #[utoipa::path(post, path = "/api/approvals/{id}/answer", tag = "approvals", params(("id" = String, Path)),
     request_body = AnswerBody,
     responses((status = 200, body = DecidedApproval), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
@@ -172,7 +170,7 @@ async fn answer(
     let id = parse_id(&id)?;
     let answer = ApprovalAnswer { label: option, by: Some(identity.actor()) };
     let submitted = SubmittedAnswer { answer, nonce, scope };
-    // A client that goes away does not take its answer back half-way.
+    // The answer is completed also if the client disconnects.
     let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;
     Ok(Reply(answered.map_err(ApiError::internal)?.map_err(ApiError::from)?))
 }

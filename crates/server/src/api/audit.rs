@@ -1,4 +1,4 @@
-//! The audit log: what is proven about it, and proofs to take away.
+//! The audit log: verification status and proofs.
 
 use amplifier_audit::AuditError;
 use axum::Json as Reply;
@@ -21,18 +21,18 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(status)).routes(routes!(verify)).routes(routes!(proof))
 }
 
-/// Up to where the audit log is verified, and what that proves.
+/// Returns the verification status of the audit log.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", responses((status = 200, body = AuditStatus)))]
 async fn status(_: Viewer, State(App { feed, .. }): State<App>) -> Reply<AuditStatus> {
     Reply(feed.status())
 }
 
-/// Nothing has to be said.
+/// Request body without fields.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct VerifyBody {}
 
-/// Verifies all of the audit log from its beginning, now.
+/// Verifies the whole audit log now.
 #[utoipa::path(
     post,
     path = "/api/audit/verify",
@@ -50,7 +50,7 @@ async fn verify(
     Ok(Reply(feed.verify().await.map_err(ApiError::from)?))
 }
 
-/// The proof that a record is in the log, for someone who has nothing but the public key.
+/// Returns the proof that a record is in the log. Checking it takes only the public key.
 ///
 /// `amplifier audit prove --check` checks it.
 #[utoipa::path(

@@ -1,4 +1,4 @@
-//! What goes wrong, in one form.
+//! Errors of the API, in one form.
 
 use amplifier_core::Actor;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -14,33 +14,33 @@ use crate::wire::{ErrorDetails, ErrorResponse};
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
-    /// The status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// A word for programs.
+    /// Error code for programs.
     pub code: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub message: String,
-    /// Who was faster, if somebody else has answered.
+    /// The approver who was faster.
     pub by: Option<Actor>,
 }
 
 impl ApiError {
-    /// A failure.
+    /// Creates an error.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), by: None }
     }
 
-    /// Something that is not there.
+    /// Returns a "not found" error.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// A body that says something that cannot be.
+    /// Returns an error for an invalid body.
     pub fn unusable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "body", message)
     }
 
-    /// A request that the machine refuses has this code; others have their own.
+    /// Converts a hub error; a request that the machine refuses gets this code.
     pub fn refused_by_machine(code: &'static str) -> impl FnOnce(HubError) -> Self {
         move |error| match error.code {
             HubErrorCode::Refused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, error.message),
@@ -48,12 +48,12 @@ impl ApiError {
         }
     }
 
-    /// Something that does not fit the state of things.
+    /// Returns a conflict with the current state.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// A failure of the server itself. What it is goes to the log, and not to those who are outside.
+    /// Returns an internal error. Its cause is logged, and not sent.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
         Self::from_status(StatusCode::INTERNAL_SERVER_ERROR, None)
@@ -63,7 +63,7 @@ impl ApiError {
         Self::from_status(StatusCode::PAYLOAD_TOO_LARGE, None)
     }
 
-    /// What a status means, for failures that say no more, or only in words.
+    /// Returns the default error of a status, with a text from elsewhere if there is one.
     pub(crate) fn from_status(status: StatusCode, said: Option<String>) -> Self {
         let (code, message) = match status {
             StatusCode::BAD_REQUEST => ("request", "this request cannot be read"),
@@ -113,7 +113,7 @@ impl From<HubError> for ApiError {
     }
 }
 
-/// What is wrong, and what was found: the last of the causes says that.
+/// Appends the innermost cause to a message.
 fn with_cause(wrong: &str, rejection: &dyn std::error::Error) -> String {
     let cause = std::iter::successors(rejection.source(), |error| error.source()).last();
     cause.map_or_else(|| wrong.to_owned(), |cause| format!("{wrong}: {cause}"))
@@ -127,7 +127,7 @@ impl From<JsonRejection> for ApiError {
             }
             JsonRejection::JsonSyntaxError(_) => Self::unusable(with_cause("the body is no JSON", &rejection)),
             rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
-            // It broke off, or took too long; who has gone does not read this anyway.
+            // The body ended early or took too long; a client that has left does not read this.
             JsonRejection::BytesRejection(_) => Self::from_status(StatusCode::REQUEST_TIMEOUT, None),
             rejection => Self::from_status(rejection.status(), None),
         }
@@ -141,7 +141,7 @@ impl From<QueryRejection> for ApiError {
     }
 }
 
-/// A body of JSON: as axum's, but failures have the form of all others. It stands after the role in a handler's arguments.
+/// A JSON body, as axum's, with the API's error form. Must follow the role in a handler's arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -154,7 +154,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
-/// What stands behind the `?`: as axum's, but failures have the form of all others.
+/// Query parameters, as axum's, with the API's error form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -167,6 +167,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Marks a failure that is a page for people, and stays one.
+/// Marks an error response that is an HTML page, and is not converted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page;

@@ -1,4 +1,4 @@
-//! What is recorded, by what it is about, and the course of a session.
+//! Records of the audit log, and timelines of sessions.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use crate::access::guard::{ClientConnection, Refusal};
 use crate::feed::{FeedError, Page, Timeline};
 use crate::wire::ErrorResponse;
 
-/// How long a request may wait for the first record.
+/// Limit in seconds of waiting for the first record.
 const LONGEST_WAIT: f64 = 30.0;
 
-/// How many records one answer has, if nothing else is asked for, and at most.
+/// Default and maximum number of records in a response.
 const USUALLY: usize = 100;
 const MOST: usize = 1000;
 
@@ -33,19 +33,19 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(events)).routes(routes!(timeline))
 }
 
-/// Which records are meant.
+/// Filter of records.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordQuery {
-    /// Only of this session.
+    /// Only records of this session.
     pub(super) session: Option<String>,
-    /// Only at this event; `*` stands for any text, as in `tool:*`.
+    /// Only records of this event; `*` matches any text, as in `tool:*`.
     pub(super) event: Option<String>,
-    /// Only of this kind, such as `hook_report`; several are separated by commas.
+    /// Only records of this kind, such as `hook_report`; several kinds are separated by commas.
     pub(super) kind: Option<String>,
-    /// Only what this hook answered, asked for, said or denied.
+    /// Only records of this hook: results, approval requests, messages, denials.
     pub(super) hook: Option<String>,
-    /// Only records with this text in them. Large bodies are not searched.
+    /// Only records that contain this text. Large bodies are not searched.
     pub(super) text: Option<String>,
 }
 
@@ -75,21 +75,21 @@ fn kind(word: &str) -> Result<Kind, ApiError> {
     })
 }
 
-// Not flattened: what stands in a query is text, and numbers inside a flattened struct are not read from text.
+// Not flattened: query values are text, and serde does not parse numbers inside a flattened struct from text.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct PageQuery {
     /// Records from this number on.
     after: Option<u64>,
-    /// The last records before this number, instead.
+    /// The last records before this number; excludes `after` and `wait`.
     before: Option<u64>,
-    /// How many at most: 100 if not said, 1000 at most.
+    /// Maximum number: 100 by default, at most 1000.
     limit: Option<usize>,
-    /// How many seconds to wait for the first one: up to 30.
+    /// Seconds to wait for the first record, up to 30.
     wait: Option<f64>,
 }
 
-/// Records of the audit log, in order.
+/// Lists records of the audit log, in order.
 #[utoipa::path(
     get,
     path = "/api/audit/records",
@@ -124,12 +124,12 @@ async fn events(
     let mut after = query.after.unwrap_or(0);
     let mut changed = feed.changed();
     loop {
-        // Before it is read, so that nothing that comes meanwhile is missed.
+        // Marked before reading, so that nothing is missed.
         changed.mark_unchanged();
         let (reader, wanted) = (feed.clone(), filter.clone());
         let batch = log.read(move || reader.batch(&wanted, after, limit)).await?;
         let is_late = Instant::now() >= until;
-        // Somebody who may not look any more gets nothing of what came meanwhile.
+        // A user who was signed out meanwhile receives nothing.
         if wait > 0.0 && !access.is_signed_in(&who) {
             let message = "you are not let in any more, or not as before; say again who you are";
             return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into());
@@ -142,7 +142,7 @@ async fn events(
         let is_behind = batch.cursor > after && batch.cursor < feed.cursor();
         after = batch.cursor;
         if !is_behind {
-            // When nothing comes, or the feed has ended, what there is is answered.
+            // After the time limit, or at shutdown, the records read so far are returned.
             tokio::select! {
                 _ = tokio::time::timeout_at(until, changed.changed()) => {}
                 () = stopping.requested() => until = Instant::now(),
@@ -154,13 +154,13 @@ async fn events(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct TimelineQuery {
-    /// What begins with this record or later; the cursor of the answer before.
+    /// Items from this record on: the cursor of the previous response.
     after: Option<u64>,
-    /// How many items at most: 200 if not said, 1000 at most.
+    /// Maximum number of items: 200 by default, at most 1000.
     limit: Option<usize>,
 }
 
-/// The course of a session: its events, each with the answers of hooks, approvals, injections and messages.
+/// Returns the timeline of a session: events with hook reports, approvals, injections and messages.
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/timeline",
@@ -189,7 +189,7 @@ async fn timeline(
 impl From<FeedError> for ApiError {
     fn from(error: FeedError) -> Self {
         tracing::warn!(%error, "the audit log could not be read");
-        // These say what is wrong with the log, and nothing about the machine but the names of its files.
+        // These errors describe the log, and reveal nothing about the machine except file names.
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "audit", error.to_string())
     }
 }

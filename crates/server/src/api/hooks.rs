@@ -1,4 +1,4 @@
-//! Hooks: what they have done, and how they are read again, tested and tried out.
+//! Hooks: statistics, reloads, tests and dry runs.
 
 use amplifier_link::{DryRun, DryRunReport, ReloadResult};
 use axum::Json as Reply;
@@ -21,18 +21,18 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct HooksQuery {
-    /// Only what they did in this session.
+    /// Only calls in this session.
     session: Option<String>,
 }
 
-/// Hooks, by name.
+/// Statistics of hooks, by name.
 #[derive(Debug, Serialize, ToSchema)]
 struct HookStatsList {
-    /// What each has done so far.
+    /// The statistics.
     hooks: Vec<HookStats>,
 }
 
-/// What hooks have done: how often they were called, what they answered, and how long they took.
+/// Returns statistics of hooks: calls, results and times.
 #[utoipa::path(get, path = "/api/hooks", tag = "hooks", params(HooksQuery), responses((status = 200, body = HookStatsList)))]
 async fn hooks(
     _: Viewer,
@@ -42,31 +42,31 @@ async fn hooks(
     Reply(HookStatsList { hooks: feed.hooks(query.session.as_deref().filter(|session| !session.is_empty())) })
 }
 
-/// Nothing has to be said.
+/// Request body without fields.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReloadBody {}
 
-/// What came of it.
+/// The results of a reload.
 #[derive(Debug, Serialize, ToSchema)]
 struct ReloadResults {
-    /// How many sessions are connected.
+    /// Number of connected sessions.
     sessions: u64,
-    /// What came of it in each.
+    /// The result of each session.
     results: Vec<SessionReload>,
 }
 
-/// What came of it in one session.
+/// The result of a reload in one session.
 #[derive(Debug, Serialize, ToSchema)]
 struct SessionReload {
-    /// Which.
+    /// The session.
     session: String,
     #[serde(flatten)]
     reload: ReloadResult,
 }
 
-/// Has all sessions that are connected look at their bundles at once, and says what came of it in each. It takes up to five seconds:
-/// sessions that have not answered by then are named.
+/// Reloads the bundles of all connected sessions. The request takes up to five seconds; sessions without a reply by
+/// then are listed as such.
 #[utoipa::path(
     post,
     path = "/api/hooks/reload",
@@ -80,16 +80,16 @@ async fn reload(_: Admin, State(App { hub, .. }): State<App>, _: Json<ReloadBody
     Reply(ReloadResults { sessions: results.len() as u64, results })
 }
 
-/// Which bundle is tested.
+/// The bundle to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct TestBody {
-    /// The bundle as text; that of the server's folder if none is given.
+    /// The bundle as text; by default, the bundle of the server's folder.
     #[serde(default)]
     bundle: Option<String>,
 }
 
-/// Runs the tests of a bundle, and gives what `amplifier hooks test --json` prints.
+/// Runs the tests of a bundle, and returns the output of `amplifier hooks test --json`.
 #[utoipa::path(
     post,
     path = "/api/hooks/test",
@@ -105,8 +105,8 @@ async fn test(
     hub.test_bundle(body.bundle).await.map(Reply).map_err(ApiError::refused_by_machine("body"))
 }
 
-/// Says what would come of an event, hook by hook, with times: what `amplifier hooks try --json` prints. The hooks run, and the programs that
-/// they are made of; nobody is asked.
+/// Runs an event through the hooks, and returns the output of `amplifier hooks try --json`. The hooks and their
+/// programs run; approval requests are not sent.
 #[utoipa::path(
     post,
     path = "/api/hooks/try",

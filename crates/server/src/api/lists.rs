@@ -1,8 +1,8 @@
-//! Lists that come page by page, in the order of time.
+//! Paging of lists by time.
 
 use jiff::Timestamp;
 
-/// Cuts a list to so many. Those of the same moment as the last one stay with it: who goes on from that moment misses none.
+/// Truncates a list. Items of the same moment as the last one stay, so that the next page from that moment misses none.
 pub(super) fn cut<T>(list: &mut Vec<T>, limit: usize, moment: impl Fn(&T) -> Timestamp) {
     let last = limit.checked_sub(1).and_then(|last| list.get(last)).map(&moment);
     let same = list.iter().skip(limit).take_while(|one| Some(moment(one)) == last).count();

@@ -1,4 +1,4 @@
-//! Who reads the log: a few at a time.
+//! Limited access to the audit log.
 
 use std::time::Duration;
 
@@ -11,23 +11,22 @@ use crate::access::guard::{Caller, Refusal};
 use crate::feed::FeedError;
 use crate::limits::{FairSemaphore, Permit, UserQueue};
 
-/// How many read at a time. The log may be long, and reading it keeps a disk and a processor busy.
+/// Limit of concurrent readers. Reading a long log keeps a disk and a processor busy.
 pub(super) const AT_ONCE: usize = 8;
-/// How soon to come back.
+/// Retry delay.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Somebody who may read the log when it is their turn.
+/// A user's permission to read the log, within the limits.
 #[derive(Clone, Debug)]
 pub(super) struct LogAccess(UserQueue);
 
 impl LogAccess {
-    /// Waits for a turn.
     pub(super) async fn acquire(&self) -> Result<Permit, Refusal> {
         let permit = self.0.acquire().await;
         permit.ok_or_else(|| Refusal::too_many("too much is read from the audit log at a time", AGAIN))
     }
 
-    /// Reads the log where that may block, when it is this person's turn. It is theirs until it is read, also if they leave.
+    /// Runs a blocking read with a permit, which is held until the end also if the client disconnects.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> Result<T, FeedError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Who is asking, who is in, and how others get in.
+//! The authenticated user, signed-in browsers and sign-in links.
 
 use amplifier_audit::RecordFilter;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(health))
 }
 
-/// Who is asking
+/// Returns the authenticated user
 #[utoipa::path(get, path = "/api/me", tag = "access", responses((status = 200, description = "That is you.", body = Me)))]
 async fn me(Viewer(who): Viewer) -> Reply<Me> {
     Reply(Me { name: who.name, role: who.role.to_string() })
 }
 
-/// Leave: the browser's cookie and key end
+/// Signs the browser out
 #[utoipa::path(post, path = "/api/leave", tag = "access", responses((status = 204, description = "The cookie, if there was one, is worth nothing now.")))]
 async fn leave(
     _: Viewer,
@@ -52,7 +52,7 @@ async fn leave(
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(SET_COOKIE, site.set_cookie(""))])))
 }
 
-/// Make a link that lets one browser in, once, within ten minutes
+/// Creates a one-time sign-in link, valid for ten minutes
 #[utoipa::path(post, path = "/api/links", tag = "access", request_body = LinkRequest, responses((status = 201, description = "The link. It is not shown again.", body = Link)))]
 async fn links(
     _: Admin,
@@ -70,13 +70,13 @@ async fn links(
     Ok((StatusCode::CREATED, Reply(link)))
 }
 
-/// List the browsers that are in
+/// Lists the signed-in browsers
 #[utoipa::path(get, path = "/api/browsers", tag = "access", responses((status = 200, body = Browsers)))]
 async fn browsers(_: Admin, State(app): State<App>) -> Reply<Browsers> {
     Reply(Browsers { browsers: app.access.browsers() })
 }
 
-/// End the browsers of that name, and the links for it that were not used
+/// Signs the browsers of this name out, and revokes unused links for it
 #[utoipa::path(delete, path = "/api/browsers/{name}", tag = "access",
     params(("name" = String, Path, description = "The name that their answers are recorded under.")),
     responses((status = 200, description = "They are out.", body = SignedOutBrowsers)))]
@@ -88,14 +88,14 @@ async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Resu
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Challenge {
-    /// Something new: 16 to 128 letters, digits, `-` and `_`.
+    /// A new random text: 16 to 128 letters, digits, `-` and `_`.
     challenge: String,
 }
 
-/// A proof for a page, before it says its key, that this is the server that it got the key from
+/// Proves to a page, before it sends its key, that this server issued the key
 ///
-/// The browser is the one of the cookie. The proof is the HMAC-SHA-256, under the SHA-256 of its key, of `amplifier`, the origin of the page and the
-/// challenge, a line each, without a break at the end; as base64url without padding.
+/// The cookie identifies the browser. The proof is the HMAC-SHA-256, under the SHA-256 of the key, of `amplifier`, the
+/// page's origin and the challenge, one per line without a final line break, as base64url without padding.
 #[utoipa::path(get, path = "/proof", tag = "access", params(Challenge), responses(
     (status = 200, description = "The proof.", body = KeyProof),
     (status = 401, description = "No browser is known by that cookie.", body = ErrorResponse),
@@ -115,7 +115,7 @@ async fn proof(
         let message = "a challenge has 16 to 128 letters, digits, `-` and `_`";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
     }
-    // With the origin, so that another server cannot have this one prove what it cannot prove itself.
+    // Includes the origin, so that another server cannot obtain this proof for itself.
     let message = site.origin(&headers).map(|origin| format!("amplifier\n{origin}\n{challenge}"));
     let proof = site.cookie(&headers).zip(message).and_then(|(cookie, message)| app.access.prove(cookie, &message));
     proof.map(|proof| Reply(KeyProof { proof })).ok_or_else(|| {
@@ -130,7 +130,7 @@ async fn proof(
     })
 }
 
-/// Whether the server works
+/// Checks the server's health
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, description = "It works.", body = Health),
     (status = 429, description = "Too many ask at a time.", body = ErrorResponse),

@@ -1,4 +1,4 @@
-//! Numbers for those who watch many machines.
+//! Metrics for Prometheus.
 
 use amplifier_audit::prometheus::{CONTENT_TYPE, MetricKind};
 use axum::extract::State;
@@ -15,7 +15,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics))
 }
 
-/// What happens, in numbers: the text form of Prometheus.
+/// Returns the metrics in the text format of Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",

@@ -1,4 +1,4 @@
-//! What the server offers over HTTP.
+//! The HTTP API.
 
 mod approvals;
 mod audit;
@@ -32,7 +32,6 @@ use error::ApiError;
 use openapi::RenderedDescription;
 use stream::StreamBroadcast;
 
-/// Every route, with its description.
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::base())
         .merge(approvals::routes())
@@ -48,13 +47,13 @@ fn routes() -> OpenApiRouter<App> {
         .merge(stream::routes())
 }
 
-/// The OpenAPI description of the server: what `GET /api/openapi.json` gives.
+/// Returns the OpenAPI description, as `GET /api/openapi.json` does.
 pub fn description() -> Value {
     let (_, described) = routes().split_for_parts();
     openapi::with_roles(&described)
 }
 
-/// All routes. They know nobody, and so refuse nearly everything, until the guard stands before them.
+/// Returns all routes. Without the guard in front, they refuse nearly every request.
 pub(crate) fn router(app: App) -> (Router, Value) {
     let (router, described) = routes().split_for_parts();
     let description = openapi::with_roles(&described);
@@ -68,7 +67,7 @@ pub(crate) fn router(app: App) -> (Router, Value) {
     (router, description)
 }
 
-/// What a panic says is printed where the server runs, and not told outside.
+/// Hides the message of a panic, which goes to the server's log only.
 pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
     ApiError::internal("a handler panicked").into_response()
 }

@@ -1,4 +1,4 @@
-//! The description of the API: as OpenAPI, and as a page.
+//! The API description, as OpenAPI and as a page.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::access::guard::KEY;
 use crate::access::{Public, Role};
 use crate::wire::{ErrorDetails, ErrorResponse};
 
-/// Who may do what, in one place to read. The handlers enforce it by what they take; the security matrix holds both against each other.
+/// The role of each route. The extractors of the handlers enforce it; the security matrix compares both.
 const ROLES: &[(&str, &str, Option<Role>)] = &[
     ("get", "/", None),
     ("get", "/console/{path}", None),
@@ -62,7 +62,7 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
 #[openapi(components(schemas(ErrorResponse, ErrorDetails)))]
 struct BaseDescription;
 
-/// What is described before any route is.
+/// Returns the description without routes.
 pub(super) fn base() -> Description {
     BaseDescription::openapi()
 }
@@ -71,7 +71,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(document)).routes(routes!(readable))
 }
 
-/// The description with what holds for every route: who may use it, and how it refuses.
+/// Completes the description with the role, the authentication and the common errors of every route.
 pub(super) fn with_roles(described: &Description) -> Value {
     let mut all = json!(described);
     all["info"] = json!({
@@ -79,7 +79,7 @@ pub(super) fn with_roles(described: &Description) -> Value {
         "description": "Approvals, sessions and what is recorded, over HTTP and WebSocket. JSON in and out; failures have the form `ErrorResponse`.",
         "version": env!("CARGO_PKG_VERSION"),
     });
-    // Records are sent as they are written, so no type of the stream holds them.
+    // Records are sent as stored, so no type of the stream contains them.
     if let Some(messages) = all["components"]["schemas"]["StreamMessage"]["oneOf"].as_array_mut() {
         messages.push(json!({
             "type": "object",
@@ -113,7 +113,7 @@ pub(super) fn with_roles(described: &Description) -> Value {
     all
 }
 
-/// What a route needs: nothing, a role, or (if the table does not know it, which a test does not let pass) something unknown.
+/// Adds the role, the authentication and the common errors of a route.
 fn complete(operation: &mut Value, role: Option<Option<Role>>) {
     let is_open = role == Some(None);
     operation["x-role"] = json!(match role {
@@ -153,7 +153,6 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
     }
 }
 
-/// The description, made once.
 #[derive(Debug)]
 pub(super) struct RenderedDescription {
     text: String,
@@ -166,13 +165,13 @@ impl RenderedDescription {
     }
 }
 
-/// The description of this API
+/// Returns the API description
 #[utoipa::path(get, path = "/api/openapi.json", tag = "server", responses((status = 200, description = "As OpenAPI 3.1.", content_type = "application/json", body = Value)))]
 async fn document(_: Public, Extension(described): Extension<Arc<RenderedDescription>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], described.text.clone())
 }
 
-/// The description of this API, for people
+/// Returns the API description as a page
 #[utoipa::path(get, path = "/api", tag = "server", responses((status = 200, description = "A page.", content_type = "text/html", body = String)))]
 async fn readable(_: Public, Extension(described): Extension<Arc<RenderedDescription>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], described.page.clone())
@@ -276,7 +275,7 @@ fn form(name: &str, schema: &Value) -> Markup {
     }
 }
 
-/// The type of a value, with a link to its form.
+/// Renders a type, with links to its schema.
 fn kind(schema: &Value) -> Markup {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return html! { a href=(format!("#form-{name}")) { (name) } };

@@ -1,4 +1,4 @@
-//! Pages: the console, and the way in.
+//! Pages: the console, and the target of sign-in links.
 
 use std::sync::Arc;
 
@@ -21,12 +21,11 @@ use crate::App;
 use crate::access::guard::{ClientConnection, ServerOrigin};
 use crate::access::{NewBrowserSession, Public};
 
-/// The files of the console.
 #[derive(RustEmbed)]
 #[folder = "src/console/"]
 struct Console;
 
-/// How the pages look that the server writes itself.
+/// Style of the server's own pages.
 #[derive(RustEmbed)]
 #[folder = "src/api/style/"]
 struct Style;
@@ -35,13 +34,13 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(index)).routes(routes!(console)).routes(routes!(enter))
 }
 
-/// The console
+/// Returns the console
 #[utoipa::path(get, path = "/", tag = "console", responses((status = 200, description = "The page.", content_type = "text/html", body = String)))]
 async fn index(_: Public, headers: HeaderMap) -> Result<Response, ApiError> {
     file("index.html", &headers)
 }
 
-/// The files of the console
+/// Returns a file of the console
 #[utoipa::path(get, path = "/console/{path}", tag = "console", params(("path" = String, Path, description = "The name of the file.")), responses(
     (status = 200, description = "The file.", content_type = "application/octet-stream", body = String),
     (status = 304, description = "It is the one that the browser has."),
@@ -51,7 +50,7 @@ async fn console(_: Public, Path(path): Path<String>, headers: HeaderMap) -> Res
     file(&path, &headers)
 }
 
-/// A file, unless the browser has it.
+/// Returns a file, or 304 if the browser has it.
 fn file(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     let found = Console::get(path).or_else(|| Style::get(path));
     let found = found.ok_or_else(|| ApiError::from_status(StatusCode::NOT_FOUND, None))?;
@@ -63,7 +62,6 @@ fn file(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     Ok(([(CONTENT_TYPE, kind(path).to_owned()), (ETAG, tag)], Body::from(found.data.into_owned())).into_response())
 }
 
-/// What a file is, by its name.
 fn kind(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
@@ -83,12 +81,12 @@ fn kind(path: &str) -> &'static str {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct SignInQuery {
-    /// The code of the link.
+    /// Code of the link.
     #[serde(default)]
     code: String,
 }
 
-/// The way in for a browser: a one-time link leads here
+/// Signs a browser in: the target of a one-time link
 #[utoipa::path(get, path = "/enter", tag = "access", params(SignInQuery), responses(
     (status = 200, description = "The console. The browser is in, by a cookie, and by a key that the page has in its memory.", content_type = "text/html", body = String),
     (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
@@ -102,7 +100,7 @@ async fn enter(
     method: Method,
     Query(SignInQuery { code }): Query<SignInQuery>,
 ) -> Result<Response, ApiError> {
-    // Whoever only looks whether the page is there does not use the code up.
+    // A HEAD request must not redeem the code.
     if method != Method::GET {
         return Err(ApiError::from_status(StatusCode::METHOD_NOT_ALLOWED, None));
     }
@@ -122,7 +120,8 @@ async fn enter(
     Ok(response)
 }
 
-/// The console with the key for its memory. The answer is not stored (`Cache-Control: no-store`), so no key comes to a disk.
+/// Returns the console with the key in its memory. The response is not stored (`Cache-Control: no-store`), so the key
+/// never reaches a disk.
 fn console_page(key: &str) -> Result<String, ApiError> {
     let page = Console::get("index.html").ok_or_else(|| ApiError::from_status(StatusCode::NOT_FOUND, None))?;
     let page = String::from_utf8(page.data.into_owned()).map_err(ApiError::internal)?;
@@ -143,7 +142,7 @@ fn expired_link_page() -> String {
     page.into_string()
 }
 
-/// A page of the server itself.
+/// Renders a page of the server itself.
 pub(super) fn page(title: &str, content: Markup) -> Markup {
     html! {
         (DOCTYPE)

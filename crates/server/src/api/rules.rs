@@ -1,4 +1,4 @@
-//! Standing answers.
+//! Approval rules.
 
 use amplifier_core::{ApprovalRule, DefaultDecision, RuleScope};
 use axum::Json as Reply;
@@ -15,32 +15,31 @@ use crate::access::{Approver, Viewer};
 use crate::redact;
 use crate::wire::{ApprovalRules, ErrorResponse, ListedRule};
 
-/// The paths of standing answers.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
 }
 
-/// A standing answer that is to be.
+/// An approval rule to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewRule {
-    /// For what it holds.
+    /// Scope of the rule.
     scope: RuleScope,
-    /// The session, if it holds for one.
+    /// The session, for scope `session`.
     #[serde(default)]
     session: Option<String>,
-    /// The folder, if it holds for one.
+    /// The folder, for scope `project`.
     #[serde(default)]
     project: Option<String>,
-    /// The hook whose questions it answers.
+    /// The hook whose approval requests the rule answers.
     hook: String,
-    /// The questions: `*` stands for any text.
+    /// Pattern of prompts; `*` matches any text.
     pattern: String,
-    /// What it answers.
+    /// The decision.
     decision: DefaultDecision,
 }
 
-/// Lists the standing answers of sessions, of projects and of the person, and the files of them that cannot be read.
+/// Lists the approval rules of sessions, projects and the user, and rule files that cannot be read.
 #[utoipa::path(get, path = "/api/rules", tag = "rules",
     responses((status = 200, body = ApprovalRules), (status = 401, body = ErrorResponse), (status = 500, body = ErrorResponse)))]
 async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Reply<ApprovalRules>, ApiError> {
@@ -49,7 +48,7 @@ async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Reply<Appro
     Ok(Reply(rules))
 }
 
-/// Adds a standing answer.
+/// Adds an approval rule.
 #[utoipa::path(post, path = "/api/rules", tag = "rules", request_body = NewRule,
     responses((status = 201, body = ListedRule), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 409, body = ErrorResponse), (status = 422, body = ErrorResponse), (status = 504, body = ErrorResponse)))]
@@ -64,7 +63,7 @@ async fn add(
     Ok((StatusCode::CREATED, Reply(added)))
 }
 
-/// Takes a standing answer back.
+/// Revokes an approval rule.
 #[utoipa::path(delete, path = "/api/rules/{id}", tag = "rules", params(("id" = String, Path)),
     responses((status = 204), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse), (status = 504, body = ErrorResponse)))]

@@ -1,4 +1,4 @@
-//! Sessions: who there is, and what they are told.
+//! Sessions and commands to them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,18 +23,17 @@ use crate::feed::SessionFacts;
 use crate::hub::{Command, ConnectedSession, HubEvent};
 use crate::wire::{ErrorResponse, Session, SessionState};
 
-/// How long nothing may be heard of a session before it counts as gone: of one that is not connected to servers, and of one that is. That one
-/// comes back within two seconds, if it lives.
+/// Time without activity after which a session counts as gone: without a server connection, and with one. A live
+/// session reconnects within two seconds.
 const SILENCE: SignedDuration = SignedDuration::from_mins(5);
 const ABSENCE: SignedDuration = SignedDuration::from_secs(5);
-/// How many sessions are listed unless more are asked for, and at most.
+/// Default and maximum number of sessions in a response.
 const LISTED: (usize, usize) = (100, 1000);
-/// How long a session that was started may take to connect.
+/// Time limit for a new session to connect.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// The longest prompt, in bytes.
+/// Limit of a prompt, in bytes.
 const PROMPT: usize = 1 << 20;
 
-/// The paths of sessions.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, start))
@@ -45,15 +44,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(end))
 }
 
-/// Which sessions are listed.
+/// Filter of sessions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct SessionsQuery {
-    /// Only those that are in this state.
+    /// Only sessions in this state.
     state: Option<SessionState>,
-    /// How many: 100 if not said, 1000 at most; those that were last heard of at the same moment as the last one come with it.
+    /// Maximum number: 100 by default, at most 1000; sessions updated at the same moment as the last one are included.
     limit: Option<usize>,
-    /// Only those that were last heard of before that time.
+    /// Only sessions updated before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
 }
@@ -61,29 +60,29 @@ struct SessionsQuery {
 /// Sessions.
 #[derive(Debug, Serialize, ToSchema)]
 struct SessionList {
-    /// They, the newest first.
+    /// The sessions, the newest first.
     sessions: Vec<Session>,
 }
 
-/// A session that is to be.
+/// A session to start.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct NewSession {
-    /// The folder that it works in; that of the server unless given.
+    /// Working folder; the server's by default.
     workspace: Option<String>,
-    /// What it works on first.
+    /// First prompt.
     prompt: Option<String>,
 }
 
-/// A prompt.
+/// A prompt for a session.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Prompt {
-    /// It.
+    /// The text.
     text: String,
 }
 
-/// Nothing.
+/// An empty object.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EmptyBody {}
@@ -91,12 +90,12 @@ pub(super) struct EmptyBody {}
 /// The hooks of a session.
 #[derive(Debug, Serialize, ToSchema)]
 struct SessionHooks {
-    /// They, in running order.
+    /// The hooks, in running order.
     #[schema(value_type = Vec<Object>)]
     hooks: Vec<Value>,
 }
 
-/// What the log and the hub say about all sessions, the newest first.
+/// Returns all sessions from the log and the hub, the newest first.
 pub(crate) fn all_sessions(app: &App) -> Vec<Session> {
     let now = Timestamp::now();
     let mut connected: HashMap<String, ConnectedSession> =
@@ -109,7 +108,7 @@ pub(crate) fn all_sessions(app: &App) -> Vec<Session> {
         session(Some(facts), about, is_idle, pending, contact, now)
     });
     let mut sessions: Vec<Session> = known.collect();
-    // Of some, nothing is recorded yet.
+    // Sessions without records yet.
     let new = connected.into_values().map(|about| {
         let is_idle = app.hub.is_idle(&about.session);
         app.hub.presence().update(&about.session, true, now);
@@ -121,7 +120,6 @@ pub(crate) fn all_sessions(app: &App) -> Vec<Session> {
     sessions
 }
 
-/// What the log and the hub say about a session.
 pub(crate) fn find_session(app: &App, id: &str) -> Option<Session> {
     let (facts, about) = (app.feed.session(id), app.hub.session(id));
     if facts.is_none() && about.is_none() {
@@ -132,7 +130,7 @@ pub(crate) fn find_session(app: &App, id: &str) -> Option<Session> {
     Some(session(facts, about, app.hub.is_idle(id), app.hub.pending_of(id), contact, now))
 }
 
-/// The sessions that began to count as gone between these times.
+/// Returns the sessions that became gone between these times.
 pub(crate) fn gone_between(app: &App, from: Timestamp, to: Timestamp) -> Vec<String> {
     let mut sessions = app.feed.sessions();
     sessions.retain(|facts| {
@@ -144,14 +142,14 @@ pub(crate) fn gone_between(app: &App, from: Timestamp, to: Timestamp) -> Vec<Str
     sessions.into_iter().map(|facts| facts.id).collect()
 }
 
-/// What the connections say of a session.
+/// Connection state of a session.
 #[derive(Clone, Copy, Debug)]
 enum Contact {
-    /// It is connected, or the one whose sub-agent it is.
+    /// The session is connected, or is a sub-agent of a connected one.
     Here,
-    /// It was, or should be, and is not, since then.
+    /// The session was or should be connected, and is missing since this time.
     Missed(Timestamp),
-    /// It need not be.
+    /// The session does not use the server.
     Unknown,
 }
 
@@ -168,12 +166,13 @@ impl Contact {
             return Self::Here;
         }
         let open = presence.opened_at();
-        // One that another server saw comes back when this one is there. One that goes on without coming has no way here.
+        // A session of an earlier server reconnects soon. A session with later activity does not connect to this
+        // server.
         let is_expected = facts.is_served && facts.updated_at < open + ABSENCE;
         missed.or(is_expected.then_some(open)).map_or(Self::Unknown, Self::Missed)
     }
 
-    /// When the session counts as gone, if nothing more is heard of it.
+    /// Returns the time at which the session counts as gone without further activity.
     fn gone_at(self, facts: &SessionFacts) -> Option<Timestamp> {
         match self {
             Self::Here => None,
@@ -197,10 +196,10 @@ fn session(
         facts.unwrap_or_else(|| SessionFacts { started_at: begun, updated_at: begun, ..SessionFacts::default() });
     let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
-        // Connected again after its end: it goes on.
+        // A connected session goes on after its end.
         None if facts.ended.is_some() => SessionState::Ended,
         None if is_gone => SessionState::Gone,
-        // A sub-agent does what it did until it counts as gone.
+        // A sub-agent keeps its state until it counts as gone.
         None if matches!(contact, Contact::Missed(_)) && facts.within.is_none() => SessionState::Away,
         _ if pending > 0 => SessionState::Waiting,
         Some(about) if about.takes_prompts && is_idle == Some(true) => SessionState::Idle,
@@ -247,7 +246,7 @@ async fn list(
     Reply(SessionList { sessions })
 }
 
-/// Starts a session inside the server.
+/// Starts a session in the server.
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = NewSession,
     responses((status = 201, body = Session), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 422, body = ErrorResponse)))]
@@ -262,7 +261,7 @@ async fn start(
     let changes = app.hub.subscribe();
     let started = app.hub.start_session(workspace, prompt).await;
     let id = started.map_err(ApiError::refused_by_machine("not_started"))?;
-    // So that whoever asked can go on with it at once. One that does not come is shown as it is.
+    // The session should be usable at once. A session that does not connect in time is returned as known.
     let _ = tokio::time::timeout(CONNECTING, connected(&app, &id, changes)).await;
     let session = find_session(&app, &id).unwrap_or_else(|| {
         let now = Timestamp::now();
@@ -272,7 +271,6 @@ async fn start(
     Ok((StatusCode::CREATED, Reply(session)))
 }
 
-/// Waits until a session is connected.
 async fn connected(app: &App, id: &str, mut changes: Receiver<HubEvent>) {
     while app.hub.session(id).is_none() {
         if let Err(RecvError::Closed) = changes.recv().await {
@@ -281,14 +279,14 @@ async fn connected(app: &App, id: &str, mut changes: Receiver<HubEvent>) {
     }
 }
 
-/// Shows a session.
+/// Returns a session.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 200, body = Session), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse)))]
 async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Reply<Session>, ApiError> {
     find_session(&app, &id).map(Reply).ok_or_else(|| unknown(&id))
 }
 
-/// Lists the hooks of a session that is connected.
+/// Lists the hooks of a connected session.
 #[utoipa::path(get, path = "/api/sessions/{id}/hooks", tag = "sessions", params(("id" = String, Path)),
     responses((status = 200, body = SessionHooks), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse),
         (status = 409, body = ErrorResponse)))]
@@ -303,7 +301,7 @@ async fn hooks(
     }
 }
 
-/// Gives a session a prompt.
+/// Sends a prompt to a session.
 #[utoipa::path(post, path = "/api/sessions/{id}/prompt", tag = "sessions", params(("id" = String, Path)),
     request_body = Prompt,
     responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
@@ -318,7 +316,7 @@ async fn prompt(
     send_command(&app, &id, Command::Prompt(text))
 }
 
-/// Stops the running turn of a session: the first time when the running tool has finished, the second time at once.
+/// Stops the running turn of a session: the first request after the running tool has finished, the second one at once.
 #[utoipa::path(post, path = "/api/sessions/{id}/interrupt", tag = "sessions", params(("id" = String, Path)),
     request_body = EmptyBody,
     responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),

@@ -1,4 +1,4 @@
-//! What was asked and decided.
+//! Decisions on approval requests, read from the log.
 
 use amplifier_audit::{Body, Kind, Record, RecordFilter, RecordSource};
 use amplifier_core::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, EventName};
@@ -9,21 +9,20 @@ use super::index::{Block, Index, Position};
 use super::query::{CompiledFilter, Files};
 use super::{FeedError, FeedState};
 
-/// A question that was decided, with what a record about it needs.
+/// A decision on an approval request, with the context of its record.
 #[derive(Clone, Debug)]
 pub(crate) struct PastDecision {
-    /// What became of it.
     pub(crate) decided: DecidedApproval,
-    /// Its number in the session.
+    /// Number of the request in the session.
     pub(crate) number: u64,
     pub(crate) event: EventName,
     pub(crate) turn: u64,
-    /// What could be answered, if that is still known.
+    /// Labels of the options, if known.
     pub(crate) options: Option<Vec<String>>,
 }
 
 impl FeedState {
-    /// What was decided, the newest first.
+    /// Returns decisions, the newest first.
     pub(super) fn decisions(
         &self,
         session: Option<&str>,
@@ -50,18 +49,18 @@ impl FeedState {
             let asked = self.read_request(&mut files, position, asked)?.map(|(request, at)| (request.prompt, at));
             decided.extend(files.record(&block, position.seq, |record| decision(record, asked, &*self.source))?);
         }
-        // Hashes can be alike, names are not.
+        // Hashes can collide, names cannot.
         decided.retain(|one| {
             session.is_none_or(|session| one.session == session) && hook.is_none_or(|hook| one.hook == hook)
         });
         Ok(decided)
     }
 
-    /// What became of the question of that id, `SESSION.RUN.N`, if it was decided.
+    /// Returns the decision on the request with this id, `SESSION.RUN.N`.
     pub(super) fn find_decision(&self, id: &str) -> Result<Option<PastDecision>, FeedError> {
         let Some((run_of, text)) = id.rsplit_once('.') else { return Ok(None) };
         let Some((session, run)) = run_of.rsplit_once('.') else { return Ok(None) };
-        // There is one way to write a number.
+        // Only the canonical form of a number is valid.
         let number = text.parse::<u64>().ok().filter(|number| number.to_string() == text);
         let Some(number) = number else { return Ok(None) };
         let (known, has_all) = {
@@ -90,7 +89,7 @@ impl FeedState {
         Ok(past)
     }
 
-    /// Looks for a decision that is too long ago to be known where it is.
+    /// Searches the log for a decision that is older than the index.
     #[allow(clippy::type_complexity, reason = "it is what the index knows about one")]
     fn search_log(
         &self,
@@ -128,7 +127,7 @@ impl FeedState {
         Ok(Some((position, block_of(&index, seq), None)))
     }
 
-    /// The question before a decision, and when it was asked.
+    /// Returns the request before a decision, and its time.
     fn read_request(
         &self,
         files: &mut Files<'_>,
@@ -140,7 +139,6 @@ impl FeedState {
     }
 }
 
-/// The block that a record is in.
 fn block_of(index: &Index, seq: u64) -> Option<Block> {
     let after = index.blocks.partition_point(|block| block.seq <= seq);
     after.checked_sub(1).and_then(|at| index.blocks.get(at)).copied()

@@ -1,4 +1,4 @@
-//! Reads the audit log as it grows.
+//! Follows the audit log as it grows.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use amplifier_audit::{AuditError, Bodies, LogLine, LogLines, LogPart, LogReader}
 use super::query::record_json;
 use super::{FeedState, index::Index};
 
-/// How often is looked while something changes, and when nothing has for a while.
+/// Interval of the checks while the log changes, and when idle.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_INTERVAL: Duration = Duration::from_millis(250);
 
-/// More new bytes than this at once are not held for those who watch: they read them from the log.
+/// Limit in bytes of new records that are held in memory; larger additions are read from the log.
 const RECENT_LIMIT: u64 = 4 << 20;
 
-/// Follows the log until it is told to stop.
+/// Follows the log until the feed is dropped.
 pub(super) fn follow(shared: &Arc<FeedState>) {
     let mut follower =
         Follower { shared, reader: LogReader::new(), behind: 0, is_caught_up: false, bodies: Bodies::new() };
@@ -29,7 +29,7 @@ pub(super) fn follow(shared: &Arc<FeedState>) {
                 wait = MAX_INTERVAL;
             }
         }
-        // Whoever waits is told, also if nothing more can be expected.
+        // Waiters continue, also if the log cannot be read.
         shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
         shared.sleep(wait);
     }
@@ -38,15 +38,15 @@ pub(super) fn follow(shared: &Arc<FeedState>) {
 struct Follower<'a> {
     shared: &'a Arc<FeedState>,
     reader: LogReader,
-    /// How far records stand behind the numbers that they have.
+    /// Difference between index numbers and record numbers.
     behind: u64,
-    /// `true` if the end of the log was reached once.
+    /// `true` once the end of the log was reached.
     is_caught_up: bool,
     bodies: Bodies,
 }
 
 impl Follower<'_> {
-    /// Takes in what was added; says whether anything was.
+    /// Reads new records; returns `true` if there were any.
     fn poll(&mut self) -> Result<bool, AuditError> {
         let shared = self.shared;
         let before = shared.index().cursor;
@@ -84,8 +84,8 @@ impl Follower<'_> {
         for LogLine { offset, end, record, .. } in lines.iter() {
             let mut record = record.ok();
             if let Some(record) = &mut record {
-                // The writer of a broken log goes on in a new segment from the last record that fits, with numbers that were given already.
-                // Here each record has the number of its place, so that nobody misses what happens from then on.
+                // The writer of a broken log continues in a new segment after the last valid record, and reuses
+                // numbers. The index counts on, so that clients do not miss new records.
                 if offset == 0 {
                     let cursor = shared.index().cursor;
                     self.behind = self.behind.max(cursor.saturating_sub(record.seq));
@@ -109,7 +109,7 @@ impl Follower<'_> {
                 index.add_recent(record.seq, record.line(), sent);
             }
         }
-        // The first look takes a while, and what is known already can be asked for.
+        // The first pass takes a while; the part read so far can be queried.
         if !is_recent {
             shared.changed.send_replace(index.cursor);
         }
@@ -119,7 +119,7 @@ impl Follower<'_> {
         (self.behind, self.is_caught_up) = (0, false);
         self.shared.ready.send_replace(false);
         *self.shared.index_mut() = Index::default();
-        // Those of another log are not those of this one.
+        // Cached messages belong to the old log.
         self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -1,4 +1,4 @@
-//! What hooks have done, in numbers.
+//! Statistics of hooks.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,25 +7,24 @@ use amplifier_core::{ActionKind, HookReportEntry};
 
 use crate::wire::HookStats;
 
-/// More hooks than this are counted as one, under [`OTHERS`]: names come from bundles, and there is no end to them.
+/// Limit of hooks; others are counted as [`OTHERS`], because names from bundles are unlimited.
 const MOST_HOOKS: usize = 256;
 
-/// The name that hooks beyond the limit are counted under.
+/// Name of the hooks beyond the limit.
 const OTHERS: &str = "(others)";
 
-/// More events than this are not listed for a hook.
+/// Limit of listed events per hook.
 const MOST_EVENTS: usize = 32;
 
-/// How many counts there are of times: two for every doubling, from 250 ns on.
+/// Number of buckets: two for every doubling, from 250 ns on.
 const BUCKETS: usize = 64;
 
 const MINUTES: usize = 30;
 
-/// Up to how many nanoseconds each bucket goes.
+/// Upper bounds of the buckets, in nanoseconds.
 static BOUNDS: LazyLock<[u64; BUCKETS]> =
     LazyLock::new(|| std::array::from_fn(|index| (250.0 * 2f64.powf(index as f64 / 2.0)).round() as u64));
 
-/// What hooks have done so far.
 #[derive(Debug, Default)]
 pub(super) struct Hooks {
     hooks: HashMap<Box<str>, HookCounters>,
@@ -43,25 +42,25 @@ struct HookCounters {
     max_ns: u64,
     total_ns: u64,
     times: [u32; BUCKETS],
-    /// Calls in each minute, by the minute modulo 30; and the last minute that is counted there.
+    /// Calls in each minute, by the minute modulo 30; and the last counted minute.
     recent: [u32; MINUTES],
     minute: u64,
 }
 
-/// What a hook has done, for metrics.
+/// Totals of a hook, for metrics.
 pub(super) struct Totals<'a> {
     pub(super) hook: &'a str,
     pub(super) calls: u64,
     pub(super) denials: u64,
     pub(super) errors: u64,
     pub(super) total_ns: u64,
-    /// How many calls took up to so many seconds.
+    /// Number of calls up to each duration in seconds.
     pub(super) seconds: [(f64, u64); 14],
 }
 
 impl Hooks {
     pub(super) fn count(&mut self, report: &HookReportEntry, event: &str, minute: u64) {
-        // Looked up before it is made, because it is nearly always there.
+        // Looked up first, because the entry nearly always exists.
         let mut name = &*report.hook;
         if !self.hooks.contains_key(name) {
             if self.hooks.len() >= MOST_HOOKS {
@@ -74,14 +73,12 @@ impl Hooks {
         }
     }
 
-    /// All of them, by name.
     pub(super) fn list(&self, now: u64) -> Vec<HookStats> {
         let mut list: Vec<HookStats> = self.hooks.iter().map(|(hook, counts)| counts.stats(hook, now)).collect();
         list.sort_unstable_by(|a, b| a.hook.cmp(&b.hook));
         list
     }
 
-    /// The same for metrics.
     pub(super) fn totals(&self) -> Vec<Totals<'_>> {
         let mut totals: Vec<Totals<'_>> = self
             .hooks
@@ -173,7 +170,7 @@ impl HookCounters {
         }
     }
 
-    /// Up to 1 µs, 2 µs, 4 µs, …, and longer.
+    /// Buckets up to 1 µs, 2 µs, 4 µs, …, and longer.
     fn latency(&self) -> [u64; 16] {
         let mut latency = [0; 16];
         for (index, count) in self.times.iter().enumerate() {
@@ -182,7 +179,7 @@ impl HookCounters {
         latency
     }
 
-    /// Up to 1 µs, 4 µs, 16 µs, … and 67 s.
+    /// Cumulative buckets up to 1 µs, 4 µs, 16 µs, … and 67 s.
     fn seconds(&self) -> [(f64, u64); 14] {
         std::array::from_fn(|power| {
             let last = 4 + 4 * power;
@@ -191,7 +188,7 @@ impl HookCounters {
         })
     }
 
-    /// So many of all calls were as fast as that: exact to a fifth or so.
+    /// Returns a quantile of the duration, exact to about a fifth.
     fn quantile(&self, part: f64) -> u64 {
         let calls: u64 = self.times.iter().map(|count| u64::from(*count)).sum();
         let wanted = (calls as f64 * part).ceil().max(1.0);

@@ -1,4 +1,4 @@
-//! What is known of the records without reading them again: where they are, and what they say about sessions, hooks and decisions.
+//! Index of the records: positions, sessions, hooks and decisions.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher};
@@ -13,64 +13,62 @@ use serde::Deserialize;
 use super::hooks::Hooks;
 use super::views::SessionFacts;
 
-/// So many records, or so many bytes, are found by one position.
+/// Limits of a block in records and bytes.
 const BLOCK_RECORDS: u32 = 256;
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// Facts are kept about so many sessions, those last heard of; the oldest are forgotten a few at a time.
+/// Limit of indexed sessions; the least recently active are dropped in batches.
 const MOST_SESSIONS: usize = 2000;
 const FORGOTTEN_AT_ONCE: usize = 200;
 
-/// The newest decisions that can be found again, and the questions that wait for one.
+/// Limits of indexed decisions, and of requests without one.
 const MOST_DECISIONS: usize = 200_000;
 const MOST_ASKED: usize = 50_000;
 
-/// The newest operations without a result.
+/// Limit of operations without a result.
 const MOST_UNRESOLVED: usize = 50_000;
-/// How many sub-agents may stand between a session and another.
+/// Limit of nested sub-agents.
 const DEEPEST: usize = 64;
 
-/// How many different events are counted by name.
+/// Limit of events counted by name.
 const MOST_EVENTS: usize = 128;
 
-/// How many bytes of new records are held for those who watch.
+/// Limit in bytes of new records held in memory.
 const RECENT_BYTES: usize = 8 << 20;
 
-/// A prompt is kept up to here.
+/// Limit of a prompt, in characters.
 const PROMPT: usize = 200;
 
-/// Records that stand one after another in a segment.
+/// Consecutive records of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// The number of the first.
     pub(super) seq: u64,
     pub(super) segment: u64,
-    /// Where they begin and end.
     pub(super) offset: u64,
     pub(super) end: u64,
-    /// How far they stand behind the numbers that they have themselves: in a log that is sound, not at all.
+    /// Difference between index numbers and record numbers; zero in a sound log.
     behind: u64,
     records: u32,
-    /// The kinds among them, a bit for each.
+    /// Bit set of the kinds.
     kinds: u32,
-    /// The sessions among them: two bits for each, by hash.
+    /// Bloom filter of the sessions: two bits for each, by hash.
     sessions: [u64; 4],
 }
 
-/// Where a decision stands, and the question before it.
+/// Position of a decision and of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     pub(super) seq: u64,
     pub(super) asked: Option<u64>,
-    /// The number of the question in its session; none if nobody had to be asked.
+    /// Number of the request in its session; `None` if a rule decided.
     pub(super) number: Option<u64>,
     pub(super) session: u64,
-    /// Who wrote it: the run of the session.
+    /// Hash of the writer: the run of the session.
     pub(super) run: u64,
     pub(super) hook: u64,
 }
 
-/// A new record, in the form in which it is sent.
+/// A new record, with the JSON that is sent.
 #[derive(Debug)]
 pub(super) struct RecentRecord {
     pub(super) seq: u64,
@@ -80,19 +78,16 @@ pub(super) struct RecentRecord {
 
 #[derive(Default)]
 pub(super) struct Index {
-    /// The id of the log; empty if there is none.
+    /// Log id; empty without a log.
     pub(super) log: String,
-    /// The number of the next record.
     pub(super) cursor: u64,
     pub(super) blocks: VecDeque<Block>,
     pub(super) hooks: Hooks,
     pub(super) decisions: VecDeque<Position>,
-    /// How many records of each event there were; the rest under `(others)`.
+    /// Number of records by event; the rest under `(others)`.
     pub(super) events: HashMap<Box<str>, u64>,
     pub(super) decided: DecisionCounts,
-    /// Operations without a result so far.
     pub(super) operations: Operations,
-    /// Lines that are no records.
     pub(super) unreadable: u64,
     sessions: HashMap<Arc<str>, IndexedSession>,
     open_requests: HashMap<(Arc<str>, u64), u64>,
@@ -111,7 +106,7 @@ struct SessionSummary {
     name: Option<String>,
     workspace: Option<String>,
     parent: Option<String>,
-    /// The session that it is a sub-agent of.
+    /// Direct parent session of a sub-agent.
     delegated_by: Option<String>,
     started_at: String,
     updated_at: String,
@@ -125,9 +120,9 @@ struct SessionSummary {
     is_served: bool,
     is_running: bool,
     ended: Option<String>,
-    /// Whether it was sealed, late answers aside.
+    /// `true` if sealed, late answers aside.
     is_sealed: bool,
-    /// Whether there is a late answer after the seal.
+    /// `true` if there is a late answer after the seal.
     is_reopened: bool,
 }
 
@@ -148,7 +143,7 @@ struct TokenUsage {
     output_tokens: u64,
 }
 
-/// What of the data of events says something about a session.
+/// The fields of event data that describe a session.
 #[derive(Deserialize)]
 struct EventFields {
     mount_plan: Option<Plan>,
@@ -160,14 +155,14 @@ struct EventFields {
 }
 
 impl Block {
-    /// A record that stands among them, with the number of its place.
+    /// Parses a record of the block, with its index number.
     pub(super) fn record<'a>(&self, line: &'a [u8]) -> Option<Record<'a>> {
         let mut record = Record::parse(line).ok()?;
         record.seq += self.behind;
         Some(record)
     }
 
-    /// Whether records of that session, by its hash, and of these kinds may be among them.
+    /// Returns `true` if the block may contain records of the session (by hash) and of one of the kinds.
     pub(super) fn may_have(&self, session: Option<u64>, kinds: u32) -> bool {
         self.kinds & kinds != 0
             && session.is_none_or(|hash| bloom_bits(hash).into_iter().all(|(word, bit)| self.sessions[word] & bit != 0))
@@ -178,25 +173,24 @@ fn bloom_bits(hash: u64) -> [(usize, u64); 2] {
     [hash & 0xff, (hash >> 8) & 0xff].map(|place| ((place >> 6) as usize, 1 << (place & 63)))
 }
 
-/// The bit of a kind.
 pub(super) fn kind_bit(kind: Kind) -> u32 {
     1 << (kind as u32)
 }
 
 impl Index {
-    /// The hash of a name, as blocks and positions have it.
+    /// Returns the hash of a name, as used in blocks and positions.
     pub(super) fn hash(&self, name: &str) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(name.as_bytes());
         hasher.finish()
     }
 
-    /// The number of the first record that is there.
     pub(super) fn first(&self) -> u64 {
         self.blocks.front().map_or(self.cursor, |block| block.seq)
     }
 
-    /// Takes in a record that stands there; says whether it belongs there. Large bodies are read from `storage` where they matter.
+    /// Adds a record; returns `false` if its number is out of order. Large bodies are read from `storage` where they
+    /// matter.
     pub(super) fn add(
         &mut self,
         record: &Record<'_>,
@@ -205,7 +199,7 @@ impl Index {
         behind: u64,
         storage: &dyn RecordSource,
     ) -> bool {
-        // What stands where it does not belong is not told as if it did; the verification says so.
+        // Records out of order are skipped; the verification reports them.
         if record.seq < self.cursor {
             self.unreadable += 1;
             return false;
@@ -254,12 +248,11 @@ impl Index {
         true
     }
 
-    /// A line that is no record.
     pub(super) fn add_unreadable(&mut self) {
         self.unreadable += 1;
     }
 
-    /// Keeps a record for those who watch.
+    /// Holds a new record in memory for clients.
     pub(super) fn add_recent(&mut self, seq: u64, line: &str, json: String) {
         if self.recent.back().is_some_and(|last| last.seq + 1 != seq) {
             self.clear_recent();
@@ -273,19 +266,18 @@ impl Index {
         }
     }
 
-    /// After many records came at once: those who watch read them from the log.
+    /// Drops the records in memory, after many arrived at once: clients read them from the log.
     pub(super) fn clear_recent(&mut self) {
         self.recent.clear();
         self.recent_bytes = 0;
     }
 
-    /// The records from that number on, if they are all held.
+    /// Returns the records from this number on, if all are in memory.
     pub(super) fn recent_from(&self, seq: u64) -> Option<impl Iterator<Item = &RecentRecord>> {
         let first = self.recent.front().filter(|first| first.seq <= seq)?.seq;
         Some(self.recent.iter().skip((seq - first) as usize))
     }
 
-    /// Segments before this one are gone.
     pub(super) fn remove_before(&mut self, segment: u64) {
         while self.blocks.front().is_some_and(|block| block.segment < segment) {
             self.blocks.pop_front();
@@ -313,10 +305,10 @@ impl Index {
         SessionFacts { within: within.map(str::to_owned), is_served, ..facts.to_facts(id) }
     }
 
-    /// The session that delegated, at the beginning of all delegation that led to this one.
+    /// Returns the outermost session of a chain of delegations.
     fn delegator<'a>(&'a self, facts: &'a SessionSummary) -> Option<&'a str> {
         let mut outermost = facts.delegated_by.as_deref()?;
-        // No session is its own sub-agent, whatever a log says.
+        // Limited, because an invalid log could contain a cycle.
         for _ in 0..DEEPEST {
             let Some(next) = self.sessions.get(outermost).and_then(|one| one.facts.delegated_by.as_deref()) else {
                 break;
@@ -326,7 +318,7 @@ impl Index {
         Some(outermost)
     }
 
-    /// Up to so many sessions of which something was heard from that record on, the longest ago first.
+    /// Returns sessions with records from this number on, the least recently active first.
     pub(super) fn sessions_from(&self, seq: u64, most: usize) -> Vec<SessionFacts> {
         let mut heard: Vec<(u64, &Arc<str>)> = self
             .sessions
@@ -339,19 +331,19 @@ impl Index {
         heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
     }
 
-    /// The decision about the question of that number, in a run of a session.
+    /// Returns the position of the decision on a request of a run.
     pub(super) fn decision_of(&self, session: &str, run: &str, number: u64) -> Option<Position> {
         let (session, run) = (self.hash(session), self.hash(run));
         let fits = |one: &&Position| one.number == Some(number) && one.run == run && one.session == session;
         self.decisions.iter().rev().find(fits).copied()
     }
 
-    /// Whether no decision is too long ago to be known.
+    /// Returns `true` if the index contains all decisions.
     pub(super) fn has_all_decisions(&self) -> bool {
         self.decisions.len() < MOST_DECISIONS
     }
 
-    /// Whether there is a late answer after the seal of a session, so that it has to be sealed again.
+    /// Returns `true` if a late answer follows the session's seal, so that the session must be sealed again.
     pub(super) fn is_reopened(&self, session: &str) -> bool {
         self.sessions.get(session).is_some_and(|session| session.facts.is_reopened)
     }
@@ -376,7 +368,7 @@ impl Index {
         if let Some(IndexedSession { facts, .. }) = self.sessions.get_mut(&id) {
             facts.last_seq = record.seq;
             match record.kind {
-                // That somebody answers does not mean that the session lives.
+                // A late answer does not mean that the session is active.
                 Kind::LateAnswer => facts.is_reopened |= facts.is_sealed,
                 kind => {
                     (facts.is_sealed, facts.is_reopened) = (kind == Kind::Seal, false);
@@ -430,7 +422,7 @@ impl Index {
                 let Some(AuditEntry::ApprovalRequest(request)) = entry(record, storage) else { return };
                 let number = request.id;
                 if self.open_requests.len() >= MOST_ASKED {
-                    // Whoever asked that much and got no decision is long gone.
+                    // The oldest requests without a decision belong to sessions that are gone.
                     let mut seqs: Vec<u64> = self.open_requests.values().copied().collect();
                     let (_, bound, _) = seqs.select_nth_unstable(MOST_ASKED / 2);
                     let bound = *bound;
@@ -466,7 +458,7 @@ impl Index {
     }
 }
 
-/// The decision of a record, as far as it can be a denial: large bodies of events that only observe are not read.
+/// Returns a record's decision if it may be a denial: large bodies of events that cannot deny are not read.
 fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedDecision> {
     let is_large = record.body.get().starts_with("{\"blob\"");
     let event = record.event.as_deref().filter(|_| is_large && record.kind == Kind::Event);
@@ -476,7 +468,7 @@ fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedD
     RecordedDecision::read(record, storage).ok().flatten()
 }
 
-/// Reads an entry, also from a body in a file of its own.
+/// Reads an entry, also from a separate body file.
 fn entry(record: &Record<'_>, storage: &dyn RecordSource) -> Option<AuditEntry> {
     match record.whole_body(storage).ok()? {
         Body::Whole(text) => record.entry(&text).ok()?,
@@ -484,7 +476,7 @@ fn entry(record: &Record<'_>, storage: &dyn RecordSource) -> Option<AuditEntry> 
     }
 }
 
-/// Whether the data of an event says something about its session, so that it is looked at wherever it is kept.
+/// Returns `true` if the event's data describes its session, so that it is read also from a body file.
 fn describes_session(event: &str) -> bool {
     matches!(
         event,
@@ -493,7 +485,7 @@ fn describes_session(event: &str) -> bool {
 }
 
 impl SessionSummary {
-    /// Takes in an event; what is said about it is not always there.
+    /// Applies an event; data may be missing.
     fn apply_event(&mut self, event: &str, data: Option<EventFields>, is_denied: bool) {
         match event {
             "prompt:submit" => self.is_running = !is_denied,
@@ -549,11 +541,11 @@ impl SessionSummary {
     }
 }
 
-/// The minutes since 1970 of a time in the form that records have.
+/// Returns the minutes since 1970 of a record's time.
 pub(super) fn minute(time: &str) -> u64 {
     let number = |from: usize, to: usize| time.get(from..to).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
-    // Years that begin in March, so that the day that comes every four years is the last of one.
+    // Years begin in March here, so that a leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
     // 719,469 days lie between the first of March of the year 0, counted as 1, and 1970.

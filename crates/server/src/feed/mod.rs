@@ -1,8 +1,8 @@
-//! What is recorded, as it is recorded.
+//! The audit log as a feed.
 //!
-//! The audit log is the event store. One thread reads it as it grows (`follow.rs`) and keeps what can be known without reading it again
-//! (`index.rs`, `hooks.rs`); another one verifies it (`proven.rs`). Whoever asks for records reads them from the log (`query.rs`,
-//! `timeline.rs`), so that nobody who is slow holds anything for others.
+//! The audit log is the event store. One thread follows it (`follow.rs`) and updates the index (`index.rs`,
+//! `hooks.rs`); another one verifies it (`verification.rs`). Requests read records from the log itself (`query.rs`,
+//! `timeline.rs`), so that a slow client holds no memory.
 
 mod decisions;
 mod follow;
@@ -35,30 +35,29 @@ pub use self::views::{Page, SessionFacts, Timeline, TimelineItem};
 use crate::limits::FairSemaphore;
 use crate::wire::{AuditStatus, HookStats};
 
-/// The audit log, as it grows. A handle: clones share the same log.
+/// The audit log as it grows. Cheap to clone; clones share the log.
 ///
-/// Two threads of its own follow and verify the log until the last handle is dropped.
+/// Two threads follow and verify the log until the last clone is dropped.
 #[derive(Clone)]
 pub struct Feed {
     shared: Arc<FeedState>,
     _stop: Arc<StopGuard>,
 }
 
-/// Why the log cannot be read.
+/// The reason why the log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// What was to be read is not as it was recorded, or not there.
+    /// A record is missing or was changed.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// A record has a body that is too deep to be read again.
+    /// A record's body is nested too deeply.
     #[error("a record cannot be read again: {0}")]
     Json(serde_json::Error),
-    /// The threads that follow the log cannot be started, or have ended.
+    /// A thread cannot be started, or has ended.
     #[error("the audit log cannot be followed: {0}")]
     Thread(io::Error),
 }
 
-/// Stops the threads when the last handle goes.
 struct StopGuard(Arc<FeedState>);
 
 impl Drop for StopGuard {
@@ -73,39 +72,36 @@ struct FeedState {
     // A std lock: nothing awaits and nothing but a large body is read while it is held.
     index: RwLock<Index>,
     changed: watch::Sender<u64>,
-    /// Whether the log was read to its end once.
+    /// `true` once the log was read to its end.
     ready: watch::Sender<bool>,
     status: watch::Sender<Arc<AuditStatus>>,
-    /// Those who wait for a verification.
     verify_requests: Mutex<Vec<VerifyRequest>>,
     problem: Mutex<Option<String>>,
     stopped: AtomicBool,
-    /// Wakes the threads.
     sleeping: Mutex<()>,
     awake: Condvar,
     watching: AtomicUsize,
-    /// The newest messages of the stream, for others who watch the same.
+    /// Recent messages of the stream, shared between clients with the same filter.
     frames: Mutex<VecDeque<(RecordFilter, u64, Frame)>>,
     searches: FairSemaphore,
 }
 
-/// How many look for the question of a late answer at a time. It may be anywhere in the log, and whoever may answer can name any.
+/// Limit of concurrent searches for late answers. The request may be anywhere in the log, and an approver can name any
+/// id.
 ///
-/// These turns are not those of readers: whoever only looks at the log, which takes less of a role, could keep late answers from being
-/// recorded by reading a lot. An answer to a question that is open waits for no turn, because nothing is read for it.
+/// Separate from the limit of readers: a viewer, who needs a lower role, could prevent the recording of late answers by
+/// reading a lot. An answer to an open request needs no search.
 const SEARCHES: usize = 4;
 
-/// So many messages are held for others, and so many bytes of them.
+/// Limits of shared messages in number and bytes.
 const FRAMES: usize = 64;
 const FRAME_BYTES: usize = 8 << 20;
 
-/// A message of the stream.
+/// A message of the stream with records.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) text: Utf8Bytes,
-    /// How many records are in it.
     pub(crate) count: usize,
-    /// Where to go on.
     pub(crate) cursor: u64,
 }
 
@@ -126,13 +122,13 @@ impl FeedState {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = error.map(ToString::to_string);
     }
 
-    /// Waits so long, or until it is time to stop.
+    /// Sleeps until the time has passed or the feed stops.
     fn sleep(&self, time: Duration) {
         let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.awake.wait_timeout_while(sleeping, time, |()| !self.is_stopped());
     }
 
-    /// The same, or until someone asks for a verification.
+    /// Sleeps until the time has passed, the feed stops, or a verification is requested.
     fn sleep_until_requested(&self, time: Duration) {
         let sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
         let is_idle = |_: &mut ()| {
@@ -148,15 +144,15 @@ impl FeedState {
 }
 
 impl Feed {
-    /// Follows the log in that folder, which must be signed with that key, if one is given. A log that is not there yet is waited for.
+    /// Follows the log in this folder. The log must be signed with the key, if given. The log may be created later.
     ///
     /// # Errors
-    /// If the threads for that cannot be started.
+    /// If a thread cannot be started.
     pub fn open(folder: &Path, key: Option<PublicKey>) -> Result<Self, FeedError> {
         Self::with_anchors(folder, key, Vec::new())
     }
 
-    /// The same with the files of anchors: checkpoints that are kept elsewhere, and that the log is compared with.
+    /// Follows a log, and compares it with the checkpoints in these anchor files.
     ///
     /// # Errors
     /// As [`open`](Feed::open).
@@ -164,7 +160,7 @@ impl Feed {
         Self::from_source(Arc::new(Folder::new(folder)), key, anchors)
     }
 
-    /// Follows a log that is kept elsewhere.
+    /// Follows a log in another storage.
     ///
     /// # Errors
     /// As [`open`](Feed::open).
@@ -196,22 +192,22 @@ impl Feed {
         Ok(feed)
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub fn cursor(&self) -> u64 {
         self.shared.index().cursor
     }
 
-    /// The cursor as it grows.
+    /// Subscribes to the cursor.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 
-    /// Why the log cannot be read at the moment.
+    /// Returns the reason why the log cannot be read at the moment.
     pub fn problem(&self) -> Option<String> {
         self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Up to so many records that fit, from that number on, in order. Blocks while it reads.
+    /// Returns records that match, from this number on, in order. Blocks on file reads.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -219,7 +215,7 @@ impl Feed {
         self.shared.lines_after(filter, after, limit)?.page()
     }
 
-    /// The last so many records that fit before that number, in order. The cursor of the page is what to ask for next. Blocks while it
+    /// Returns the last records that match before this number, in order. The page's cursor continues. Blocks on file
     /// reads.
     ///
     /// # Errors
@@ -228,17 +224,16 @@ impl Feed {
         self.shared.lines_before(filter, before, limit)?.page()
     }
 
-    /// The same as [`records`](Feed::records), as the text that is sent: records with commas between them, how many there are, and where
-    /// to go on. Blocks while it reads.
+    /// Returns the same as [`records`](Feed::records) as JSON text. Blocks on file reads.
     pub(crate) fn batch(&self, filter: &RecordFilter, after: u64, limit: usize) -> Result<Batch, FeedError> {
         let lines = self.shared.lines_after(filter, after, limit)?;
         Ok(Batch { events: lines.lines.join(","), count: lines.lines.len(), cursor: lines.cursor, first: lines.first })
     }
 
-    /// The same as a message of the stream, of records before `until` if they are new. None if it has to be read from the log, unless
-    /// `blocking` says that it may be.
+    /// Returns records before `until` as a message of the stream; `None` if they must be read from the log and
+    /// `blocking` is `false`.
     ///
-    /// All who watch the same, in the same steps, get the same message, which is made once.
+    /// Clients with the same filter and cursor share one message.
     pub(crate) fn frame(
         &self,
         filter: &RecordFilter,
@@ -273,22 +268,22 @@ impl Feed {
         Ok(Some(frame))
     }
 
-    /// Sessions, those last heard of first: what the log says about the newest 2,000.
+    /// Returns the 2,000 most recently active sessions.
     pub fn sessions(&self) -> Vec<SessionFacts> {
         self.shared.index().sessions()
     }
 
-    /// A session.
+    /// Returns a session.
     pub fn session(&self, id: &str) -> Option<SessionFacts> {
         self.shared.index().session(id)
     }
 
-    /// Up to so many sessions of which something was heard from that record on, the longest ago first.
+    /// Returns sessions with records from this number on, the least recently active first.
     pub fn sessions_from(&self, seq: u64, most: usize) -> Vec<SessionFacts> {
         self.shared.index().sessions_from(seq, most)
     }
 
-    /// The course of a session, from that record on. Blocks while it reads.
+    /// Returns the timeline of a session from this record on. Blocks on file reads.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -296,7 +291,7 @@ impl Feed {
         self.shared.timeline(session, after, limit)
     }
 
-    /// What hooks have done, in all sessions or in one.
+    /// Returns statistics of hooks, in all sessions or in one.
     pub fn hooks(&self, session: Option<&str>) -> Vec<HookStats> {
         let now = u64::try_from(Timestamp::now().as_second() / 60).unwrap_or(0);
         let index = self.shared.index();
@@ -306,7 +301,7 @@ impl Feed {
         }
     }
 
-    /// What was decided, the newest first, before that record. Blocks while it reads.
+    /// Returns decisions before this record, the newest first. Blocks on file reads.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -320,44 +315,44 @@ impl Feed {
         self.shared.decisions(session, hook, before, limit)
     }
 
-    /// What became of the question of that id, `SESSION.RUN.N`, if it was decided. Blocks while it reads.
+    /// Returns the decision on the request with this id, `SESSION.RUN.N`. Blocks on file reads.
     pub(crate) fn find_decision(&self, id: &str) -> Result<Option<PastDecision>, FeedError> {
         self.shared.find_decision(id)
     }
 
-    /// Turns at looking for questions.
+    /// Returns the limit of searches for late answers.
     pub(crate) fn searches(&self) -> &FairSemaphore {
         &self.shared.searches
     }
 
-    /// Whether there is a late answer after the seal of a session.
+    /// Returns `true` if a late answer follows the session's seal.
     pub(crate) fn is_reopened(&self, session: &str) -> bool {
         self.shared.index().is_reopened(session)
     }
 
-    /// Returns when all was read that was there when the log was first looked at, or nothing more can be expected.
+    /// Returns when the first pass over the log is complete, or the log cannot be read.
     pub(crate) async fn ready(&self) {
         let mut ready = self.shared.ready.subscribe();
         let _ = ready.wait_for(|ready| *ready).await;
     }
 
-    /// What is proven about the log.
+    /// Returns the verification status.
     pub fn status(&self) -> AuditStatus {
         AuditStatus::clone(&self.shared.status.borrow())
     }
 
-    /// The same as it changes.
+    /// Subscribes to the verification status.
     pub fn status_changed(&self) -> watch::Receiver<Arc<AuditStatus>> {
         self.shared.status.subscribe()
     }
 
-    /// Verifies all of the log, and says what came of it.
+    /// Verifies the whole log, and returns the status.
     ///
     /// # Errors
-    /// If the thread that does it has ended.
+    /// If the verification thread has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing: the log is verified all the same.
+    /// Dropping the future changes nothing: the verification goes on.
     pub async fn verify(&self) -> Result<AuditStatus, FeedError> {
         let (done, is_done) = oneshot::channel();
         self.shared.verify_requests.lock().unwrap_or_else(PoisonError::into_inner).push(done);
@@ -366,21 +361,21 @@ impl Feed {
         Ok(self.status())
     }
 
-    /// The proof that a record is in the log, as `amplifier audit prove` prints it. Blocks while it reads all of the log.
+    /// Returns the proof that a record is in the log, as `amplifier audit prove` prints it. Blocks while it reads the
+    /// whole log.
     ///
     /// # Errors
-    /// If there is no such record, no checkpoint covers it yet, or the log cannot be read.
+    /// If the record is missing or not covered by a checkpoint, or the log cannot be read.
     pub fn proof(&self, seq: u64) -> Result<Value, FeedError> {
         serde_json::to_value(Proof::for_record(&*self.shared.source, seq)?).map_err(FeedError::Json)
     }
 
-    /// One more who watches the log, until that is dropped.
+    /// Counts a client until the result is dropped.
     pub(crate) fn watcher(&self) -> Watcher {
         self.shared.watching.fetch_add(1, Ordering::Relaxed);
         Watcher(self.shared.clone())
     }
 
-    /// What is known in numbers.
     pub(crate) fn metrics(&self) -> MetricsText {
         use MetricKind::{Counter, Gauge, Histogram};
 
@@ -427,20 +422,17 @@ impl Feed {
     }
 }
 
-/// Records as they are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
-    /// Their JSON, with commas between them.
+    /// The records, separated by commas.
     pub(crate) events: String,
-    /// How many there are.
     pub(crate) count: usize,
-    /// Where to go on.
     pub(crate) cursor: u64,
-    /// The number of the first record that is there.
+    /// Number of the first record in the log.
     pub(crate) first: u64,
 }
 
-/// Someone who watches the log.
+/// A client of the stream, counted until dropped.
 pub(crate) struct Watcher(Arc<FeedState>);
 
 impl Drop for Watcher {

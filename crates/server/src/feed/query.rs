@@ -1,4 +1,4 @@
-//! Records by what they are about.
+//! Queries of records.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -13,16 +13,16 @@ use super::index::{Block, Index, kind_bit};
 use super::views::Page;
 use super::{FeedError, FeedState};
 
-/// A large body is put in up to this size.
+/// Limit in bytes up to which a separate body is included.
 const WHOLE: u64 = 64 << 10;
 
-/// So many bytes are read for one answer: whoever wants more asks again from the cursor.
+/// Limit in bytes read per request; the cursor continues.
 const READ_LIMIT: u64 = 64 << 20;
 
-/// One answer has at most so many bytes of records, and at least one record.
+/// Limit in bytes of records per response, which has at least one record.
 const SEND_LIMIT: usize = 1 << 20;
 
-/// A filter that is ready for many records.
+/// A filter compiled for many records.
 pub(super) struct CompiledFilter<'a> {
     filter: &'a RecordFilter,
     lines: LineFilter,
@@ -49,14 +49,14 @@ impl<'a> CompiledFilter<'a> {
         self.filter.matches(record, source).unwrap_or(false)
     }
 
-    /// How many bytes of a body in a file of its own are read to match it.
+    /// Returns the number of bytes of a separate body that a match reads.
     fn body_bytes(&self, record: &Record<'_>) -> u64 {
         let (body, line) = (record.body_bytes(), record.line().len() as u64);
         if self.filter.hook.is_some() { body.saturating_sub(line) } else { 0 }
     }
 }
 
-/// Lines in the form in which they are sent, and where to go on.
+/// Records as JSON, and the next cursor.
 pub(super) struct RecordLines {
     pub(super) lines: Vec<Arc<str>>,
     pub(super) cursor: u64,
@@ -71,7 +71,6 @@ impl RecordLines {
 }
 
 impl FeedState {
-    /// Up to so many records that fit, from that number on.
     pub(super) fn lines_after(
         &self,
         filter: &RecordFilter,
@@ -149,7 +148,7 @@ impl FeedState {
         Ok(RecordLines { lines: found, cursor, first })
     }
 
-    /// The same from what is held in memory, if all of it is.
+    /// Returns records from memory, if all of them are there.
     pub(super) fn recent_lines(
         &self,
         filter: &RecordFilter,
@@ -179,12 +178,12 @@ impl FeedState {
                 lines.push(recent.json.clone());
             }
         }
-        // Held, but not to the end: after what is no record.
+        // In memory, but not to the end: an invalid line interrupts.
         (cursor > after).then(|| RecordLines { lines, cursor, first: index.first() })
     }
 
-    /// Shows every record that fits to `visit`, from that number on, until it breaks off or much was read. Gives how far it was read,
-    /// unless it was broken off.
+    /// Calls `visit` for matching records from this number on, until it breaks or the read limit is reached. Returns
+    /// the next cursor, or `None` after a break.
     pub(super) fn scan(
         &self,
         ready: &CompiledFilter<'_>,
@@ -194,7 +193,7 @@ impl FeedState {
         let mut files = Files::new(&*self.source);
         let (mut at, mut read) = (from, 0);
         loop {
-            // A few at a time, so that nobody waits for the lock, and little is copied.
+            // In small batches, so that the lock is short, and little is copied.
             let (blocks, end): (Vec<Block>, u64) = {
                 let index = self.index();
                 let begin = index.blocks.partition_point(|block| block.seq <= at).saturating_sub(1);
@@ -215,7 +214,7 @@ impl FeedState {
                     return Ok(Some(block.seq.max(from)));
                 }
                 read += block.end - block.offset;
-                // Retention has removed it meanwhile.
+                // Removed by retention meanwhile.
                 let Some(text) = files.block(block)? else { continue };
                 for line in lines(&text).filter(|line| ready.lines.may_match(line)) {
                     let Some(record) = block.record(line) else { continue };
@@ -234,10 +233,10 @@ impl FeedState {
     }
 }
 
-/// A segment, and from where to where.
+/// A segment, with start and end offsets.
 type BlockRange = (u64, u64, u64);
 
-/// Reads blocks, and keeps the last one.
+/// Reads blocks, and caches the last one.
 pub(super) struct Files<'a> {
     source: &'a dyn RecordSource,
     last: Option<(BlockRange, Arc<Vec<u8>>)>,
@@ -248,7 +247,7 @@ impl<'a> Files<'a> {
         Self { source, last: None }
     }
 
-    /// The bytes of a block; none if the segment is gone.
+    /// Returns the bytes of a block; `None` if the segment is gone.
     fn block(&mut self, block: &Block) -> Result<Option<Arc<Vec<u8>>>, FeedError> {
         let key = (block.segment, block.offset, block.end);
         if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| *last == key) {
@@ -256,7 +255,7 @@ impl<'a> Files<'a> {
         }
         let bytes = block.end - block.offset;
         let text = match self.source.read_part(&segment_file(block.segment), block.offset, bytes) {
-            // If it was cut, the one who follows the log will notice.
+            // A truncated file is detected by the follower.
             Ok(text) if (text.len() as u64) < bytes => return Ok(None),
             Ok(text) => Arc::new(text),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -266,7 +265,6 @@ impl<'a> Files<'a> {
         Ok(Some(text))
     }
 
-    /// One record of a block.
     pub(super) fn record<T>(
         &mut self,
         block: &Block,
@@ -274,7 +272,7 @@ impl<'a> Files<'a> {
         take: impl FnOnce(&Record<'_>) -> Option<T>,
     ) -> Result<Option<T>, FeedError> {
         let Some(text) = self.block(block)? else { return Ok(None) };
-        // In a log that is sound, its place in the block is known.
+        // In a sound log, the number gives the line.
         let nth = usize::try_from(seq - block.seq).unwrap_or(usize::MAX);
         let at = lines(&text).nth(nth).and_then(|line| block.record(line)).filter(|record| record.seq == seq);
         let record = at.or_else(|| lines(&text).filter_map(|line| block.record(line)).find(|one| one.seq == seq));
@@ -282,12 +280,11 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The whole lines of a text.
 fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n')
 }
 
-/// A record in the form of [`wire::Record`](crate::wire::Record).
+/// A record as [`wire::LogRecord`](crate::wire::LogRecord).
 #[derive(Serialize)]
 struct RecordJson<'a> {
     seq: u64,
@@ -304,7 +301,7 @@ struct RecordJson<'a> {
     hash: String,
 }
 
-/// A record as it is sent: with its whole body, unless that is large.
+/// Returns a record as JSON, with its whole body unless that is large.
 pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> String {
     let whole = whole_body(record, source, bodies);
     let sent = RecordJson {
@@ -322,7 +319,7 @@ pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies
     serde_json::to_string(&sent).unwrap_or_default()
 }
 
-/// A body that does not stand in the line as a whole, if it is there as recorded and not too large.
+/// Returns a separate body, if present, unchanged and not too large.
 fn whole_body(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> Option<Box<RawValue>> {
     if record.body_bytes() > WHOLE {
         return None;

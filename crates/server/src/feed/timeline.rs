@@ -12,14 +12,14 @@ use super::query::CompiledFilter;
 use super::views::{Timeline, TimelineItem};
 use super::{FeedError, FeedState};
 
-/// Longer texts are cut.
+/// Limit of a text, in bytes.
 const LONGEST: usize = 4 << 10;
 
-/// Of longer lists, the rest is left out.
+/// Limit of a list.
 const MOST: usize = 200;
 
 impl FeedState {
-    /// Up to so many items from that record on.
+    /// Returns items from this record on.
     pub(super) fn timeline(&self, session: &str, after: u64, limit: usize) -> Result<Timeline, FeedError> {
         let filter = RecordFilter { session: Some(session.to_owned()), ..RecordFilter::default() };
         let (ready, end, unresolved) = {
@@ -30,7 +30,7 @@ impl FeedState {
         let mut items = Vec::new();
         let mut problem = None;
         let mut from = after;
-        // A scan stops after much was read; the emissions that are open then go on with the next.
+        // A scan stops after much was read; open emissions continue with the next scan.
         loop {
             let read_to = self.scan(&ready, from, |record| match assembler.push(record, &*self.source) {
                 Ok(entries) => {
@@ -54,12 +54,12 @@ impl FeedState {
         let mut cursor = end;
         if items.len() < limit {
             let open = assembler.finish();
-            // What is not closed may change, so it comes again.
+            // An open emission may change, so it is returned again.
             cursor = open.first().map_or(end, |emission| emission.seq);
             items.extend(open.into_iter().map(event));
         }
         if items.len() >= limit {
-            // There may be more after them: only who has come to the end sees what is open again.
+            // There may be more items: open emissions are returned again only at the end.
             items.truncate(limit);
             cursor = items.last().map_or(end, |item| item.emission.seq + 1);
         }
@@ -73,7 +73,7 @@ impl FeedState {
 fn item(entry: AssembledEntry) -> Option<TimelineItem> {
     match entry {
         AssembledEntry::Emission(emission) => Some(event(*emission)),
-        // A record of an emission before the first one of the page says nothing alone.
+        // A record whose emission began before the page is skipped.
         AssembledEntry::Unassigned(record) if matches!(record.kind, Kind::Seal | Kind::Gap) => Some(alone(record)),
         AssembledEntry::Unassigned(_) => None,
     }

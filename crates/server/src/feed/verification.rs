@@ -1,4 +1,4 @@
-//! What is proven about the log, as it grows.
+//! Verification of the log as it grows.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -16,28 +16,27 @@ use tokio::sync::oneshot;
 use super::FeedState;
 use crate::wire::{self, AuditStatus, CheckpointStatus};
 
-/// How often is looked for what is new.
+/// Interval of the checks for new records.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// How often a log that grows is verified from its beginning, so that a change of what was verified already is noticed; and up to which
-/// size.
+/// Interval at which a growing log is verified from its beginning, to detect changes of verified records; and the size
+/// limit for that.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 const WHOLE_UP_TO: u64 = 200 << 20;
 
-/// The largest file of an anchor, in bytes.
+/// Limit of an anchor file, in bytes.
 const LARGEST_ANCHOR: u64 = 1 << 30;
 
-/// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// What a log is verified with, from elsewhere.
+/// Key and anchors from external sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrustAnchors {
     pub(super) key: Option<PublicKey>,
     pub(super) anchors: Vec<PathBuf>,
 }
 
-/// Verifies the log until it is told to stop.
+/// Verifies the log until the feed is dropped.
 pub(super) fn run(shared: &Arc<FeedState>, anchors: TrustAnchors) {
     let mut thread = VerifierThread {
         shared,
@@ -55,10 +54,9 @@ pub(super) fn run(shared: &Arc<FeedState>, anchors: TrustAnchors) {
     }
 }
 
-/// Someone who waits for a verification.
 pub(super) type VerifyRequest = oneshot::Sender<()>;
 
-/// How each segment looked when it was verified: its file, its size, and when it was last changed in any way.
+/// State of each segment file at the last verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct VerifiedFiles(BTreeMap<u64, FileState>);
 
@@ -68,7 +66,7 @@ struct VerifierThread<'a> {
     ongoing: Option<Verification>,
     verified: VerifiedFiles,
     whole_at: Option<Instant>,
-    /// Whether there was a log. One that is gone is not one that has not begun.
+    /// `true` once a log was seen, so that a removed log is not taken for a new one.
     was_there: bool,
 }
 
@@ -86,13 +84,13 @@ impl VerifierThread<'_> {
         if is_asked || is_due || self.verified.was_changed(&there) {
             self.ongoing = None;
         }
-        // What stands in the log is proven by what is read after that look, not before it.
+        // The status is up to date if the files are the same as before the last verification.
         let is_same = there == self.verified && self.ongoing.is_some();
         if is_same
             && !self.is_torn()
             && let Some(status) = self.status().filter(|status| !status.checking)
         {
-            // Of a log that is broken, the one who follows it may have read more in the meantime.
+            // For a broken log, the follower may have read more meanwhile.
             let size = status.size.max(self.shared.index().cursor);
             return self.publish(AuditStatus { size, ..status });
         }
@@ -100,7 +98,7 @@ impl VerifierThread<'_> {
         loop {
             match self.advance() {
                 Ok(true) => {}
-                // It is tried again at the next look.
+                // Tried again at the next check.
                 Ok(false) => return,
                 Err(error) => {
                     self.ongoing = None;
@@ -113,15 +111,15 @@ impl VerifierThread<'_> {
                 self.verified = there;
                 return self.publish(status);
             }
-            // What is wrong at the end may begin before it: only all of the log tells from where on.
+            // A problem at the end may begin earlier: only a whole verification finds its start.
             self.publish(AuditStatus { checking: true, ..status });
             self.ongoing = None;
             is_whole = true;
         }
     }
 
-    /// Checks all that is there; false if the log was changed meanwhile in a way that only a new verification can deal with, or there is
-    /// no time.
+    /// Verifies up to the end; returns `false` if the log changed in a way that requires a new verification, or the
+    /// feed stops.
     fn advance(&mut self) -> Result<bool, String> {
         let is_whole = self.ongoing.is_none();
         if is_whole {
@@ -133,7 +131,7 @@ impl VerifierThread<'_> {
             Some(ongoing) => ongoing,
             None => self.verifier()?.ongoing(),
         };
-        // What was verified before stays on the page until more is known.
+        // The previous status stays visible until more is known.
         let shown = self.status().unwrap_or_default();
         let mut published = Instant::now();
         loop {
@@ -154,7 +152,7 @@ impl VerifierThread<'_> {
                         true => shown.verified_to.max(ongoing.verified_to()),
                         false => verified_to(ongoing.findings(), ongoing.verified_to()),
                     },
-                    // What was broken is not sound because it is being looked at again.
+                    // A broken log does not count as sound while it is verified again.
                     sound: problems.is_empty() && (shown.sound || shown.problems.is_empty()),
                     problems: if problems.is_empty() { shown.problems.clone() } else { problems },
                     checking: true,
@@ -167,7 +165,7 @@ impl VerifierThread<'_> {
         Ok(true)
     }
 
-    /// The verifier, with what is known from elsewhere.
+    /// Returns a verifier with the key and the anchors.
     fn verifier(&self) -> Result<Verifier<'static>, String> {
         let mut verifier = Verifier::new();
         if let Some(key) = self.anchors.key {
@@ -177,7 +175,7 @@ impl VerifierThread<'_> {
             let notes = match read_regular(file, LARGEST_ANCHOR) {
                 Ok(notes) if notes.is_empty() => continue,
                 Ok(notes) => notes,
-                // Nothing was anchored there yet, which is said as what is not proven.
+                // Without anchored checkpoints, the status lists what is not proven.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(format!("the checkpoints in `{}` cannot be read: {error}", file.display())),
             };
@@ -254,7 +252,7 @@ impl VerifiedFiles {
         self.0.values().map(|state| state.size).sum()
     }
 
-    /// Whether something looks other than it did, beside growing at its end.
+    /// Returns `true` if a file changed other than by growing at the end.
     fn was_changed(&self, now: &Self) -> bool {
         let last = self.0.last_key_value().map(|(segment, _)| *segment);
         self.0.iter().any(|(segment, was)| match now.0.get(segment) {
@@ -279,16 +277,17 @@ fn problems(findings: &[Finding]) -> Vec<wire::Problem> {
     findings.iter().map(problem).collect()
 }
 
-/// Up to where everything is as it was written, by what was found.
+/// Returns the number up to which all records are unchanged.
 fn verified_to(findings: &[Finding], size: u64) -> u64 {
     let first = findings.iter().filter(|finding| finding.line.is_some()).map(|finding| finding.seq).min();
     let bound = |finding: &Finding| match (finding.problem, finding.line) {
-        // What is there is as it was; what is missing comes after it.
+        // Truncation: existing records are unchanged, later ones are missing.
         (Problem::Truncated, _) => size,
         (_, Some(_)) => finding.seq,
-        // Where a record is not as it was, no checkpoint over it fits, and the writer has noticed: that says nothing of those before it.
+        // A changed record invalidates the checkpoints over it, and the writer records a breach: neither affects
+        // earlier records.
         (Problem::Replaced | Problem::Breach, None) if first.is_some_and(|first| first < finding.seq) => size,
-        // It is about all of the log.
+        // Affects the whole log.
         _ => 0,
     };
     findings.iter().map(bound).min().unwrap_or(size).min(size)

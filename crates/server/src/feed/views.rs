@@ -1,4 +1,4 @@
-//! The JSON forms of what is made of records.
+//! JSON types derived from records.
 
 use amplifier_audit::Kind;
 use amplifier_core::RecordedEmission;
@@ -8,71 +8,72 @@ use utoipa::ToSchema;
 
 use crate::wire::LogRecord;
 
-/// What the audit log says about a session.
+/// A session according to the audit log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionFacts {
-    /// Its id.
+    /// Session id.
     pub id: String,
-    /// The name of the agent, if it was delegated to.
+    /// Agent name of a sub-agent.
     pub name: Option<String>,
-    /// The folder that it works in.
+    /// Working folder.
     pub workspace: Option<String>,
     /// The session that delegated to it, or that it branched off.
     pub parent: Option<String>,
-    /// When its first record was made.
+    /// Time of the first record.
     pub started_at: Timestamp,
-    /// When its last one was.
+    /// Time of the last record.
     pub updated_at: Timestamp,
-    /// How many turns it has had.
+    /// Number of turns.
     pub turns: u64,
-    /// How many tools were called.
+    /// Number of tool calls.
     pub tool_calls: u64,
-    /// How many operations were denied.
+    /// Number of denied operations.
     pub denials: u64,
-    /// How many hooks failed.
+    /// Number of failed hook calls.
     pub errors: u64,
-    /// How many tokens were used.
+    /// Number of tokens used.
     pub tokens: u64,
-    /// The last prompt, or its beginning.
+    /// The last prompt, possibly truncated.
     pub prompt: Option<String>,
-    /// The session in whose process it runs, if it is a sub-agent of it, or of one of its sub-agents.
+    /// The outermost parent session, whose process runs this sub-agent.
     pub within: Option<String>,
-    /// Whether it, or the session in whose process it runs, is connected to a server whenever there is one.
+    /// `true` if the session, or the one that runs it, connects to servers.
     pub is_served: bool,
-    /// Whether a turn runs.
+    /// `true` while a turn runs.
     pub is_running: bool,
-    /// Why it ended, if it has.
+    /// The reason of the end.
     pub ended: Option<String>,
-    /// The number of its last record.
+    /// Number of the last record.
     pub last_seq: u64,
 }
 
-/// Some records, and where to go on.
+/// A page of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     /// The records, the oldest first.
     pub records: Vec<LogRecord>,
-    /// What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are
-    /// fewer here than were asked for.
+    /// Next cursor: records from this number on, or before it for requests with `before`. There may be more records
+    /// although the page is short.
     pub cursor: u64,
-    /// The number of the first record that is still there.
+    /// Number of the first record in the log.
     pub first: u64,
 }
 
-/// The course of a session.
+/// The timeline of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Timeline {
-    /// What happened, the oldest first.
+    /// The items, the oldest first.
     pub items: Vec<TimelineItem>,
-    /// Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with
-    /// the same `seq` takes the place of the one before.
+    /// Next cursor. Fewer items than requested means the end; items that may still change come again, and replace those
+    /// with the same `seq`.
     pub cursor: u64,
 }
 
 /// An event of a session with the report of its emission, or a record that belongs to none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TimelineItem {
-    /// `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`.
+    /// `event`, or the kind of a record without an emission: `seal`, `gap`. The kind is repeated in `event`, and the
+    /// body is in `data`.
     #[schema(value_type = String)]
     pub kind: Kind,
     /// `true` if the operation does not run: a hook denied it, or an approval was denied.

@@ -20,9 +20,9 @@ pub struct HubError {
 /// The kinds of errors of the hub. The API has each as a word and a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HubErrorCode {
-    /// There is no such approval request, session or rule.
+    /// The approval request, session or rule was not found.
     NotFound,
-    /// The nonce is not the one of the request.
+    /// The nonce does not belong to the request.
     Nonce,
     /// Another approver has answered.
     Answered,
@@ -30,7 +30,7 @@ pub enum HubErrorCode {
     Late,
     /// The request is closed for another reason.
     Closed,
-    /// The answer is none of the options, or not for that scope.
+    /// The option does not exist, or is not allowed for that scope.
     InvalidOption,
     /// The rule is invalid.
     InvalidRule,
@@ -55,7 +55,7 @@ impl HubError {
         Self { code, message: message.into(), by: None, undelivered: false }
     }
 
-    /// The same, where no session has taken notice of the answer.
+    /// Marks an answer that no session has recorded.
     pub(super) fn undelivered(self) -> Self {
         Self { undelivered: true, ..self }
     }
@@ -68,7 +68,7 @@ impl HubError {
         Self::new(HubErrorCode::Offline, format!("the session `{session}` is not connected"))
     }
 
-    /// The process that asked is gone for good, because another one has taken over the session.
+    /// The requesting process has ended, because another one has taken over the session.
     pub(super) fn run_replaced(session: &str) -> Self {
         let message = format!(
             "the run of session `{session}` that asked this has ended; another one goes on with the session, and asks anew what it wants to know"
@@ -85,11 +85,11 @@ impl HubError {
         Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has answered already")) }
     }
 
-    /// What to say to an answer when the question was decided so.
+    /// Returns the error for an answer to a decided request.
     pub(crate) fn already_decided(decided: &DecidedApproval) -> Self {
         match decided.basis {
             DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::already_answered(decided.by.clone()),
-            // Nobody says that it was recorded.
+            // No session confirmed a record of the answer.
             DecisionBasis::Timeout => {
                 Self::new(HubErrorCode::Late, "the time for an answer is over; the answer changes nothing")
             }

@@ -1,4 +1,4 @@
-//! Too many questions in a short time.
+//! Detection of too many approval requests in a short time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,24 +8,23 @@ use amplifier_link::{ApprovalId, OpenApproval};
 
 use crate::wire::ApprovalFlood;
 
-/// How long a question counts.
+/// Period in which requests are counted.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// More than so many of one hook within that time are too many.
+/// Requests of one hook in that period that are not yet too many.
 const LIMIT: usize = 5;
-/// How many are remembered of each hook: beyond that, it does not matter how many.
+/// Limit of counted requests per hook.
 const MAX_PER_HOOK: usize = 10_000;
-/// How many questions a pattern is made of, at most.
+/// Limit of requests that a pattern is derived from.
 const SAMPLE: usize = 50;
-/// Longer questions are no patterns that a person could judge.
+/// Limit of a prompt in bytes; longer prompts make no pattern that a user could judge.
 const MAX_PROMPT: usize = 1024;
-/// A pattern has to begin or end with that much of the questions: less would be as good as a yes to everything.
+/// Number of characters that prompts must share at their beginning: a shorter pattern would allow nearly everything.
 const MIN_LITERAL: usize = 4;
 
-/// The questions of each hook in the last minute.
+/// The approval requests of each hook in the last minute.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalRate {
     hooks: HashMap<String, VecDeque<RecentRequest>>,
-    /// The ids of all of them.
     ids: HashSet<ApprovalId>,
 }
 
@@ -33,12 +32,12 @@ pub(super) struct ApprovalRate {
 struct RecentRequest {
     id: ApprovalId,
     at: Timestamp,
-    /// The question, if it can be answered for longer than once: one that shows a part of what it is about cannot.
+    /// The prompt, if a rule may answer it. Truncated requests cannot be remembered.
     prompt: Option<String>,
 }
 
 impl ApprovalRate {
-    /// Counts a question. One that is announced again counts once.
+    /// Counts a request. A request that is announced again counts once.
     pub(super) fn count(&mut self, approval: &OpenApproval, now: Timestamp) {
         self.drop_old(now);
         let at = approval.created_at.min(now);
@@ -57,12 +56,12 @@ impl ApprovalRate {
         asked.insert(place, RecentRequest { id: approval.id.clone(), at, prompt });
     }
 
-    /// The hook that asks too much, if there is one: the one that asks most.
+    /// Returns the hook with the most requests, if there are too many.
     pub(super) fn flood(&mut self, now: Timestamp) -> Option<ApprovalFlood> {
         self.drop_old(now);
         let many = self.hooks.iter().filter(|(_, asked)| asked.len() > LIMIT);
         let (hook, asked) = many.max_by_key(|(hook, asked)| (asked.len(), std::cmp::Reverse(*hook)))?;
-        // Spread over all of them: those that follow each other are often alike.
+        // A sample over the whole period: consecutive requests are often alike.
         let prompts: Vec<&str> =
             asked.iter().step_by(1 + asked.len() / SAMPLE).filter_map(|asked| asked.prompt.as_deref()).collect();
         Some(ApprovalFlood {
@@ -83,8 +82,8 @@ impl ApprovalRate {
     }
 }
 
-/// A pattern that fits the last question and those that are like it: what they begin and end with. Where no other is, the question itself;
-/// where that would stand for more than it says, nothing.
+/// Returns a pattern that matches the last prompt and similar ones: their common beginning and end. Without similar
+/// prompts, the prompt itself; an empty text if the pattern would match more than it shows.
 fn pattern(prompts: &[&str]) -> String {
     let Some(&last) = prompts.last() else { return String::new() };
     let alike: Vec<&str> = prompts.iter().copied().filter(|prompt| is_specific(common_prefix(last, prompt))).collect();
@@ -97,18 +96,18 @@ fn pattern(prompts: &[&str]) -> String {
         tail = &tail[tail.len() - common_bytes(tail.chars().rev(), prompt.chars().rev())..];
     }
     let tail = tail.rsplit('*').next().unwrap_or_default();
-    // What they begin and end with may overlap in the shortest of them.
+    // The common beginning and end may overlap in the shortest prompt.
     let shortest = alike.iter().map(|prompt| prompt.len()).min().unwrap_or_default();
     let tail = if head.len() + tail.len() > shortest { "" } else { tail };
     format!("{head}*{tail}")
 }
 
-/// What two questions begin with, up to a `*`, which would stand for any text.
+/// Returns the common beginning of two prompts, up to a `*`, which would match any text.
 fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
     one[..common_bytes(one.chars(), other.chars())].split('*').next().unwrap_or_default()
 }
 
-/// Whether a pattern can begin so: "Run `*`?" would be a yes to every command.
+/// Returns `true` if a pattern can begin so: "Run `*`?" would allow every command.
 fn is_specific(head: &str) -> bool {
     !head.ends_with(['`', '"', '\'']) && head.trim().chars().count() >= MIN_LITERAL
 }
@@ -117,7 +116,7 @@ fn literal(prompt: &str) -> String {
     if prompt.contains('*') { String::new() } else { prompt.to_owned() }
 }
 
-/// How many bytes two texts have in common.
+/// Returns the number of bytes that two texts have in common.
 fn common_bytes(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
 }

@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 
 use super::{Hub, HubError, HubErrorCode, HubEvent, NoReply};
 
-/// The time that the machine has for small files, and for what runs programs: the hooks of a session that starts, of a test, of an event.
+/// Time limits of the machine for file operations, and for requests that run programs: hooks of a new session, tests,
+/// dry runs.
 const FILES: Duration = Duration::from_secs(30);
 const PROGRAMS: Duration = Duration::from_secs(600);
 
-/// A machine that is connected.
 pub(super) struct ConnectedMachine {
     connection: u64,
     link: mpsc::Sender<MachineCall>,
@@ -62,7 +62,6 @@ impl Hub {
         self.ask_machine(request, FILES).await.map_err(invalid)
     }
 
-    /// Returns `true` if a machine is connected.
     pub(super) fn has_machine(&self) -> bool {
         self.machine().is_some()
     }
@@ -85,14 +84,13 @@ impl Hub {
         }
     }
 
-    /// Connects a machine in place of the one before. Requests for it go into `link`.
+    /// Connects a machine and replaces the previous one. Requests are sent to `link`.
     pub(crate) fn join_machine(&self, link: mpsc::Sender<MachineCall>) -> u64 {
         let connection = self.state().next_reference();
         *self.machine() = Some(ConnectedMachine { connection, link });
         connection
     }
 
-    /// Takes a message of the machine.
     pub(crate) fn receive_machine(&self, connection: u64, message: MachineMessage) {
         match message {
             MachineMessage::Reply { reference, reply } => self.shared.replies.complete(connection, reference, *reply),
@@ -101,13 +99,12 @@ impl Hub {
         }
     }
 
-    /// Removes a machine whose connection is gone.
     pub(crate) fn leave_machine(&self, connection: u64) {
         self.machine().take_if(|peer| peer.connection == connection);
         self.shared.replies.leave(connection);
     }
 
-    /// Keeps the approval rules in files, and announces a change.
+    /// Stores the approval rules in files, and announces a change.
     pub(super) fn take_rules(&self, rules: RuleList) {
         let before = self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).replace(rules.clone());
         if before.is_some_and(|before| before != rules) {

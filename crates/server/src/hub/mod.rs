@@ -1,7 +1,7 @@
-//! Who is connected, and what is asked.
+//! Connected sessions and their open approval requests.
 //!
-//! What happens is decided in `state.rs`, without I/O. The handle here puts a lock around it, tells whoever listens what has changed, and
-//! waits for sessions.
+//! `state.rs` holds the state and its rules, without I/O. The [`Hub`] adds a lock, announces changes to subscribers and
+//! waits for the replies of sessions.
 
 mod error;
 mod flood;
@@ -39,14 +39,14 @@ use crate::access::Role;
 use crate::redact::ViewerRedaction;
 use crate::wire::{ApprovalFlood, SessionHost};
 
-/// How many changes wait for a listener that does not keep up. It is told that it missed some, and reads all again.
+/// Limit of events that wait for a subscriber. A subscriber that misses some reads everything again.
 const CHANGES: usize = 4096;
-/// The time that a session has to reply.
+/// Time limit for a session's reply.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often is looked whether there are still too many questions.
+/// Interval of the checks that end a flood of requests.
 const CALM: Duration = Duration::from_secs(1);
 
-/// Who is connected, and what is asked. A handle: clones share the same state.
+/// Connected sessions and their open approval requests. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Hub {
     shared: Arc<HubState>,
@@ -57,7 +57,7 @@ struct HubState {
     state: Mutex<State<mpsc::Sender<ServerMessage>>>,
     // A std lock: nothing awaits while it is held.
     machine: Mutex<Option<machine::ConnectedMachine>>,
-    /// The replies of sessions to answers, changes of rules and reloads, and of the machine.
+    /// The replies of sessions to answers, rule changes and reloads, and of the machine.
     answers: Replies<Result<DecidedApproval, HubError>>,
     rule_changes: Replies<Result<(), HubError>>,
     reloads: Replies<ReloadResult>,
@@ -70,24 +70,24 @@ struct HubState {
     presence: Presence,
 }
 
-/// A session that is connected.
+/// A connected session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectedSession {
-    /// Its id.
+    /// Session id.
     pub session: String,
-    /// Its name.
+    /// Session name.
     pub name: Option<String>,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The folder that it works in.
+    /// Working folder.
     pub workspace: String,
-    /// Where it runs.
+    /// Location of the session: in the server, or in its own process.
     pub place: SessionHost,
-    /// Whether it takes prompts.
+    /// `true` if the session accepts prompts.
     pub takes_prompts: bool,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// How many questions are open, with those of its sub-agents.
+    /// Number of open approval requests, including those of sub-agents.
     pub pending: u64,
 }
 
@@ -102,29 +102,29 @@ pub struct SubmittedAnswer {
     pub scope: AnswerScope,
 }
 
-/// What has changed.
+/// A change that subscribers are notified of.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a few thousand are kept at most, and boxes would be in the way of all who match"
 )]
 pub enum HubEvent {
-    /// Something about a session: whether it is connected, how many questions are open, whether it is idle.
+    /// A session changed: connected or not, number of open requests, idle or not.
     Session(String),
     /// An approval request is open.
     ApprovalRequested(Arc<OpenApproval>),
     /// An approval request is closed.
     ApprovalClosed {
-        /// Its id.
+        /// The id of the request.
         id: ApprovalId,
         /// The decision.
         decided: DecidedApproval,
-        /// The session that the one that asked works for, if it is a sub-agent.
+        /// The parent session of the requesting session, if that is a sub-agent.
         parent_session: Option<String>,
     },
-    /// There are too many questions, or no longer.
+    /// The flood report changed; `None` if it ended.
     ApprovalFlood(Option<ApprovalFlood>),
-    /// The standing answers.
+    /// The approval rules changed.
     Rules,
 }
 
@@ -135,7 +135,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// One where nobody is connected.
+    /// Creates a hub without sessions.
     pub fn new() -> Self {
         let (changes, _) = broadcast::channel(CHANGES);
         let shared = HubState {
@@ -154,69 +154,68 @@ impl Hub {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Who is connected.
+    /// Returns the connected sessions.
     pub fn connected(&self) -> Vec<ConnectedSession> {
         self.state().connected()
     }
 
-    /// One session, if it is connected.
+    /// Returns a session, if connected.
     pub fn session(&self, id: &str) -> Option<ConnectedSession> {
         self.state().session(id)
     }
 
-    /// Whether a session waits for a prompt, if it is connected.
+    /// Returns `true` if a connected session is idle.
     pub fn is_idle(&self, session: &str) -> Option<bool> {
         self.state().is_idle(session)
     }
 
-    /// What is asked, the oldest first.
+    /// Returns the open approval requests, the oldest first.
     pub fn pending(&self) -> Vec<OpenApproval> {
         self.pending_shared().iter().map(|approval| OpenApproval::clone(approval)).collect()
     }
 
-    /// The same, without copies.
+    /// Returns the open approval requests without copies.
     pub fn pending_shared(&self) -> Vec<Arc<OpenApproval>> {
         self.state().pending()
     }
 
-    /// How many questions of a session are open: of one that is connected with those of its sub-agents, or of a sub-agent.
+    /// Returns the number of open requests: of a connected session with its sub-agents, or of a sub-agent.
     pub fn pending_of(&self, session: &str) -> u64 {
         self.state().pending_of(session)
     }
 
-    /// A question that is open.
+    /// Returns an open approval request.
     pub fn approval(&self, id: &ApprovalId) -> Option<Arc<OpenApproval>> {
         self.state().approval(id)
     }
 
-    /// Who was seen connected.
     pub(crate) fn presence(&self) -> &Presence {
         &self.shared.presence
     }
 
-    /// A question as somebody of that role sees it: without secrets for those who cannot answer.
+    /// Returns an approval request as this role sees it: without secrets for viewers.
     pub(crate) fn redacted(&self, approval: &Arc<OpenApproval>, role: Role) -> Arc<OpenApproval> {
         self.shared.redaction.approval(approval, role)
     }
 
-    /// What became of a question that was closed not long ago.
+    /// Returns the decision on a recently closed request.
     pub fn decision(&self, id: &ApprovalId) -> Option<DecidedApproval> {
         self.state().decision(id)
     }
 
-    /// Whether there are too many questions.
+    /// Returns the flood report, if there are too many requests.
     pub fn flood(&self) -> Option<ApprovalFlood> {
         self.state().flood(Timestamp::now())
     }
 
-    /// Answers a question, and says what became of it when the session's kernel has taken the answer.
+    /// Submits an answer, and returns the decision when the session has accepted it.
     ///
     /// # Errors
-    /// If it does not count: somebody was faster, it is too late, or it is none of what was asked. If the session is gone or says nothing, it
-    /// is not known whether it counts.
+    /// If the answer does not count: another approver was faster, the request expired, or the option is invalid. If the
+    /// session is gone or does not reply, the result is unknown.
     ///
     /// # Cancel safety
-    /// When the future is dropped, the session may have the answer, and takes it.
+    /// When the future is dropped, the session may have received the answer, and accepts it.
     pub async fn answer(&self, id: &ApprovalId, submitted: SubmittedAnswer) -> Result<DecidedApproval, HubError> {
         let delivery = self.state().answer(id, &submitted)?;
         let Delivery { link, connection, id, digest, reference, decided, session, rule } = delivery;
@@ -244,7 +243,7 @@ impl Hub {
         };
         Ok(match kept {
             Ok(()) => decided,
-            // The answer counts all the same.
+            // The answer counts although the rule was not stored.
             Err(reason) => {
                 let mut decided = decided;
                 decided.reason = format!("{} (it counts once, because no rule can be kept: {reason})", decided.reason);
@@ -253,10 +252,10 @@ impl Hub {
         })
     }
 
-    /// Tells a session something.
+    /// Sends a command to a session.
     ///
     /// # Errors
-    /// If it is not connected, or does not do that.
+    /// If the session is not connected, or does not support the command.
     pub fn send(&self, session: &str, command: Command) -> Result<(), HubError> {
         let (link, _) = self.state().reach(session, matches!(command, Command::Prompt(_)))?;
         let message = match command {
@@ -267,8 +266,8 @@ impl Hub {
         link.try_send(message).map_err(|_| HubError::offline(session))
     }
 
-    /// Reloads the bundles of every session, and returns the results in the order of the sessions' ids. A session that does not reply in time is
-    /// named as such.
+    /// Reloads the bundles of all sessions, and returns the results in the order of session ids. A session that does
+    /// not reply in time is reported as such.
     ///
     /// # Cancel safety
     /// When the future is dropped, sessions reload all the same.
@@ -297,17 +296,17 @@ impl Hub {
         })
     }
 
-    /// The hooks of a session, if it is connected.
+    /// Returns the hooks of a session, if connected.
     pub fn hooks_of(&self, session: &str) -> Option<Vec<Value>> {
         self.state().hooks_of(session)
     }
 
-    /// What changes from now on. Whoever does not keep up is told so, and reads everything again.
+    /// Subscribes to changes. A subscriber that lags receives an error, and reads everything again.
     pub fn subscribe(&self) -> broadcast::Receiver<HubEvent> {
         self.shared.changes.subscribe()
     }
 
-    /// A session connects. What it is to be told goes into `link`.
+    /// Adds a session. Messages to it are sent to `link`.
     pub(crate) fn join(
         &self,
         hello: SessionHello,
@@ -320,7 +319,6 @@ impl Hub {
         Ok(connection)
     }
 
-    /// A session says something.
     pub(crate) fn receive(&self, connection: u64, message: SessionMessage) -> Result<(), String> {
         let now = Timestamp::now();
         let changes = match message {
@@ -354,7 +352,6 @@ impl Hub {
         Ok(())
     }
 
-    /// A connection is gone.
     pub(crate) fn leave(&self, connection: u64) {
         let changes = self.state().leave(connection, Timestamp::now());
         self.shared.answers.leave(connection);
@@ -368,12 +365,12 @@ impl Hub {
             if matches!(change, HubEvent::ApprovalFlood(Some(_))) {
                 self.watch_flood();
             }
-            // Nobody may be listening.
+            // There may be no subscribers.
             let _ = self.shared.changes.send(change);
         }
     }
 
-    /// Tells when there are no longer too many questions. Until then, one task looks.
+    /// Announces the end of a flood of requests. One task checks until then.
     fn watch_flood(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.shared.watches_flood.swap(true, Ordering::SeqCst) {
@@ -412,7 +409,7 @@ impl std::fmt::Debug for Hub {
     }
 }
 
-/// Something that nobody can guess.
+/// A random value that cannot be guessed.
 fn nonce() -> Result<String, getrandom::Error> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)?;

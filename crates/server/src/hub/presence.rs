@@ -1,17 +1,17 @@
-//! Which sessions were connected, and since when they are not any more.
+//! Sessions that were connected, and since when they are missing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// So many are kept before those are forgotten that were lost long ago.
+/// Number of stored sessions at which those missing for an hour are dropped.
 const MOST: usize = 4096;
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(1);
 
-/// What was seen of the connections of sessions, by whoever looked.
+/// The last known connection state of sessions.
 ///
-/// A session that lives comes back within seconds, so one that was there and stays away has ended without saying so.
+/// A live session reconnects within seconds, so a session that was connected and stays away has crashed.
 #[derive(Debug)]
 pub(crate) struct Presence {
     // A std lock: nothing awaits while it is held.
@@ -20,29 +20,28 @@ pub(crate) struct Presence {
 
 #[derive(Debug)]
 struct Sightings {
-    /// Since when sessions can connect.
+    /// Time from which sessions can connect.
     open: Timestamp,
-    /// Those that were connected, and since when they are not.
+    /// Sessions that were connected, with the time since when they are not.
     lost: HashMap<String, Option<Timestamp>>,
 }
 
 impl Presence {
-    /// Sessions can connect from then on.
     pub(crate) fn new(open: Timestamp) -> Self {
         Self { sightings: Mutex::new(Sightings { open, lost: HashMap::new() }) }
     }
 
-    /// The same, from later on.
     pub(crate) fn set_opened_at(&self, now: Timestamp) {
         self.sightings().open = now;
     }
 
-    /// Since when sessions can connect: those that another server saw before come back then.
+    /// Returns the time from which sessions can connect: sessions of an earlier server reconnect then.
     pub(crate) fn opened_at(&self) -> Timestamp {
         self.sightings().open
     }
 
-    /// Takes notice of whether a session is connected, and says since when it is not; none if it is, or was never seen.
+    /// Records the connection state of a session. Returns the time since when it is missing; `None` if it is connected
+    /// or was never seen.
     pub(crate) fn update(&self, session: &str, is_connected: bool, now: Timestamp) -> Option<Timestamp> {
         let lost = &mut self.sightings().lost;
         if is_connected {

@@ -1,4 +1,4 @@
-//! The approval requests of all sessions: those that are open, and the last that were closed.
+//! The approval requests of all sessions: the open ones, and the last that were closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,11 +9,10 @@ use jiff::Timestamp;
 
 use super::state::Process;
 
-/// The number of closed requests that are kept, so that a late approver learns the decision, and their size in bytes.
+/// Limits of closed requests in number and bytes. They are stored so that a late approver learns the decision.
 const CLOSED: usize = 10_000;
 const CLOSED_BYTES: usize = 32 << 20;
 
-/// Open and closed approval requests.
 #[derive(Default)]
 pub(super) struct ApprovalQueue {
     open: HashMap<ApprovalId, QueuedApproval>,
@@ -34,7 +33,6 @@ struct QueuedApproval {
     position: Position,
 }
 
-/// A request that was closed.
 pub(super) struct ClosedApproval {
     /// The request, without its preview.
     pub(super) request: OpenApproval,
@@ -45,7 +43,7 @@ pub(super) struct ClosedApproval {
 
 impl ClosedApproval {
     fn weight(&self) -> usize {
-        // The prompt stands in both.
+        // The prompt is stored twice.
         self.request.weight() + self.decided.prompt.len()
     }
 }
@@ -69,7 +67,6 @@ impl ApprovalQueue {
         self.order.values().filter_map(|id| self.open(id))
     }
 
-    /// Returns the size of the open requests, in bytes.
     pub(super) fn open_bytes(&self) -> usize {
         self.open_bytes
     }
@@ -117,7 +114,6 @@ impl ApprovalQueue {
         Some((approval, decided))
     }
 
-    /// Drops a closed request.
     pub(super) fn forget(&mut self, id: &ApprovalId) {
         if let Some(closed) = self.closed.remove(id) {
             self.oldest_closed.remove(&closed.position);

@@ -1,4 +1,4 @@
-//! Waiting for what a session says about something that it was told.
+//! Replies of sessions to requests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,26 +6,22 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Who waits for what sessions say, by reference.
+/// Expected replies, by reference.
 pub(super) struct Replies<T> {
     // A std lock: nothing awaits while it is held.
     pending: Mutex<HashMap<u64, PendingReply<T>>>,
 }
 
-/// Somebody who waits, and the connection that it is expected from.
 struct PendingReply<T> {
     connection: u64,
     sender: oneshot::Sender<T>,
 }
 
-/// Why a session says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoReply {
-    /// It does not listen, so that it has not been told anything.
+    /// The session does not read, so the request was not sent.
     NotSent,
-    /// The connection broke.
     Disconnected,
-    /// It takes too long.
     TimedOut,
 }
 
@@ -36,10 +32,10 @@ impl<T> Default for Replies<T> {
 }
 
 impl<T> Replies<T> {
-    /// Tells a session something, and waits for what it says about it.
+    /// Sends a request to a session and waits for the reply.
     ///
     /// # Cancel safety
-    /// When the future is dropped, the session may have been told all the same; what it says is thrown away.
+    /// When the future is dropped, the session may have received the request; its reply is discarded.
     pub(super) async fn ask<M>(
         &self,
         link: &mpsc::Sender<M>,
@@ -50,7 +46,7 @@ impl<T> Replies<T> {
     ) -> Result<T, NoReply> {
         let (sender, receiver) = oneshot::channel();
         self.pending().insert(reference, PendingReply { connection, sender });
-        // Nobody waits any more when this ends, however it ends.
+        // Removed on every exit, also when the future is dropped.
         let _remove = RemoveGuard(|| drop(self.pending().remove(&reference)));
         link.try_send(message).map_err(|_| NoReply::NotSent)?;
         match tokio::time::timeout(limit, receiver).await {
@@ -59,16 +55,16 @@ impl<T> Replies<T> {
         }
     }
 
-    /// A session says something. Only the one that was told can.
+    /// Delivers a reply. Only the connection that received the request can reply.
     pub(super) fn complete(&self, connection: u64, reference: u64, reply: T) {
         let mut pending = self.pending();
         if pending.get(&reference).is_some_and(|expected| expected.connection == connection) {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             drop(pending.remove(&reference).map(|PendingReply { sender, .. }| sender.send(reply)));
         }
     }
 
-    /// A connection is gone. Whoever waits for it learns that by the closed channel.
+    /// Drops the expected replies of a connection; their callers see a closed channel.
     pub(super) fn leave(&self, connection: u64) {
         self.pending().retain(|_, expected| expected.connection != connection);
     }
@@ -78,7 +74,6 @@ impl<T> Replies<T> {
     }
 }
 
-/// Does something when it is dropped.
 struct RemoveGuard<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for RemoveGuard<F> {

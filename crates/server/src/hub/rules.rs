@@ -26,7 +26,7 @@ impl Hub {
         Ok(ApprovalRules { rules, unreadable: list.unreadable })
     }
 
-    /// Adds an approval rule. Sessions read those in files at each request.
+    /// Adds an approval rule. Sessions read the rule files at each request.
     ///
     /// # Errors
     /// If the rule is invalid, or cannot be written or recorded.
@@ -54,7 +54,7 @@ impl Hub {
     /// Revokes an approval rule.
     ///
     /// # Errors
-    /// If there is none, or the change cannot be written or recorded.
+    /// If the rule is not found, or the change cannot be written or recorded.
     pub async fn revoke(&self, id: &str, by: Actor) -> Result<(), HubError> {
         let rules = self.state().rules();
         let found = rules.into_iter().find(|rule| rule.id == id);
@@ -73,7 +73,7 @@ impl Hub {
         match list.unreadable.first() {
             _ if found => {}
             None => return Err(unknown()),
-            // It may stand there.
+            // The rule may be in the unreadable file.
             Some(UnreadableFile { file, reason }) => {
                 let message =
                     format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {reason}");
@@ -84,13 +84,13 @@ impl Hub {
         Ok(())
     }
 
-    /// Announces a change of the rules in files that was made here. What the machine sends about it later is no news.
+    /// Announces a change of rule files that was made here. The machine's later message about it changes nothing.
     fn announce_rules(&self, list: RuleList) {
         self.take_rules(list);
         self.announce(vec![HubEvent::Rules]);
     }
 
-    /// Changes a rule of a session, and waits until the session has done so.
+    /// Changes a rule of a session, and waits for the session's reply.
     async fn change_rule(&self, session: &str, message: impl FnOnce(u64) -> ServerMessage) -> Result<(), HubError> {
         let ((link, connection), reference) = {
             let mut state = self.state();

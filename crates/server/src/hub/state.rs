@@ -15,23 +15,21 @@ use super::queue::ApprovalQueue;
 use super::{ConnectedSession, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
 use crate::wire::{ApprovalFlood, ListedRule, SessionHost};
 
-/// The size of the open requests of one session, and of all, in bytes. Beyond that, they are kept without their previews; and beyond the last
-/// limit, not at all.
+/// Limits in bytes of the open requests of one session, and of all. Beyond them, requests are stored without previews;
+/// beyond the last limit, not at all.
 const ROOM: usize = 8 << 20;
 const ROOM_OF_ALL: usize = 256 << 20;
 const ROOM_AT_MOST: usize = 320 << 20;
 /// A smaller request would not become much smaller without its preview.
 const SMALL: usize = 2 << 10;
-/// The number of open requests of one session.
+/// Limit of open requests per session.
 const OPEN: usize = 20_000;
 
-/// Connected sessions and their approval requests. `L` is the way to a session.
+/// Connected sessions and their approval requests. `L` is the channel to a session.
 pub(super) struct State<L> {
     sessions: BTreeMap<String, Member<L>>,
-    /// The session of each connection.
     connections: HashMap<u64, String>,
     approvals: ApprovalQueue,
-    /// The number of open requests of each sub-agent.
     sub_agent_requests: HashMap<String, u64>,
     rate: ApprovalRate,
     /// The last report about too many requests.
@@ -51,14 +49,13 @@ struct Member<L> {
     hooks: Vec<Value>,
 }
 
-/// The process that asks, and the run of the session in it. It alone gets the answer.
+/// The requesting process, and the run of the session in it. Only this process receives the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     peer: Option<i32>,
     run: String,
 }
 
-/// An answer for a session.
 pub(super) struct Delivery<L> {
     pub(super) link: L,
     pub(super) connection: u64,
@@ -166,7 +163,8 @@ impl<L: Clone> State<L> {
             return Vec::new();
         }
         let (connected, process) = (member.about.session.clone(), member.process.clone());
-        // Sub-agents ask over the connection of the session that delegated to them. One that has its own is none of them.
+        // Sub-agents send requests over the connection of the session that delegated to them. A session with its own
+        // connection is not a sub-agent.
         let is_sub_agent = !self.sessions.contains_key(&approval.id.session);
         let session = if is_sub_agent { approval.id.session } else { connected.clone() };
         let parent_session = is_sub_agent.then(|| connected.clone());
@@ -176,7 +174,7 @@ impl<L: Clone> State<L> {
         }
         let approval = OpenApproval { id: id.clone(), session: session.clone(), parent_session, nonce, ..approval };
         if let Some(closed) = self.approvals.closed(&id) {
-            // It may be open again if it was closed because the connection broke.
+            // A request may be open again if it was closed because the connection broke.
             let asked = &closed.request;
             let is_same = asked.is_same_request(&approval) || asked.is_same_request(&approval.withheld());
             let is_same = is_same && closed.process == process;
@@ -210,7 +208,6 @@ impl<L: Clone> State<L> {
         changes
     }
 
-    /// Closes a request of a session.
     pub(super) fn close_request(
         &mut self,
         connection: u64,
@@ -237,7 +234,7 @@ impl<L: Clone> State<L> {
         let run = &self.sessions.get(connected)?.process.run;
         let is_its_own =
             |id: &ApprovalId| self.approvals.request(id).is_some_and(|asked| asked.connected_session() == connected);
-        // A sub-agent that had a connection of its own when it asked was not taken for one.
+        // A sub-agent that had its own connection when it sent the request was not counted as one.
         let askers = [&id.session, connected].into_iter();
         askers.map(|asker| ApprovalId::new(asker.as_str(), run.as_str(), id.number)).find(is_its_own)
     }
@@ -266,8 +263,8 @@ impl<L: Clone> State<L> {
         Some((HubEvent::ApprovalClosed { id: id.clone(), decided, parent_session }, asked.session.clone()))
     }
 
-    /// Checks an answer, and returns where to send it: to the process that asked, and no other. An answer to a closed request is sent as well if
-    /// that process is still there: it is recorded where the request was.
+    /// Checks an answer, and returns its destination: the requesting process, and no other. An answer to a closed
+    /// request is sent as well if that process is still connected: it is recorded with the request.
     pub(super) fn answer(&mut self, id: &ApprovalId, submitted: &SubmittedAnswer) -> Result<Delivery<L>, HubError> {
         let closed = self.approvals.closed(id).filter(|_| self.approvals.open(id).is_none());
         let asked = self.approvals.request(id).ok_or_else(|| HubError::unknown(id).undelivered())?;
@@ -285,7 +282,7 @@ impl<L: Clone> State<L> {
         let rule = (*scope == AnswerScope::Project).then(|| project_rule(asked, submitted));
         let decided = closed.map(|closed| closed.decided.clone());
         let member = self.sessions.get(&session);
-        // What is open was asked by the process that is connected.
+        // Open requests belong to the connected process.
         let Some(member) = member.filter(|member| closed.is_none_or(|closed| closed.process == member.process)) else {
             let refused = match decided {
                 Some(decided) if member.is_none() || decided.basis != DecisionBasis::Disconnected => {
@@ -301,7 +298,8 @@ impl<L: Clone> State<L> {
         Ok(Delivery { link, connection, session, id, digest, reference: self.next, decided, rule })
     }
 
-    /// Returns the result of an answer by the session's reply. The decision is taken over at once, so that the next reader sees it.
+    /// Returns the result of an answer by the session's reply. The decision is stored at once, so that the next reader
+    /// sees it.
     pub(super) fn finish_answer(
         &mut self,
         connection: u64,
@@ -314,7 +312,7 @@ impl<L: Clone> State<L> {
             return (Err(HubError::offline("")), Vec::new());
         }
         let known = self.resolve(connection, id);
-        // A session does not record what it does not know any more.
+        // A session does not record an answer to a request that it has dropped.
         let is_undelivered = status == AnswerStatus::Closed && decision.is_none();
         let changes = decision.map(|decision| self.close_request(connection, id, decision, now)).unwrap_or_default();
         let decided = known.and_then(|id| self.approvals.closed(&id)).map(|closed| &closed.decided);
@@ -335,11 +333,10 @@ impl<L: Clone> State<L> {
         (answer, changes)
     }
 
-    /// A session says which standing answers it has.
     pub(super) fn set_rules(&mut self, connection: u64, rules: Vec<ApprovalRule>) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         let session = member.about.session.clone();
-        // Whatever it says, these are the rules of that session.
+        // The scope is set here: these are rules of that session, whatever the message contains.
         let rules = rules.into_iter().map(|rule| {
             ListedRule::from(ApprovalRule {
                 scope: RuleScope::Session,
@@ -356,21 +353,20 @@ impl<L: Clone> State<L> {
         vec![HubEvent::Rules]
     }
 
-    /// A session says which hooks it has.
     pub(super) fn set_hooks(&mut self, connection: u64, hooks: Vec<Value>) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         member.hooks = hooks;
         vec![HubEvent::Session(member.about.session.clone())]
     }
 
-    /// A session says whether it waits for a prompt.
     pub(super) fn set_idle(&mut self, connection: u64, is_idle: bool) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         member.is_idle = is_idle;
         vec![HubEvent::Session(member.about.session.clone())]
     }
 
-    /// The way to a session that can be told something, and its connection. A prompt counts as begun at once, so that two cannot be sent.
+    /// Returns the channel to a session and its connection. A prompt marks the session as busy at once, so that two
+    /// prompts cannot be sent.
     pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
         let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::offline(session)) };
         if is_prompt && !member.about.takes_prompts {
@@ -385,7 +381,7 @@ impl<L: Clone> State<L> {
         Ok((member.link.clone(), member.connection))
     }
 
-    /// All sessions, with the way to each and its connection.
+    /// Returns all sessions with their channels and connections.
     pub(super) fn links(&self) -> Vec<(String, L, u64)> {
         let all = self.sessions.iter();
         all.map(|(session, member)| (session.clone(), member.link.clone(), member.connection)).collect()
@@ -437,12 +433,12 @@ impl<L: Clone> State<L> {
         self.rate.flood(now)
     }
 
-    /// What has changed about too many questions since it was last told.
+    /// Returns a change of the flood report since the last one.
     pub(super) fn flood_change(&mut self, now: Timestamp) -> Option<HubEvent> {
         let busy = self.rate.flood(now);
         let is_news = match (&self.last_flood, &busy) {
             (None, None) => false,
-            // With each question the number changes; it is told when that means something.
+            // The number changes with each request; only doubling or halving is reported.
             (Some(old), Some(new)) => {
                 let is_same = (&old.hook, &old.pattern) == (&new.hook, &new.pattern);
                 !is_same || new.asked >= 2 * old.asked || 2 * new.asked <= old.asked
@@ -461,7 +457,7 @@ impl<L: Clone> State<L> {
     }
 }
 
-/// Returns the rule that an answer for the whole project becomes.
+/// Returns the project rule that an answer creates.
 fn project_rule(asked: &OpenApproval, submitted: &SubmittedAnswer) -> Result<ApprovalRule, &'static str> {
     // A `*` in the prompt would stand for any text in the rule, and a colon in the name would end it.
     if asked.prompt.contains('*') || asked.hook.contains([':', '*']) {

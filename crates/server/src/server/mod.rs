@@ -1,4 +1,4 @@
-//! Listens, and lets the routes answer.
+//! The HTTP server: listening, TLS, limits and shutdown.
 
 mod shares;
 mod slots;
@@ -45,35 +45,36 @@ use slots::ConnectionSlots;
 use stream::ConnectionStream;
 pub use tls::TlsFiles;
 
-/// What can be set.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// Names that the server is known under beside its address: `box.example`, `box.example:443`. People are sent to the first one.
+    /// Host names besides the address: `box.example`, `box.example:443`. Links use the first one.
     pub hosts: Vec<String>,
-    /// The certificate and its key; without them, what is said can be read on the way.
+    /// Certificate and key; without them, traffic is not encrypted.
     pub tls: Option<TlsFiles>,
-    /// Whether others on the network may reach a server without TLS.
+    /// `true` to listen on the network without TLS.
     pub insecure: bool,
-    /// How many connections there may be. One person may hold half of those for people who are known; an eighth of them is kept for the owner.
+    /// Limit of connections. One user may hold half of those for signed-in users; an eighth of them is reserved for the
+    /// owner.
     pub connections: usize,
-    /// How many of them may be of people who have not said yet who they are. Who comes then takes the place of the one that came first.
+    /// Limit of connections that have not authenticated. A new one replaces the oldest.
     pub strangers: usize,
-    /// How many of them may watch, over a WebSocket or a stream of lines; shared in the same way.
+    /// Limit of WebSockets and line streams, shared in the same way.
     pub sockets: usize,
-    /// How long a client may take to say what it wants, or to agree on TLS.
+    /// Time limit for a request's headers and for the TLS handshake.
     pub header_time: Duration,
-    /// How long a client may take to send a body.
+    /// Time limit for a request's body.
     pub body_time: Duration,
-    /// How long a client may take nothing of what it is sent.
+    /// Time limit without progress while a client receives a response.
     pub stall_time: Duration,
-    /// How long requests that run may go on when the server stops.
+    /// Time limit for running requests at shutdown.
     pub stop_time: Duration,
 }
 
 impl ServerOptions {
-    /// A server at that address, with limits for one machine and some dozens of people.
+    /// Returns options for this address, with limits for one machine and some dozens of users.
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
@@ -91,40 +92,40 @@ impl ServerOptions {
     }
 }
 
-/// Why the server does not start.
+/// The reason why the server cannot start.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("`{address}` cannot be listened on: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Others would read everything.
+    /// Listening on the network requires TLS or consent.
     #[error(
         "`{0}` can be reached from the network, and without TLS others can read and change what is said: give a certificate with --tls-cert and \
          --tls-key, or say --insecure"
     )]
     Insecure(SocketAddr),
-    /// One runs already.
+    /// Another server of this user is running.
     #[error("a server runs already; `amplifier serve link` gives a link to it")]
     Running,
-    /// The certificate or the key.
+    /// The certificate or the key is invalid.
     #[error("`{file}` cannot be used for TLS: {problem}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         problem: String,
     },
-    /// A file or folder.
+    /// A file or folder cannot be used.
     #[error("`{file}`: {source}")]
     File {
-        /// Which.
+        /// The path.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -134,10 +135,10 @@ pub enum ServeError {
 pub struct Server;
 
 impl Server {
-    /// Starts it. It runs until [`RunningServer::stop`].
+    /// Starts the server. It runs until [`RunningServer::stop`].
     ///
     /// # Errors
-    /// If it cannot listen there, or should not.
+    /// If the address cannot be bound, or is not allowed without TLS.
     pub async fn start(app: App, options: ServerOptions) -> Result<RunningServer, ServeError> {
         let access = app.access.clone();
         Self::with_routes(access, api::router(app).0, options).await
@@ -185,13 +186,13 @@ impl Server {
     }
 }
 
-/// A server that runs. Dropping it stops it at once.
+/// A running server. Dropping it stops the server at once.
 #[derive(Debug)]
 #[must_use]
 pub struct RunningServer {
-    /// Where it listens.
+    /// Bound address.
     pub address: SocketAddr,
-    /// Where browsers find it.
+    /// URL for browsers.
     pub url: String,
     access: Access,
     site: Arc<ServerOrigin>,
@@ -199,20 +200,20 @@ pub struct RunningServer {
     stop_time: Duration,
     task: JoinHandle<()>,
     file: PathBuf,
-    /// Given back when the server has ended.
     _lock: FileLock,
 }
 
 impl RunningServer {
-    /// A link that lets one browser in, once.
+    /// Returns a one-time link that signs one browser in.
     ///
     /// # Errors
-    /// If the name cannot be used.
+    /// If the name is invalid.
     pub fn link(&self, name: &str, role: Role) -> Result<String, AccessError> {
         self.access.code(name, role).map(|code| self.site.link(&code))
     }
 
-    /// Stops: nobody new comes in, streams end, what is being answered is answered, within [`ServerOptions::stop_time`], and WebSockets are closed.
+    /// Stops the server: closes the listener, ends streams, finishes running requests within
+    /// [`ServerOptions::stop_time`], and closes WebSockets.
     pub async fn stop(mut self) {
         self.stopping.send_replace(ShutdownStage::Closing);
         if timeout(self.stop_time, &mut self.task).await.is_err() {
@@ -229,27 +230,23 @@ impl Drop for RunningServer {
     }
 }
 
-/// How far the server is with stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownStage {
     Open,
-    /// Nobody new comes in; what runs is finished.
+    /// New connections are refused; running requests are finished.
     Closing,
-    /// Every connection ends.
     Closed,
 }
 
-/// Says when the server stops.
+/// Signal that the server is shutting down.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownSignal(watch::Receiver<ShutdownStage>);
 
 impl ShutdownSignal {
-    /// Returns when it begins to stop.
     pub(crate) async fn requested(&mut self) {
         wait_for_stage(&mut self.0, ShutdownStage::Closing).await;
     }
 
-    /// Of a server that never stops.
     #[cfg(test)]
     fn never() -> (watch::Sender<ShutdownStage>, Self) {
         let (stopping, stopped) = watch::channel(ShutdownStage::Open);
@@ -257,15 +254,15 @@ impl ShutdownSignal {
     }
 }
 
-/// Waits until the server is as far. One that is gone is.
+/// Waits for a stage of the shutdown. A dropped sender counts as every stage.
 async fn wait_for_stage(stopped: &mut watch::Receiver<ShutdownStage>, wanted: ShutdownStage) {
     let _ = stopped.wait_for(|stage| *stage >= wanted).await;
 }
 
-/// Keeps a second server of the same person from running: it would take the sessions of the first.
+/// Locks the folder: a second server of the same user would take over the sessions of the first.
 async fn lock(folder: &std::path::Path) -> Result<FileLock, ServeError> {
     let file = folder.join("lock");
-    // Whoever only looks whether a server runs holds it for a moment.
+    // A command that checks for a running server holds the lock for a moment.
     for _ in 0..10 {
         match FileLock::try_lock(&file) {
             Ok(Some(lock)) => return Ok(lock),
@@ -276,7 +273,7 @@ async fn lock(folder: &std::path::Path) -> Result<FileLock, ServeError> {
     Err(ServeError::Running)
 }
 
-/// Where this machine reaches a server that listens there.
+/// Returns the address at which this machine reaches the server.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
@@ -299,7 +296,7 @@ where
     R::Future: Send,
 {
     async fn run(mut self) {
-        // Nothing is sent: it is closed when the last connection has let go of it.
+        // Nothing is sent: the channel closes when the last connection has ended.
         let (busy, mut idle) = mpsc::channel(1);
         loop {
             let accepted = tokio::select! {
@@ -309,7 +306,7 @@ where
             match accepted {
                 Ok((stream, peer)) => self.admit(stream, peer, busy.clone()),
                 Err(error) => {
-                    // No more files, mostly: that passes when somebody leaves.
+                    // Mostly the limit of open files, which passes when a connection ends.
                     tracing::warn!(%error, "nobody can connect");
                     sleep(Duration::from_millis(100)).await;
                 }
@@ -341,14 +338,13 @@ where
             };
             tokio::select! {
                 () = served => {}
-                // Somebody else has its place now. For those who are known, this never comes.
+                // A newer connection replaced this one. Authenticated connections are never replaced.
                 Ok(()) = lost => {}
             }
         });
     }
 }
 
-/// One connection.
 struct HttpConnection<R> {
     routes: R,
     connection: ClientConnection,

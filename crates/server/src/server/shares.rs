@@ -1,10 +1,10 @@
-//! A number of connections, shared by people so that nobody keeps the others out.
+//! A fair limit of connections per user.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A number of connections that people share. One person holds at most half of them, and an eighth is kept for the owner of the server: neither one
-/// person nor all the others together can lock the owner out.
+/// A limit of connections for several users. One user holds at most half of them, and an eighth is reserved for the
+/// owner of the server: neither one user nor all the others together can lock the owner out.
 #[derive(Debug)]
 pub(crate) struct ConnectionShares {
     most: usize,
@@ -21,44 +21,43 @@ struct ShareCounts {
     by_person: HashMap<String, usize>,
 }
 
-/// The person who holds a connection.
+/// The user of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
-    /// What tells people apart: the name, and the role.
+    /// Key of the user: role and name.
     pub(crate) person: String,
-    /// `true` for the owner of the server.
     pub(crate) is_owner: bool,
 }
 
-/// One connection. It is given back when it is dropped.
+/// One connection, released on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<ConnectionShares>,
     holder: Holder,
 }
 
-/// Why there is no connection left.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSlot {
-    /// The person holds as many as one person may.
+    /// The limit per user.
     ForPerson,
-    /// All that this person could have are taken.
+    /// The limit of all connections that this user may have.
     ForAll,
 }
 
 impl ConnectionShares {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let most = most.max(1);
-        // With few connections, one is kept for the owner all the same.
+        // With few connections, one is reserved for the owner all the same.
         let kept_for_owner = (most / 8).max(1).min(most - 1);
         let (for_one, for_guests) = ((most / 2).max(1), most - kept_for_owner);
         Arc::new(Self { most, for_one, for_guests, counts: Mutex::default() })
     }
 
-    /// Takes one.
+    /// Reserves a connection.
     ///
     /// # Errors
-    /// If none is left for this person.
+    /// If no connection is left for this user.
     pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, NoSlot> {
         let mut held = self.counts();
         let own = held.by_person.get(&holder.person).copied().unwrap_or(0);

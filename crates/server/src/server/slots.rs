@@ -1,4 +1,4 @@
-//! Who has a place among the connections.
+//! Slots for connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 
 use super::shares::{ConnectionShares, Holder, NoSlot, Share};
 
-/// The places there are. People who are known share theirs; strangers have few, and the last to come takes that of the first: nobody can keep
-/// the owner out by connecting often.
+/// Connection slots. Authenticated users share theirs; anonymous connections have few, and a new one replaces the
+/// oldest: opening many connections cannot lock the owner out.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     known: Arc<ConnectionShares>,
@@ -20,11 +20,11 @@ pub(crate) struct ConnectionSlots {
 #[derive(Debug, Default)]
 struct AnonymousSlots {
     next: u64,
-    /// In the order in which they came, with what tells each that it has lost its place.
+    /// In order of arrival, each with the channel that reports its loss.
     waiting: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// A place. It is given back when it is dropped.
+/// One connection's slot, released on drop.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
@@ -39,7 +39,7 @@ impl ConnectionSlots {
         Arc::new(Self { known, most_strangers, strangers: Mutex::default() })
     }
 
-    /// A place for somebody who is not known yet, and what says that it is lost.
+    /// Returns a slot for an anonymous connection, and a channel that reports its loss.
     pub(crate) fn admit(self: &Arc<Self>) -> (ConnectionSlot, oneshot::Receiver<()>) {
         let (lose, lost) = oneshot::channel();
         let mut strangers = self.strangers();
@@ -49,7 +49,7 @@ impl ConnectionSlots {
         if strangers.waiting.len() > self.most_strangers
             && let Some((_, lose)) = strangers.waiting.pop_first()
         {
-            // One that has just gone does not hear it.
+            // A connection that has just ended does not receive this.
             let _ = lose.send(());
         }
         (ConnectionSlot { slots: self.clone(), number, known: Mutex::default() }, lost)
@@ -61,17 +61,17 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Whoever connected is known now: the place is theirs.
+    /// Assigns the slot to the authenticated user.
     ///
     /// # Errors
-    /// If none is left for this person.
+    /// If no slot is left for this user.
     pub(crate) fn assign(&self, holder: Holder) -> Result<(), NoSlot> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() {
             return Ok(());
         }
         let share = self.slots.known.take(holder)?;
-        // One that has lost its place meanwhile ends all the same.
+        // A connection that has lost its slot meanwhile ends all the same.
         self.slots.strangers().waiting.remove(&self.number);
         *known = Some(share);
         Ok(())

@@ -1,4 +1,4 @@
-//! A connection, with what has to end when it ends.
+//! The byte stream of one connection, which ends at shutdown or when the client stalls.
 
 use std::io;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use tokio::time::{Sleep, sleep};
 use crate::access::guard::ClientConnection;
 use futures::future::BoxFuture;
 
-/// An open connection. It stays one when it becomes a WebSocket, and keeps its place among all connections until it is closed.
+/// An open connection. It keeps its connection slot until it is closed, also after an upgrade to a WebSocket.
 pub(super) struct ConnectionStream<T> {
     stream: T,
     connection: ClientConnection,
-    /// Is done when the server has stopped.
+    /// Resolves when the server has stopped.
     closed: BoxFuture<'static, ()>,
     is_closed: bool,
-    /// Runs while the client takes nothing of what it is sent.
+    /// Runs while a write makes no progress.
     stalled: Option<Pin<Box<Sleep>>>,
     stall_time: Duration,
 }
@@ -35,7 +35,7 @@ impl<T> ConnectionStream<T> {
         Self { stream, connection, closed, is_closed: false, stalled: None, stall_time }
     }
 
-    /// A write that makes no progress fails after some time: a browser that is gone must not keep its place.
+    /// Fails a write without progress after the time limit: a browser that is gone must not hold its slot.
     fn check_stalled<V>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
         if written.is_ready() {
             self.stalled = None;
@@ -57,7 +57,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for ConnectionStream<T> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.is_closed || this.closed.as_mut().poll(context).is_ready() {
-            // The end, as if the client had left.
+            // End of stream, as if the client had left.
             this.is_closed = true;
             return Poll::Ready(Ok(()));
         }

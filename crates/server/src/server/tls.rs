@@ -16,16 +16,14 @@ use crate::client::fingerprint;
 /// A certificate and its key, as PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate, followed by those that vouch for it.
+    /// The certificate, followed by its issuers.
     pub certificate: PathBuf,
-    /// The key of the certificate.
+    /// Private key of the certificate.
     pub key: PathBuf,
 }
 
-/// What was in the files.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
-    /// The SHA-256 of the certificate.
     pub(super) fingerprint: String,
 }
 

@@ -1,7 +1,7 @@
-//! What all who watch are told, made once for all of them.
+//! Messages for all clients of the stream, written once for all of them.
 //!
-//! One task hears of changes, writes the messages, and sets the pace in which records are told: all who keep up read the same records at the same
-//! time, and so get the same bytes. It runs while somebody watches.
+//! One task receives changes, writes the messages, and sets the pace at which records are sent: clients that keep up
+//! read the same records at the same time, and so receive the same bytes. The task runs while there are clients.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -22,48 +22,45 @@ use crate::hub::HubEvent;
 use crate::redact;
 use crate::wire::AuditStatus;
 
-/// How often the clients are told about records that come one after another, and about sessions.
+/// Intervals at which new records and changed sessions are sent.
 const PACE: Duration = Duration::from_millis(50);
 const SESSIONS: Duration = Duration::from_millis(250);
 
-/// How often is looked for sessions of which nothing is heard any more.
+/// Interval of the check for sessions that are gone.
 const SILENT: SignedDuration = SignedDuration::from_secs(1);
 
-/// How many sessions are told about at once; the others have their turn next.
+/// Limit of sessions sent at once; the others follow.
 const SESSIONS_AT_ONCE: usize = 50;
 
-/// How many messages wait for a client that does not keep up. It is told how things are instead of what it missed.
+/// Limit of messages that wait for a slow client. A client that misses some receives the whole state instead.
 const NOTES: usize = 4096;
 
-/// What all who watch are told.
 pub(in crate::api) struct StreamBroadcast {
     app: App,
     notes: broadcast::Sender<BroadcastMessage>,
-    /// Records below this number can be told.
+    /// Records below this number can be sent.
     pace: watch::Sender<u64>,
     // A std lock: nothing awaits while it is held.
     is_running: Mutex<bool>,
 }
 
-/// Something that is told.
 #[derive(Clone, Debug)]
 pub(super) enum BroadcastMessage {
-    /// A message, and the sessions that it is about, if it is about any.
+    /// A message and the sessions concerned, if any.
     Message(Arc<[String]>, RoleText),
-    /// Something was missed, so everybody has to hear how things are.
+    /// Changes were missed, so every client needs the whole state.
     Missed,
 }
 
-/// A message, as those see it who may answer, and as the others do.
+/// A message as approvers see it, and as viewers do.
 #[derive(Clone, Debug)]
 pub(super) struct RoleText {
     whole: Utf8Bytes,
-    /// Without secrets; none if there is no difference.
+    /// Form without secrets; `None` if there is no difference.
     masked: Option<Utf8Bytes>,
 }
 
 impl RoleText {
-    /// As somebody of that role sees it.
     pub(super) fn shown(self, role: Role) -> Utf8Bytes {
         match self.masked {
             Some(text) if !redact::sees_all(role) => text,
@@ -72,7 +69,6 @@ impl RoleText {
     }
 }
 
-/// What is heard of the board.
 pub(super) struct BroadcastReceiver {
     pub(super) notes: broadcast::Receiver<BroadcastMessage>,
     pub(super) pace: watch::Receiver<u64>,
@@ -84,13 +80,12 @@ impl StreamBroadcast {
         Arc::new(Self { app, notes, pace: watch::Sender::new(0), is_running: Mutex::new(false) })
     }
 
-    /// What is told from now on.
     pub(super) fn subscribe(self: &Arc<Self>) -> BroadcastReceiver {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
         let receiver = BroadcastReceiver { notes: self.notes.subscribe(), pace: self.pace.subscribe() };
         if !std::mem::replace(&mut *is_running, true) {
             self.pace.send_replace(self.app.feed.cursor());
-            // Listened to before this returns, so that nothing is missed between.
+            // Subscribed before this returns, so that nothing is missed.
             let task = BroadcastTask {
                 broadcast: self.clone(),
                 changes: self.app.hub.subscribe(),
@@ -106,7 +101,7 @@ impl StreamBroadcast {
         receiver
     }
 
-    /// Whether nobody watches any more. Then whoever comes next begins anew.
+    /// Returns `true` if there are no clients. The next subscription starts another task.
     fn stop_if_unused(&self) -> bool {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
         *is_running = self.notes.receiver_count() > 0;
@@ -114,24 +109,23 @@ impl StreamBroadcast {
     }
 }
 
-/// Whom a question is about: whoever asks, and the session that it works for.
+/// Returns the sessions that a request concerns: the requesting one and its parent.
 fn request_sessions(session: &str, within: Option<&String>) -> Arc<[String]> {
     [session.to_owned()].into_iter().chain(within.cloned()).collect()
 }
 
-/// The task that tells.
 struct BroadcastTask {
     broadcast: Arc<StreamBroadcast>,
     changes: broadcast::Receiver<HubEvent>,
     records: watch::Receiver<u64>,
     status: watch::Receiver<Arc<AuditStatus>>,
-    /// The sessions of which something is new.
+    /// Sessions with changes that were not sent yet.
     changed: BTreeSet<String>,
-    /// Sessions are told about up to this record.
+    /// Sessions are up to date as of this record.
     sent_to: u64,
-    /// The session that was told about last.
+    /// The session that was sent last.
     last: String,
-    /// When was last looked for sessions of which nothing is heard any more.
+    /// Time of the last check for sessions that are gone.
     checked_at: Timestamp,
 }
 
@@ -194,7 +188,6 @@ impl BroadcastTask {
         }
     }
 
-    /// Tells about sessions of which something is new.
     fn send_sessions(&mut self) {
         let broadcast = self.broadcast.clone();
         let feed = &broadcast.app.feed;
@@ -211,10 +204,10 @@ impl BroadcastTask {
             };
             self.changed.extend(receiver.into_iter().map(|facts| facts.id));
         }
-        // Another log may have begun.
+        // The log may have been replaced.
         self.sent_to = self.sent_to.min(feed.cursor());
         for _ in 0..SESSIONS_AT_ONCE {
-            // In turns: one that changes all the time does not keep others waiting.
+            // In rotation: a session that changes all the time does not delay others.
             let beyond = self.changed.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded)).next();
             let Some(id) = beyond.or_else(|| self.changed.first()).cloned() else { break };
             self.changed.remove(&id);
@@ -229,7 +222,7 @@ impl BroadcastTask {
         self.send_text(about, message.text().map(|whole| RoleText { whole, masked: None }));
     }
 
-    /// Tells everybody what their role lets them see.
+    /// Sends a message in the form for each role.
     fn send_by_role(&self, about: Arc<[String]>, message: impl Fn(Role) -> StreamMessage) {
         let text = |role| message(role).text();
         let both = text(Role::Approver).zip(text(Role::Viewer));
@@ -242,13 +235,13 @@ impl BroadcastTask {
     fn send_text(&self, about: Arc<[String]>, text: Option<RoleText>) {
         match text {
             Some(text) => self.send(BroadcastMessage::Message(about, text)),
-            // Nobody can be told, so everybody looks.
+            // The message cannot be written, so every client reads the whole state.
             None => self.send(BroadcastMessage::Missed),
         }
     }
 
     fn send(&self, note: BroadcastMessage) {
-        // Everybody may have left.
+        // There may be no clients.
         let _ = self.broadcast.notes.send(note);
     }
 }

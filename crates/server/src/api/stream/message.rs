@@ -1,4 +1,4 @@
-//! What is said on the stream, in both directions.
+//! Messages of the stream, in both directions.
 
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::extract::ws::Utf8Bytes;
@@ -8,37 +8,37 @@ use utoipa::ToSchema;
 
 use crate::wire::{ApprovalFlood, AuditStatus, ErrorDetails, Me, Session};
 
-/// What the server sends.
+/// A message of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "each is written at once, and none is kept")]
 pub(super) enum StreamMessage {
-    /// How things are.
+    /// The current state.
     Hello {
-        /// Who the server takes the client for.
+        /// The authenticated user.
         me: Me,
-        /// The number of the first record that will come.
+        /// Number of the first record that follows.
         cursor: u64,
-        /// The time at the server.
+        /// Server time.
         #[schema(value_type = String, format = DateTime)]
         now: Timestamp,
-        /// The sessions last heard of, and all that are not over.
+        /// The sessions updated last, and all that are active.
         sessions: Vec<Session>,
-        /// How many sessions there are.
+        /// Number of all sessions.
         known: u64,
-        /// The questions that are open, the oldest first; not all if there are very many.
+        /// The open approval requests, the oldest first; limited in number.
         approvals: Vec<OpenApproval>,
-        /// How many questions are open.
+        /// Number of open approval requests.
         pending: u64,
-        /// Whether there are too many.
+        /// Report about too many requests, if there are.
         #[serde(skip_serializing_if = "Option::is_none")]
         busy: Option<ApprovalFlood>,
-        /// What is proven about the audit log.
+        /// Verification status of the audit log.
         audit: AuditStatus,
     },
-    /// Something about a session has changed.
+    /// A session has changed.
     Session {
-        /// How it is now.
+        /// The session.
         session: Session,
     },
     /// An approval request is open.
@@ -48,41 +48,41 @@ pub(super) enum StreamMessage {
     },
     /// An approval request is closed.
     ApprovalClosed {
-        /// Its id.
+        /// The id of the request.
         #[schema(value_type = String)]
         id: ApprovalId,
         /// The decision.
         decided: DecidedApproval,
     },
-    /// There are too many approval requests, or no longer.
+    /// The report about too many approval requests has changed.
     ApprovalFlood {
-        /// How many; none if there are not too many any more.
+        /// The report; `None` if there are not too many any more.
         busy: Option<ApprovalFlood>,
     },
-    /// The standing answers have changed.
+    /// The approval rules have changed.
     Rules {},
-    /// What is proven about the audit log has changed.
+    /// The verification status of the audit log has changed.
     Audit {
-        /// What is proven.
+        /// The status.
         audit: AuditStatus,
     },
-    /// What became of an answer.
+    /// The result of an answer.
     Answered {
-        /// Of the answer to which question.
+        /// The id of the request.
         id: String,
-        /// Whether it counts.
+        /// `true` if the answer counts.
         ok: bool,
-        /// Why not.
+        /// The reason if it does not count.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ErrorDetails>,
     },
 }
 
-/// What a client sends.
+/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ClientMessage {
-    /// An answer to a question.
+    /// An answer to an approval request.
     Answer {
         id: String,
         option: String,
@@ -90,7 +90,7 @@ pub(super) enum ClientMessage {
         #[serde(default)]
         scope: AnswerScope,
     },
-    /// Other records are wanted from now on.
+    /// Changes the filter of records.
     Watch {
         #[serde(default)]
         session: Option<String>,
@@ -108,7 +108,7 @@ pub(super) enum ClientMessage {
 }
 
 impl StreamMessage {
-    /// As it is sent; none if it cannot be written, which the log says.
+    /// Returns the JSON; `None` after a logged error.
     pub(super) fn text(&self) -> Option<Utf8Bytes> {
         let text = serde_json::to_string(self);
         text.inspect_err(|error| tracing::error!(%error, "a message of the stream cannot be written"))

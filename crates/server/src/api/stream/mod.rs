@@ -1,6 +1,7 @@
-//! What happens, as it happens: over a WebSocket, or as lines of JSON.
+//! Live updates over a WebSocket, or as lines of JSON.
 //!
-//! Every client reads the record at its own pace, from its own cursor. Nothing is queued for one that is slow: it falls behind in a file.
+//! Every client reads records at its own pace, from its own cursor. Records are not queued for a slow client, which
+//! reads them from the log later.
 
 mod broadcast;
 mod message;
@@ -46,30 +47,30 @@ use crate::redact;
 use crate::server::ShutdownSignal;
 use crate::wire::{ErrorDetails, ErrorResponse, Me, SessionState};
 
-/// How many questions the first message has, and how many sessions beside those that are not over; `GET /api/approvals` and
-/// `GET /api/sessions` have all of them.
+/// Limits of approval requests and of inactive sessions in the first message; `GET /api/approvals` and `GET
+/// /api/sessions` return all of them.
 const FIRST_SESSIONS: usize = 200;
 const FIRST_APPROVALS: usize = 500;
 
-/// How many messages are sent at once, if so many wait.
+/// Limit of waiting messages that are sent at once.
 const NOTES_AT_ONCE: usize = 256;
 
-/// How many answers of a client may be on their way.
+/// Limit of unfinished answers per client.
 const MOST_ANSWERS: usize = 32;
 
-/// How many pieces of lines wait for a client that asked for no WebSocket, before it is waited for.
+/// Limit of buffered pieces for a line stream.
 const PIECES: usize = 8;
 
-/// How large a message of a client may be.
+/// Limit of a client's message, in bytes.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
-/// How long is waited before records that could not be read are tried again.
+/// Delay before records are read again after a failure.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How often is looked whether a client may still be here.
+/// Interval of the check that a client is still signed in.
 const STILL_IN: Duration = Duration::from_millis(500);
 
-/// How long a client may take to take a message, how often is looked whether it is still there, and how long it may say nothing at all.
+/// Time limit for sending a message, interval of pings, and time limit of silence.
 const SEND: Duration = Duration::from_secs(30);
 const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(65);
@@ -81,16 +82,17 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct StreamQuery {
-    /// Records from this number on; from now on if not said.
+    /// Records from this number on; by default, new ones.
     after: Option<u64>,
 }
 
-/// What happens, as it happens: over a WebSocket, or as one object a line for those who ask for none.
+/// Streams live updates: over a WebSocket, or as one JSON object a line.
 ///
-/// The server sends objects with a `type`: first `hello`, then `records`, `session`, `approval_requested`, `approval_closed`, `approval_flood`, `rules`, `audit` and
-/// `answered`. Another `hello` says that something was missed, and takes the place of all that was said about sessions and questions. The
-/// client may send `answer` and `watch` over the WebSocket. With `session` in the query, only what concerns that session is told. An empty line says that the server is
-/// still there.
+/// The server sends objects with a `type`: first `hello`, then `records`, `session`, `approval_requested`,
+/// `approval_closed`, `approval_flood`, `rules`, `audit` and `answered`. Another `hello` means that updates were
+/// missed, and replaces all earlier state of sessions and approval requests. Over the WebSocket, the client may send
+/// `answer` and `watch`. With `session` in the query, only updates about that session are sent. An empty line is a sign
+/// of life.
 #[utoipa::path(
     get,
     path = "/api/stream",
@@ -112,7 +114,7 @@ async fn stream(
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let filter = wanted.filter()?;
-    // A WebSocket has its seat already.
+    // A WebSocket has its slot already.
     let slot = match headers.contains_key(UPGRADE) {
         true => None,
         false => Some(slots.take(&app.access, Some(&who))?),
@@ -129,12 +131,12 @@ async fn stream(
         return Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(pieces)).into_response());
     }
     let socket = socket.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, "upgrade", why.body_text()))?;
-    // A browser brings its key as another protocol, which is not answered.
+    // A browser sends its key as another protocol, which is not echoed.
     let socket = socket.protocols([PROTOCOL]).max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
     Ok(socket.on_upgrade(move |socket| subscription.serve(Transport::Socket(Box::new(socket)))))
 }
 
-/// What a stream needs of the server around it.
+/// Server state that a stream needs.
 struct StreamContext {
     broadcast: Arc<StreamBroadcast>,
     slots: StreamSlots,
@@ -155,29 +157,26 @@ impl<S: Sync> FromRequestParts<S> for StreamContext {
     }
 }
 
-/// Why a client is no longer served.
 enum StreamEnd {
-    /// It went, or the line broke.
+    /// The client has left, or the connection broke.
     Disconnected,
-    /// It does not read, or does not answer.
+    /// The client does not read, or does not reply.
     TimedOut,
-    /// It says what cannot be understood.
+    /// The client sent an invalid message.
     InvalidMessage(String),
-    /// What it came in with does not hold any more, or not for the same.
+    /// The credential is no longer valid, or has another role.
     SignedOut,
-    /// The server stops.
     ShuttingDown,
 }
 
-/// How a client is reached.
 enum Transport {
     Socket(Box<WebSocket>),
-    /// It cannot say anything.
+    /// One direction only.
     Lines(mpsc::Sender<Bytes>),
 }
 
 impl Transport {
-    /// What the client says next.
+    /// Receives the client's next message.
     async fn receive(&mut self) -> Result<Message, StreamEnd> {
         match self {
             Self::Socket(socket) => {
@@ -195,14 +194,14 @@ impl Transport {
         self.flush().await
     }
 
-    /// Sends something with what follows: at the next flush, or when there is much of it.
+    /// Buffers a message until the next flush, or until the buffer is large.
     async fn feed(&mut self, text: Utf8Bytes) -> Result<(), StreamEnd> {
         match self {
             Self::Socket(socket) => {
                 SinkExt::feed(socket, Message::Text(text)).await.map_err(|_| StreamEnd::Disconnected)
             }
             Self::Lines(lines) => {
-                // The bytes are everybody's, so the end of the line is a piece of its own.
+                // The bytes are shared between clients, so the end of the line is a piece of its own.
                 lines.send(text.into()).await.map_err(|_| StreamEnd::Disconnected)?;
                 lines.send(Bytes::from_static(b"\n")).await.map_err(|_| StreamEnd::Disconnected)
             }
@@ -216,7 +215,7 @@ impl Transport {
         }
     }
 
-    /// Lets it know that the server is still there.
+    /// Sends a sign of life.
     async fn ping(&mut self) -> Result<(), StreamEnd> {
         match self {
             Self::Socket(socket) => socket.send(Message::Ping(Bytes::new())).await.map_err(|_| StreamEnd::Disconnected),
@@ -225,7 +224,7 @@ impl Transport {
     }
 }
 
-/// Somebody who comes to watch.
+/// A client's subscription.
 struct Subscription {
     app: App,
     broadcast: Arc<StreamBroadcast>,
@@ -236,14 +235,15 @@ struct Subscription {
 }
 
 impl Subscription {
-    /// Serves a client until it goes, does not read, may not be here any more, or the server stops.
+    /// Serves a client until it leaves, stalls or is signed out, or the server stops.
     async fn serve(self, mut transport: Transport) {
         let Self { app, broadcast, who, filter, after, mut stopping } = self;
         let _watcher = app.feed.watcher();
         let heard = broadcast.subscribe();
         app.feed.ready().await;
         let now = app.feed.cursor();
-        // What is beyond the end is of another log, or of what was cut off: it goes on at the end, as the first message says.
+        // A cursor beyond the end belongs to another or a truncated log: the stream continues at the end, as the first
+        // message shows.
         let cursor = after.map_or(now, |after| after.min(now));
         let only = filter.session.clone();
         let staying = who.clone();
@@ -253,7 +253,7 @@ impl Subscription {
                 Ok(never) => match never {},
                 Err(end) => end,
             },
-            // Beside it: one that takes nothing of what it is sent is told to leave all the same.
+            // In parallel: a client that stalls is disconnected all the same.
             () = wait_for_sign_out(&app, &staying) => StreamEnd::SignedOut,
             () = stopping.requested() => StreamEnd::ShuttingDown,
         };
@@ -266,13 +266,13 @@ impl Subscription {
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
         if let Transport::Socket(socket) = &mut transport {
-            // Whoever does not read does not read this either.
+            // A client that does not read does not receive this either.
             let _ = timeout(Duration::from_secs(1), socket.send(close)).await;
         }
     }
 }
 
-/// Returns when what somebody came in with does not hold any more: it was taken back, is over, or has another role.
+/// Returns when the credential is no longer valid: revoked, expired, or with another role.
 async fn wait_for_sign_out(app: &App, who: &Identity) {
     let mut checks = interval(STILL_IN);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -289,9 +289,9 @@ struct StreamClient<'a> {
     app: &'a App,
     who: Identity,
     filter: RecordFilter,
-    /// The session that it wants to know of; all of them if it said none when it came.
+    /// The session of the query, if any; limits all messages.
     only: Option<String>,
-    /// The number of the next record that is looked at.
+    /// Number of the next record.
     cursor: u64,
 }
 
@@ -306,7 +306,7 @@ impl StreamClient<'_> {
         self.hello().await?;
         loop {
             if self.app.feed.cursor() < self.cursor {
-                // Another log has begun, or some of this one is gone. What it was told is not told again as if it were new.
+                // The log was replaced or truncated. Records that were sent are not sent again as new ones.
                 self.app.feed.ready().await;
                 self.cursor = self.app.feed.cursor().min(self.cursor);
                 self.hello().await?;
@@ -331,14 +331,14 @@ impl StreamClient<'_> {
                 note = notes.recv() => match note {
                     Ok(note) => {
                         self.note(note).await?;
-                        // What waits by now goes with it. If some was missed, the next look finds that.
+                        // Sends what is waiting with one flush. A lag is found by the next receive.
                         for _ in 1..NOTES_AT_ONCE {
                             let Ok(note) = notes.try_recv() else { break };
                             self.note(note).await?;
                         }
                         in_time(self.transport.flush()).await?;
                     }
-                    // It was too slow to hear everything, so it hears how things are.
+                    // The client was too slow, so it receives the whole state.
                     Err(RecvError::Lagged(_)) => {
                         notes = notes.resubscribe();
                         self.hello().await?;
@@ -346,7 +346,7 @@ impl StreamClient<'_> {
                     Err(RecvError::Closed) => return Err(StreamEnd::Disconnected),
                 },
                 Some(answered) = answers.join_next() => {
-                    // One that panicked has no answer; its question stays open.
+                    // A panicked task has no answer; the request stays open.
                     if let Ok(answered) = answered {
                         self.send(&answered).await?;
                     }
@@ -362,7 +362,7 @@ impl StreamClient<'_> {
         }
     }
 
-    /// Tells what everybody is told, at the next flush, if it concerns the client.
+    /// Buffers a broadcast message if it concerns the client.
     async fn note(&mut self, note: BroadcastMessage) -> Result<(), StreamEnd> {
         match note {
             BroadcastMessage::Message(about, _) if !about.is_empty() && !about.iter().any(|one| self.concerns(one)) => {
@@ -399,7 +399,7 @@ impl StreamClient<'_> {
         self.send(&hello).await
     }
 
-    /// Sends some of the records before that number; says whether they could be read.
+    /// Sends records before this number; returns `true` if there were some to read.
     async fn events(&mut self, until: u64) -> Result<bool, StreamEnd> {
         let feed = &self.app.feed;
         let frame = match feed.frame(&self.filter, self.cursor, until, false) {
@@ -409,7 +409,7 @@ impl StreamClient<'_> {
                 let read = tokio::task::spawn_blocking(move || reader.frame(&filter, cursor, until, true)).await;
                 match read {
                     Ok(Ok(Some(frame))) => frame,
-                    // It is tried again: what was not sent is not passed.
+                    // Tried again: the cursor has not advanced.
                     Ok(Ok(None)) | Err(_) => return Ok(false),
                     Ok(Err(error)) => {
                         tracing::warn!(%error, "records could not be read for the stream");
@@ -434,7 +434,7 @@ impl StreamClient<'_> {
         if self.app.access.count(&self.who).is_err() {
             return Err(StreamEnd::InvalidMessage("too many messages".to_owned()));
         }
-        // A reason to close has a limit of 123 bytes.
+        // A close reason is limited to 123 bytes.
         let invalid = |why: &str| StreamEnd::InvalidMessage(truncate_bytes(why, 120).into_owned());
         let said =
             serde_json::from_str(text).map_err(|error| invalid(&format!("this cannot be understood: {error}")))?;
@@ -448,7 +448,7 @@ impl StreamClient<'_> {
                 Ok(())
             }
             ClientMessage::Answer { id, option, nonce, scope } => {
-                // Looked at again with every answer: one that was taken back a moment ago does not count.
+                // Checked with every answer: a credential that was revoked a moment ago does not count.
                 if !self.app.access.touch(&self.who) {
                     return Err(StreamEnd::SignedOut);
                 }
@@ -467,7 +467,7 @@ impl StreamClient<'_> {
                 let app = self.app.clone();
                 let answer = ApprovalAnswer { label: option, by: Some(self.who.actor()) };
                 let submitted = SubmittedAnswer { answer, nonce, scope };
-                // Not waited for here: the session may take its time, and what happens meanwhile is told all the same.
+                // Not awaited here: the session may take time, and updates go on meanwhile.
                 answers.spawn(async move {
                     let answered = match parse_id(&id) {
                         Ok(parsed) => app.answer(&parsed, submitted).await.map_err(ApiError::from),
@@ -490,13 +490,13 @@ impl StreamClient<'_> {
         in_time(self.transport.send(text)).await
     }
 
-    /// Whether the client wants to know of that session.
+    /// Returns `true` if messages about this session go to the client.
     fn concerns(&self, session: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == session)
     }
 }
 
-/// Sends something, unless the client does not take it.
+/// Limits the time of sending.
 async fn in_time(sending: impl Future<Output = Result<(), StreamEnd>>) -> Result<(), StreamEnd> {
     timeout(SEND, sending).await.unwrap_or(Err(StreamEnd::TimedOut))
 }
