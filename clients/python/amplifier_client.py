@@ -56,7 +56,7 @@ class Client:
         data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
         place = Path(folder) if folder else (Path(home) if home else Path(data) / "amplifier") / "server"
         if not _runs(place / "lock"):
-            raise ServerError(0, "no_server", "no server runs; `amplifier serve` starts one")
+            raise ServerError(0, "no_server", "no server is running; start one with `amplifier serve`")
         address = json.loads((place / "address").read_text())
         token = (place / "token").read_text().strip()
         # A certificate holds for the name; without one, the way that never leaves this machine.

@@ -112,7 +112,9 @@ fn links_let_browsers_in_and_the_server_ends_in_order() {
     assert_eq!(served.enter(link["url"].as_str().unwrap()), r#"{"name":"ada","role":"admin"}"#);
     assert_eq!(served.end("INT"), (Some(0), String::new()));
     assert!(!place.at("home/server/address").exists());
-    place.amplifier(&["serve", "link"]).check_failed("amplifier: no server runs; `amplifier serve` starts one");
+    place
+        .amplifier(&["serve", "link"])
+        .check_failed("amplifier: no server is running; start one with `amplifier serve`");
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn tokens_are_made_listed_and_taken_back_while_it_runs() {
     assert_eq!(served.get("/api/me", &header).0, 401);
     place
         .amplifier(&["serve", "token", "revoke", "ci"])
-        .check_failed("amplifier: there is no token `ci`; `amplifier serve token list` shows those there are");
+        .check_failed("amplifier: unknown token `ci`; see `amplifier serve token list`");
     assert_eq!(place.amplifier(&["serve", "token", "add", "x", "--role", "owner"]).code, 2);
     served.end("TERM");
 }
@@ -208,17 +210,17 @@ fn what_keeps_it_from_starting_is_said() {
         port.checked_add(1).unwrap_or(7878)
     ));
     place.amplifier(&["serve", "--listen", "0.0.0.0:0"]).check_failed(
-        "amplifier: `0.0.0.0:0` can be reached from the network, and without TLS others can read and change what is said: give a certificate with \
-         --tls-cert and --tls-key, or say --insecure",
+        "amplifier: listening on `0.0.0.0:0` requires TLS: others on the network could read and change the traffic; set --tls-cert and \
+         --tls-key, or --insecure",
     );
     assert_eq!(place.amplifier(&["serve", "--tls-cert", "cert.pem"]).code, 2);
     let no_file = place.amplifier(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "no.pem", "--tls-key", "no.pem"]);
     assert_eq!(no_file.code, 1);
-    assert!(no_file.error.starts_with("amplifier: `no.pem` cannot be used for TLS: "), "{}", no_file.error);
+    assert!(no_file.error.starts_with("amplifier: invalid TLS file `no.pem`: "), "{}", no_file.error);
     let served = Served::start(&place);
     place
         .amplifier(&["serve", "--listen", "127.0.0.1:0"])
-        .check_failed("amplifier: a server runs already; `amplifier serve link` gives a link to it");
+        .check_failed("amplifier: a server is already running; `amplifier serve link` prints a link to it");
     served.end("TERM");
 }
 

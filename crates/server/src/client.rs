@@ -83,7 +83,7 @@ impl Address {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No server is running.
-    #[error("no server runs; `amplifier serve` starts one")]
+    #[error("no server is running; start one with `amplifier serve`")]
     NotRunning,
     /// A file cannot be read.
     #[error("`{file}`: {source}")]
@@ -97,7 +97,7 @@ pub enum ClientError {
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The server is unreachable.
-    #[error("the server at `{address}` cannot be reached: {problem}")]
+    #[error("server at `{address}` unreachable: {problem}")]
     Unreachable {
         /// The address.
         address: SocketAddr,
@@ -105,7 +105,7 @@ pub enum ClientError {
         problem: String,
     },
     /// The server returned an error.
-    #[error("the server says: {0}")]
+    #[error("the server returned an error: {0}")]
     Refused(String),
 }
 
@@ -157,7 +157,7 @@ impl Client {
             .map_err(|error| unreachable(error.to_string()))?;
         let answered = timeout(LIMIT, self.send(request)).await;
         let (status, bytes) = answered
-            .map_err(|_| unreachable("it does not answer".to_owned()))?
+            .map_err(|_| unreachable("no response in time".to_owned()))?
             .map_err(|error| unreachable(error.to_string()))?;
         if !status.is_success() {
             let failure = serde_json::from_slice::<ErrorResponse>(&bytes);
@@ -224,7 +224,7 @@ fn lock_if_stopped(folder: &Path) -> Result<Option<FileLock>, ClientError> {
 }
 
 fn decode<T: DeserializeOwned>(answer: Value) -> Result<T, ClientError> {
-    serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("something unreadable: {error}")))
+    serde_json::from_value(answer).map_err(|error| ClientError::Refused(format!("unreadable response: {error}")))
 }
 
 /// Encodes a text as a segment of a path.

@@ -71,7 +71,7 @@ impl App {
     /// Searches the log for a request, within the limits per user.
     async fn search(&self, id: &ApprovalId, by: Option<&Actor>) -> Result<Option<PastDecision>, HubError> {
         let Some(permit) = self.feed.searches().for_user(by.cloned()).acquire().await else {
-            let message = "too many look for old questions in the audit log, so the answer is not recorded";
+            let message = "too many searches in the audit log; the answer is not recorded, try again later";
             return Err(HubError::new(HubErrorCode::TooMany, message));
         };
         let (feed, wanted) = (self.feed.clone(), id.to_string());
@@ -81,11 +81,8 @@ impl App {
         });
         let read = read.await.unwrap_or_else(|error| Err(FeedError::Thread(std::io::Error::other(error))));
         read.map_err(|error| {
-            tracing::error!(%error, "what became of a question cannot be read");
-            HubError::new(
-                HubErrorCode::Failed,
-                "the audit log cannot be read, so it is not known what became of the question",
-            )
+            tracing::error!(%error, "cannot read a decision from the audit log");
+            HubError::new(HubErrorCode::Failed, "the audit log cannot be read; the decision is unknown")
         })
     }
 
@@ -111,7 +108,7 @@ impl App {
         // and retention could not remove its records.
         let mut changed = self.feed.changed();
         if !matches!(tokio::time::timeout(READING, changed.wait_for(|cursor| *cursor >= size)).await, Ok(Ok(_))) {
-            tracing::warn!("the log is not read in time, so a session that has ended may not be sealed any more");
+            tracing::warn!("the log was not read in time; an ended session may be unsealed");
         } else if self.feed.is_reopened(&session) {
             self.log.seal(&session, "late_answer").await.map_err(|error| error.to_string())?;
         }

@@ -42,10 +42,10 @@ pub struct LinkListener {
 #[non_exhaustive]
 pub enum LinkListenerError {
     /// A server is running.
-    #[error("a server is running already, with the socket `{}`; stop it, or use it", .0.display())]
+    #[error("a server is already running with the socket `{}`; stop that server, or use it", .0.display())]
     Running(PathBuf),
     /// The folder or the socket cannot be used.
-    #[error("`{}` cannot be used: {source}", path.display())]
+    #[error("cannot use `{}`: {source}", path.display())]
     Io {
         /// The path.
         path: PathBuf,
@@ -115,14 +115,14 @@ async fn accept(mut listener: Listener, hub: Hub) {
                 let hub = hub.clone();
                 connections.spawn(async move {
                     if let Err(error) = accept_session(connection, hub).await {
-                        tracing::debug!(%error, "a session was not let in, or has gone");
+                        tracing::debug!(%error, "a session's connection was refused or lost");
                     }
                     drop(slot);
                 });
             }
             Err(error) => {
                 // Mostly the limit of open files, which passes.
-                tracing::warn!(%error, "a session cannot connect");
+                tracing::warn!(%error, "cannot accept a session's connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -144,7 +144,7 @@ impl Hub {
             let (from, to) = tokio::io::split(own);
             tokio::spawn(async move {
                 if let Err(error) = serve_session(hub, from, to, SessionHost::Server, None).await {
-                    tracing::debug!(%error, "a session in the server has gone");
+                    tracing::debug!(%error, "a session in the server disconnected");
                 }
             });
             theirs
@@ -203,7 +203,9 @@ async fn serve_session(
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from));
     let mut to = BufWriter::new(to);
     let first = tokio::time::timeout(PATIENCE, lines.next()).await?;
-    let Some(SessionMessage::Hello(hello)) = first? else { return Err(io::Error::other("it does not say who it is")) };
+    let Some(SessionMessage::Hello(hello)) = first? else {
+        return Err(io::Error::other("expected a hello message first"));
+    };
     check(&hello)?;
     let (link, mut outgoing) = mpsc::channel::<ServerMessage>(QUEUE);
     let connection = hub.join(hello, runs_in, peer, link).map_err(io::Error::other)?;
@@ -223,7 +225,7 @@ async fn serve_session(
     loop {
         let message = tokio::select! {
             message = lines.next() => message?,
-            _ = writer.join_next() => return Err(io::Error::other("it does not listen")),
+            _ = writer.join_next() => return Err(io::Error::other("the session does not read its messages")),
         };
         match message {
             None | Some(SessionMessage::Bye { .. }) => return Ok(()),
@@ -234,10 +236,10 @@ async fn serve_session(
 
 fn check(hello: &SessionHello) -> io::Result<()> {
     if hello.version != VERSION {
-        return Err(io::Error::other(format!("it speaks version {}, not {VERSION}", hello.version)));
+        return Err(io::Error::other(format!("unsupported protocol version {}; expected {VERSION}", hello.version)));
     }
     if !is_valid_id(&hello.session) || !is_valid_id(&hello.run) {
-        return Err(io::Error::other("its id is none"));
+        return Err(io::Error::other(format!("invalid session id `{}` or run id `{}`", hello.session, hello.run)));
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ impl BrowserSessions {
         if session.written.is_none_or(|written| now.duration_since(written) > WRITTEN_EVERY) {
             session.written = Some(now);
             if let Err(error) = self.write(sessions) {
-                tracing::warn!(%error, "a restart may ask browsers to enter again");
+                tracing::warn!(%error, "browsers may have to sign in again after a restart");
             }
         }
     }

@@ -65,7 +65,7 @@ fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
     let who = who.clone()?;
     if who.role < needed {
         let message = format!(
-            "this needs the role `{needed}`, and you have `{}`; `amplifier serve link --role {needed}` makes a link with it",
+            "role `{needed}` required, but yours is `{}`; `amplifier serve link --role {needed}` creates a link with that role",
             who.role
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, "role", message).into());
@@ -78,7 +78,7 @@ fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
 
 fn caller(parts: &Parts) -> Result<&Caller, Refusal> {
     // Without the guard no caller is known, so every request is refused.
-    let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", "nobody is known here").into();
+    let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", "not authenticated").into();
     parts.extensions.get::<Caller>().ok_or_else(missing)
 }
 
@@ -93,7 +93,7 @@ fn check_body(parts: &Parts) -> Result<(), ApiError> {
         (Some(_), Some(_)) => false,
     };
     if !is_json {
-        let message = "a body has to be JSON, with the header `Content-Type: application/json`";
+        let message = "invalid content type; send JSON with the header `Content-Type: application/json`";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));
     }
     if length.is_some_and(|length| length > BODY_LIMIT as u64) {

@@ -128,19 +128,17 @@ impl ServerOrigin {
         match (origins.next(), origins.next()) {
             (Some(origin), None) if self.origins.iter().any(|own| origin == own.as_str()) => {}
             (Some(_), _) => {
-                return foreign("this comes from the page of another server, which may not ask for anything here");
+                return foreign("request denied: sent by the page of another server");
             }
             (None, _) if by_cookie && (!is_safe(request.method()) || headers.contains_key(UPGRADE)) => {
-                return foreign(
-                    "a browser that changes something has to say where the page is from: the header `Origin` is missing",
-                );
+                return foreign("missing header `Origin`; browsers must send it with changes");
             }
             (None, _) => {}
         }
         // Browsers treat another port of this machine as the same site, and send the cookie along.
         let mut sites = headers.get_all("sec-fetch-site").iter();
         if by_cookie && !sites.all(|site| site == "same-origin" || site == "none") {
-            return foreign("this comes from the page of another server, which may not ask for anything here");
+            return foreign("request denied: sent by the page of another server");
         }
         Ok(())
     }
@@ -226,8 +224,8 @@ impl StreamSlots {
         let stranger = || Holder { person: String::new(), is_owner: false };
         self.0.take(who.map_or_else(stranger, |who| access.holder(who))).map_err(|full| {
             let message = match full {
-                NoSlot::ForPerson => "you watch with too many pages and programs already; close some",
-                NoSlot::ForAll => "too many pages and programs watch already; close some",
+                NoSlot::ForPerson => "too many live connections of your user; close some pages or programs",
+                NoSlot::ForAll => "too many live connections to this server; close some pages or programs",
             };
             Refusal::full(full, "too_many_sockets", message)
         })
@@ -253,7 +251,7 @@ pub(crate) async fn guard(State(guard): State<Arc<RequestGuard>>, mut request: R
         request.extensions_mut().insert(guard.stream_slots.clone());
         guard.answer(request, next).await
     } else {
-        let message = format!("this server is not known under that name; it is at {}", guard.site.url);
+        let message = format!("unknown host name; this server is at {}", guard.site.url);
         ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host", message).into_response()
     };
     let mut response = as_api_error(response).await;
@@ -282,21 +280,20 @@ impl RequestGuard {
         let (found, problem) = match (given.next(), given.next(), cookie) {
             (Some(header), None, _) => (
                 bearer(header).and_then(|token| self.access.by_token(token)),
-                "this token is not valid; the owner's is in the file `token` of the server's folder",
+                "invalid token; the owner's token is in the file `token` of the server's folder",
             ),
-            (Some(_), Some(_), _) => (None, "there are several `Authorization` headers"),
+            (Some(_), Some(_), _) => (None, "several `Authorization` headers; send only one"),
             (None, _, Some(cookie)) => {
                 // Another server on this machine receives the cookie too, so the cookie alone proves nothing.
                 let Some(key) = key(request.headers()) else {
-                    let message =
-                        "a browser has to bring its key with its cookie; get a new link with `amplifier serve link`";
+                    let message = "missing key for this browser's cookie; get a new link with `amplifier serve link`";
                     return Err(unknown(message).into());
                 };
-                let problem = "this browser is not in any more; get a new link with `amplifier serve link`";
+                let problem = "this browser is signed out; get a new link with `amplifier serve link`";
                 (self.access.by_cookie(cookie, key), problem)
             }
             (None, _, None) => {
-                let message = "say who you are: with a token, or in a browser with a link from `amplifier serve link`";
+                let message = "not authenticated; use a token, or open a link from `amplifier serve link` in a browser";
                 return Err(unknown(message).into());
             }
         };

@@ -130,7 +130,7 @@ pub enum AccessError {
         source: io::Error,
     },
     /// A file has invalid content.
-    #[error("`{file}` cannot be read: {source}; mend it, or delete it and start anew")]
+    #[error("cannot read `{file}`: {source}; fix the file, or delete it")]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -138,19 +138,19 @@ pub enum AccessError {
         source: serde_json::Error,
     },
     /// Other users can read a file with secrets.
-    #[error("others can read `{0}`, so what it holds is no secret: delete it, and a new one is made")]
+    #[error("other users can read `{0}`, so its secrets are exposed; delete the file, and a new one is created")]
     Exposed(PathBuf),
     /// A token is too short.
-    #[error("`{0}` holds no token: delete it, and a new one is made")]
+    #[error("invalid token in `{0}`; delete the file, and a new one is created")]
     ShortToken(PathBuf),
     /// The name has a token already.
-    #[error("there is a token `{0}` already; choose another name, or take that one back first")]
+    #[error("token `{0}` already exists; choose another name, or revoke that token first")]
     NameTaken(String),
     /// No token has this name.
-    #[error("there is no token `{0}`; `amplifier serve token list` shows those there are")]
+    #[error("unknown token `{0}`; see `amplifier serve token list`")]
     NoToken(String),
     /// The name is invalid.
-    #[error("a name has 1 to 64 characters, none of which is invisible")]
+    #[error("invalid name; expected 1 to 64 characters: letters, digits, spaces and `.` `_` `-` `@` `+` `'`")]
     NoName,
 }
 

@@ -53,6 +53,6 @@ impl TryFrom<String> for Digest {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or("this is no SHA-256")
+        bytes.map(Self).ok_or("invalid SHA-256")
     }
 }

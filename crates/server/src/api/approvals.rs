@@ -148,11 +148,11 @@ async fn one(
     };
     decided
         .map(|decided| Reply(ApprovalLookup::Decided(Box::new(redact::decided(decided, who.role)))))
-        .ok_or_else(|| ApiError::not_found(format!("there is no question `{id}`")).into())
+        .ok_or_else(|| ApiError::not_found(format!("unknown approval request `{id}`")).into())
 }
 
 pub(super) fn parse_id(id: &str) -> Result<ApprovalId, ApiError> {
-    id.parse().map_err(|_| ApiError::not_found(format!("there is no question `{id}`")))
+    id.parse().map_err(|_| ApiError::not_found(format!("unknown approval request `{id}`")))
 }
 
 /// Answers an approval request.

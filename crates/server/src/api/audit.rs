@@ -66,7 +66,7 @@ async fn proof(
     State(App { feed, .. }): State<App>,
     Path(seq): Path<String>,
 ) -> Result<Reply<Value>, Refusal> {
-    let no_record = || ApiError::not_found("there is no such record, or no checkpoint covers it yet");
+    let no_record = || ApiError::not_found("record not found, or not yet covered by a checkpoint");
     let seq: u64 = seq.parse().map_err(|_| no_record())?;
     let proof = log.read(move || match feed.proof(seq) {
         Err(FeedError::Audit(AuditError::NoRecord { .. })) => Ok(None),

@@ -66,18 +66,18 @@ impl ApiError {
     /// Returns the default error of a status, with a text from elsewhere if there is one.
     pub(crate) fn from_status(status: StatusCode, said: Option<String>) -> Self {
         let (code, message) = match status {
-            StatusCode::BAD_REQUEST => ("request", "this request cannot be read"),
-            StatusCode::NOT_FOUND => ("not_found", "there is nothing here; `/api` lists what there is"),
-            StatusCode::METHOD_NOT_ALLOWED => ("method", "this cannot be done here; the header `Allow` says what can"),
-            StatusCode::REQUEST_TIMEOUT => ("slow", "the body did not come in time"),
+            StatusCode::BAD_REQUEST => ("request", "invalid request"),
+            StatusCode::NOT_FOUND => ("not_found", "not found; see `/api` for the routes"),
+            StatusCode::METHOD_NOT_ALLOWED => ("method", "method not allowed; see the header `Allow`"),
+            StatusCode::REQUEST_TIMEOUT => ("slow", "the body did not arrive in time"),
             StatusCode::PAYLOAD_TOO_LARGE => ("too_large", "the body is larger than 1 MiB"),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                ("content_type", "a body has to be JSON, with the header `Content-Type: application/json`")
+                ("content_type", "invalid content type; send JSON with the header `Content-Type: application/json`")
             }
-            StatusCode::UNPROCESSABLE_ENTITY => ("body", "the body does not say what is needed here"),
-            StatusCode::UPGRADE_REQUIRED => ("upgrade", "this is a WebSocket"),
-            status if status.is_server_error() => ("failed", "the server failed at this; its log says more"),
-            _ => ("refused", "this request was refused"),
+            StatusCode::UNPROCESSABLE_ENTITY => ("body", "invalid body"),
+            StatusCode::UPGRADE_REQUIRED => ("upgrade", "this route requires a WebSocket"),
+            status if status.is_server_error() => ("failed", "internal error; see the server's log"),
+            _ => ("refused", "request refused"),
         };
         Self::new(status, code, said.unwrap_or_else(|| message.to_owned()))
     }
@@ -122,10 +122,8 @@ fn with_cause(wrong: &str, rejection: &dyn std::error::Error) -> String {
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         match rejection {
-            JsonRejection::JsonDataError(_) => {
-                Self::unusable(with_cause("the body does not say what is needed here", &rejection))
-            }
-            JsonRejection::JsonSyntaxError(_) => Self::unusable(with_cause("the body is no JSON", &rejection)),
+            JsonRejection::JsonDataError(_) => Self::unusable(with_cause("invalid body", &rejection)),
+            JsonRejection::JsonSyntaxError(_) => Self::unusable(with_cause("invalid JSON in the body", &rejection)),
             rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
             // The body ended early or took too long; a client that has left does not read this.
             JsonRejection::BytesRejection(_) => Self::from_status(StatusCode::REQUEST_TIMEOUT, None),
@@ -136,7 +134,7 @@ impl From<JsonRejection> for ApiError {
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        let message = with_cause("what stands behind the `?` cannot be read", &rejection);
+        let message = with_cause("invalid query", &rejection);
         Self::new(StatusCode::BAD_REQUEST, "query", message)
     }
 }

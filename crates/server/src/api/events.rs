@@ -70,7 +70,7 @@ fn invalid_event(error: InvalidEventName) -> ApiError {
 fn kind(word: &str) -> Result<Kind, ApiError> {
     Kind::from_word(word.trim()).ok_or_else(|| {
         let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-        let message = format!("there is no kind `{}`; there are {}", word.escape_debug(), words.join(", "));
+        let message = format!("unknown kind `{}`; expected one of {}", word.escape_debug(), words.join(", "));
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message)
     })
 }
@@ -109,7 +109,7 @@ async fn events(
     let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
     if let Some(before) = query.before {
         if query.after.is_some() || query.wait.is_some() {
-            let message = "`before` goes with neither `after` nor `wait`";
+            let message = "`before` cannot be combined with `after` or `wait`";
             return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
         }
         let page = log.read(move || feed.records_before(&filter, before, limit)).await?;
@@ -117,7 +117,7 @@ async fn events(
     }
     let wait = query.wait.unwrap_or(0.0);
     if !(0.0..=LONGEST_WAIT).contains(&wait) {
-        let message = "`wait` is a number of seconds, up to 30";
+        let message = "invalid `wait`; expected 0 to 30 seconds";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
     }
     let mut until = Instant::now() + Duration::from_secs_f64(wait);
@@ -131,7 +131,7 @@ async fn events(
         let is_late = Instant::now() >= until;
         // A user who was signed out meanwhile receives nothing.
         if wait > 0.0 && !access.is_signed_in(&who) {
-            let message = "you are not let in any more, or not as before; say again who you are";
+            let message = "you are signed out, or your role has changed; sign in again";
             return Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into());
         }
         if batch.count > 0 || is_late {
@@ -181,7 +181,7 @@ async fn timeline(
     let timeline = log.read(move || reader.timeline(&session, after, limit)).await?;
     let is_known = !timeline.items.is_empty() || feed.session(&id).is_some() || hub.session(&id).is_some();
     if !is_known {
-        return Err(ApiError::not_found("there is no such session; `GET /api/sessions` lists those there are").into());
+        return Err(ApiError::not_found("unknown session; see `GET /api/sessions`").into());
     }
     Ok(axum::Json(timeline))
 }

@@ -95,7 +95,7 @@ struct TestBody {
     path = "/api/hooks/test",
     tag = "hooks",
     request_body = TestBody,
-    responses((status = 200, description = "What came of the tests.", body = Object), (status = 422, body = ErrorResponse))
+    responses((status = 200, description = "The results of the tests.", body = Object), (status = 422, body = ErrorResponse))
 )]
 async fn test(
     _: Admin,

@@ -23,7 +23,7 @@ pub(super) struct LogAccess(UserQueue);
 impl LogAccess {
     pub(super) async fn acquire(&self) -> Result<Permit, Refusal> {
         let permit = self.0.acquire().await;
-        permit.ok_or_else(|| Refusal::too_many("too much is read from the audit log at a time", AGAIN))
+        permit.ok_or_else(|| Refusal::too_many("too many requests read the audit log", AGAIN))
     }
 
     /// Runs a blocking read with a permit, which is held until the end also if the client disconnects.

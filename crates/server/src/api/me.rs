@@ -33,13 +33,13 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Returns the authenticated user
-#[utoipa::path(get, path = "/api/me", tag = "access", responses((status = 200, description = "That is you.", body = Me)))]
+#[utoipa::path(get, path = "/api/me", tag = "access", responses((status = 200, description = "The user.", body = Me)))]
 async fn me(Viewer(who): Viewer) -> Reply<Me> {
     Reply(Me { name: who.name, role: who.role.to_string() })
 }
 
 /// Signs the browser out
-#[utoipa::path(post, path = "/api/leave", tag = "access", responses((status = 204, description = "The cookie, if there was one, is worth nothing now.")))]
+#[utoipa::path(post, path = "/api/leave", tag = "access", responses((status = 204, description = "Signed out: the cookie is no longer valid.")))]
 async fn leave(
     _: Viewer,
     State(app): State<App>,
@@ -78,8 +78,8 @@ async fn browsers(_: Admin, State(app): State<App>) -> Reply<Browsers> {
 
 /// Signs the browsers of this name out, and revokes unused links for it
 #[utoipa::path(delete, path = "/api/browsers/{name}", tag = "access",
-    params(("name" = String, Path, description = "The name that their answers are recorded under.")),
-    responses((status = 200, description = "They are out.", body = SignedOutBrowsers)))]
+    params(("name" = String, Path, description = "The name in records of their answers.")),
+    responses((status = 200, description = "Signed out.", body = SignedOutBrowsers)))]
 async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Result<Reply<SignedOutBrowsers>, ApiError> {
     let ended = app.access.end_browsers(&name).map_err(ApiError::internal)?;
     Ok(Reply(SignedOutBrowsers { ended: ended as u64 }))
@@ -98,9 +98,9 @@ struct Challenge {
 /// page's origin and the challenge, one per line without a final line break, as base64url without padding.
 #[utoipa::path(get, path = "/proof", tag = "access", params(Challenge), responses(
     (status = 200, description = "The proof.", body = KeyProof),
-    (status = 401, description = "No browser is known by that cookie.", body = ErrorResponse),
-    (status = 422, description = "That is no challenge.", body = ErrorResponse),
-    (status = 429, description = "Too many cookies that nobody has.", body = ErrorResponse),
+    (status = 401, description = "Unknown cookie.", body = ErrorResponse),
+    (status = 422, description = "Invalid challenge.", body = ErrorResponse),
+    (status = 429, description = "Too many unknown cookies.", body = ErrorResponse),
 ))]
 async fn proof(
     _: Public,
@@ -112,7 +112,7 @@ async fn proof(
 ) -> Result<Reply<KeyProof>, Refusal> {
     let is_plain = challenge.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     if !is_plain || !(16..=128).contains(&challenge.len()) {
-        let message = "a challenge has 16 to 128 letters, digits, `-` and `_`";
+        let message = "invalid challenge; expected 16 to 128 letters, digits, `-` and `_`";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "query", message).into());
     }
     // Includes the origin, so that another server cannot obtain this proof for itself.
@@ -122,7 +122,7 @@ async fn proof(
         let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
         match app.access.count_failure(peer) {
             Ok(()) => {
-                let message = "this browser is not in any more; get a new link with `amplifier serve link`";
+                let message = "this browser is signed out; get a new link with `amplifier serve link`";
                 ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into()
             }
             Err(wait) => Refusal::too_many("too many attempts with a wrong secret", wait),
@@ -132,8 +132,8 @@ async fn proof(
 
 /// Checks the server's health
 #[utoipa::path(get, path = "/health", tag = "server", responses(
-    (status = 200, description = "It works.", body = Health),
-    (status = 429, description = "Too many ask at a time.", body = ErrorResponse),
+    (status = 200, description = "The server works.", body = Health),
+    (status = 429, description = "Too many requests at a time.", body = ErrorResponse),
     (status = 503, description = "The audit log cannot be read.", body = ErrorResponse),
 ))]
 async fn health(_: Public, log: LogAccess, State(app): State<App>) -> Result<Reply<Health>, Refusal> {
@@ -143,7 +143,7 @@ async fn health(_: Public, log: LogAccess, State(app): State<App>) -> Result<Rep
     });
     if let Err(error) = read.await? {
         tracing::error!(error, "the audit log cannot be read");
-        let message = "the audit log cannot be read; `amplifier audit verify` says more";
+        let message = "the audit log cannot be read; run `amplifier audit verify`";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit", message).into());
     }
     Ok(Reply(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }))

@@ -25,7 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
     let mut text = app.feed.metrics();
     let sessions = super::sessions::all_sessions(&app);
-    text.metric("amplifier_sessions", MetricKind::Gauge, "Sessions, by what they do.");
+    text.metric("amplifier_sessions", MetricKind::Gauge, "Sessions, by state.");
     for (word, state) in [
         ("running", SessionState::Running),
         ("waiting", SessionState::Waiting),
@@ -38,9 +38,9 @@ async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
     }
     let connected = app.hub.connected();
     let pending: u64 = connected.iter().map(|session| session.pending).sum();
-    text.metric("amplifier_sessions_connected", MetricKind::Gauge, "Sessions that are connected.");
+    text.metric("amplifier_sessions_connected", MetricKind::Gauge, "Connected sessions.");
     text.value(&[], connected.len());
-    text.metric("amplifier_approvals_pending", MetricKind::Gauge, "Questions that wait for an answer.");
+    text.metric("amplifier_approvals_pending", MetricKind::Gauge, "Open approval requests.");
     text.value(&[], pending);
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text.finish())
 }

@@ -76,7 +76,7 @@ pub(super) fn with_roles(described: &Description) -> Value {
     let mut all = json!(described);
     all["info"] = json!({
         "title": "Amplifier server",
-        "description": "Approvals, sessions and what is recorded, over HTTP and WebSocket. JSON in and out; failures have the form `ErrorResponse`.",
+        "description": "Approval requests, sessions and the audit log, over HTTP and WebSocket. JSON in and out; errors have the form `ErrorResponse`.",
         "version": env!("CARGO_PKG_VERSION"),
     });
     // Records are sent as stored, so no type of the stream contains them.
@@ -100,7 +100,7 @@ pub(super) fn with_roles(described: &Description) -> Value {
         },
         "key": {
             "type": "apiKey", "in": "header", "name": KEY,
-            "description": "Handed to the page by the same link; a cookie is worth nothing without it. For a WebSocket, the page offers the protocols \
+            "description": "Given to the page by the same link, and required with the cookie. For a WebSocket, the page offers the protocols \
                             `amplifier` and `key.KEY`.",
         },
     });
@@ -123,14 +123,11 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
     });
     operation["security"] = if is_open { json!([]) } else { json!([{ "token": [] }, { "cookie": [], "key": [] }]) };
     let mut failures = vec![
-        ("403", "It comes from the page of another server, or the role is too low."),
-        ("421", "The server is not known under that name (`Host`)."),
+        ("403", "Sent by the page of another server, or the role is too low."),
+        ("421", "Unknown host name (`Host`)."),
     ];
     if !is_open {
-        failures.extend([
-            ("401", "Nobody is known by that token, or by that cookie and key."),
-            ("429", "Too many requests."),
-        ]);
+        failures.extend([("401", "Invalid token, or invalid cookie and key."), ("429", "Too many requests.")]);
     }
     let parameters = operation["parameters"].as_array();
     if parameters.is_some_and(|parameters| parameters.iter().any(|parameter| parameter["in"] == "query")) {
@@ -140,7 +137,7 @@ fn complete(operation: &mut Value, role: Option<Option<Role>>) {
         failures.extend([
             ("413", "The body is larger than 1 MiB."),
             ("415", "The body is not JSON by its `Content-Type`."),
-            ("422", "The body does not say what is needed."),
+            ("422", "Invalid body."),
         ]);
     }
     let known = operation["responses"].as_object_mut();

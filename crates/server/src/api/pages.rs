@@ -43,8 +43,8 @@ async fn index(_: Public, headers: HeaderMap) -> Result<Response, ApiError> {
 /// Returns a file of the console
 #[utoipa::path(get, path = "/console/{path}", tag = "console", params(("path" = String, Path, description = "The name of the file.")), responses(
     (status = 200, description = "The file.", content_type = "application/octet-stream", body = String),
-    (status = 304, description = "It is the one that the browser has."),
-    (status = 404, description = "There is no such file.", body = crate::wire::ErrorResponse),
+    (status = 304, description = "Not modified."),
+    (status = 404, description = "Unknown file.", body = crate::wire::ErrorResponse),
 ))]
 async fn console(_: Public, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     file(&path, &headers)
@@ -88,8 +88,8 @@ struct SignInQuery {
 
 /// Signs a browser in: the target of a one-time link
 #[utoipa::path(get, path = "/enter", tag = "access", params(SignInQuery), responses(
-    (status = 200, description = "The console. The browser is in, by a cookie, and by a key that the page has in its memory.", content_type = "text/html", body = String),
-    (status = 403, description = "The code was used, is too old, or never was one. A page says how to get another.", content_type = "text/html", body = String),
+    (status = 200, description = "The console. The browser is signed in by a cookie, and by a key in the page's memory.", content_type = "text/html", body = String),
+    (status = 403, description = "The code is used, expired or invalid. A page shows how to get another.", content_type = "text/html", body = String),
     (status = 429, description = "Too many wrong codes.", content_type = "text/html", body = String),
 ))]
 async fn enter(
@@ -131,11 +131,11 @@ fn console_page(key: &str) -> Result<String, ApiError> {
 
 fn expired_link_page() -> String {
     let page = page(
-        "This link does not work any more",
+        "This link is used or expired",
         html! {
-            h1 { "This link does not work any more" }
-            p { "A link lets one browser in, once, within ten minutes." }
-            p { "To get another, run this where the server runs:" }
+            h1 { "This link is used or expired" }
+            p { "A link signs one browser in, once, within ten minutes." }
+            p { "For a new link, run this on the server's machine:" }
             pre { code { "amplifier serve link" } }
         },
     );

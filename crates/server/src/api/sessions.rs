@@ -354,8 +354,8 @@ fn send_command(app: &App, id: &str, command: Command) -> Result<(StatusCode, Re
 
 fn check_prompt(text: &str) -> Result<(), ApiError> {
     let problem = match text {
-        text if text.trim().is_empty() => "the prompt is empty; please say what to do",
-        text if text.len() > PROMPT => "the prompt is longer than 1 MiB; put what it is about in a file",
+        text if text.trim().is_empty() => "empty prompt; enter a task",
+        text if text.len() > PROMPT => "prompt longer than 1 MiB; put the content in a file",
         _ => return Ok(()),
     };
     Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "prompt", problem))
@@ -366,14 +366,14 @@ fn not_connected(app: &App, id: &str) -> ApiError {
         Some(_) => ApiError::new(
             StatusCode::CONFLICT,
             "not_connected",
-            format!("the session `{id}` is not connected; start it with `--serve`"),
+            format!("session `{id}` is not connected; start it with `--serve`"),
         ),
         None => unknown(id),
     }
 }
 
 fn unknown(id: &str) -> ApiError {
-    ApiError::not_found(format!("there is no session `{id}`; `GET /api/sessions` lists those there are"))
+    ApiError::not_found(format!("unknown session `{id}`; see `GET /api/sessions`"))
 }
 
 #[cfg(test)]

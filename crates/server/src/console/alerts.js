@@ -67,7 +67,7 @@ export function startAlerts() {
       if (told.has(approval.id)) continue;
       told.add(approval.id);
       try {
-        const note = new Notification(`${plain(approval.hook, 60)} asks`, { body: plain(approval.prompt), tag: approval.id, icon: '/console/favicon.svg' });
+        const note = new Notification(`Approval request from ${plain(approval.hook, 60)}`, { body: plain(approval.prompt), tag: approval.id, icon: '/console/favicon.svg' });
         note.addEventListener('click', () => {
           window.focus();
           openQuestions(approval.id);

@@ -127,7 +127,7 @@ function stillTheSame(key) {
 }
 
 function replaced() {
-  return new Refused(0, 'replaced', 'Somebody else has entered in this browser meanwhile.');
+  return new Refused(0, 'replaced', 'Another user has signed in to this browser.');
 }
 
 /**
@@ -164,12 +164,12 @@ function base64url(bytes) {
 function unknown() {
   mine = null;
   whenUnknown();
-  return new Refused(401, 'unauthenticated', 'This browser is not in.');
+  return new Refused(401, 'unauthenticated', 'This browser is not signed in.');
 }
 
 /** Returns when the server has proven that it knows the key of this browser, without being told. */
 async function prove() {
-  if (isStrange) throw new Refused(0, 'stranger', 'Something else answers at this address.');
+  if (isStrange) throw new Refused(0, 'stranger', 'Unknown server at this address.');
   if (isProven) return;
   proving ??= proof().finally(() => {
     proving = null;
@@ -196,7 +196,7 @@ async function proof() {
       response = await fetch(`/proof?challenge=${challenge}`, { credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(10_000) });
       said = await response.text();
     } catch {
-      throw new Refused(0, 'unreachable', 'The server cannot be reached.');
+      throw new Refused(0, 'unreachable', 'The server is unreachable.');
     }
     stillTheSame(key);
     if (response.status === 401) {
@@ -214,7 +214,7 @@ async function proof() {
       await checkReplaced(key);
       isStrange = true;
       whenStrange();
-      throw new Refused(0, 'stranger', 'Something else answers at this address.');
+      throw new Refused(0, 'stranger', 'Unknown server at this address.');
     }
   }
   isProven = true;
@@ -303,7 +303,7 @@ async function ask(method, path, body) {
     text = await response.text();
   } catch {
     doubt();
-    throw new Refused(0, 'unreachable', 'The server cannot be reached.');
+    throw new Refused(0, 'unreachable', 'The server is unreachable.');
   }
   stillTheSame(key);
   /** @type {any} */

@@ -40,9 +40,9 @@ function open() {
         el('p', { class: 'strong' }, shown(one.prompt, { limit: 200, more: false })),
         el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.created_at), summary(one) ? ' · ' : null, summary(one))),
       el('span', { class: 'num countdown-text', 'data-deadline': one.deadline }, clock(Date.parse(one.deadline) - serverNow())),
-      el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Look and answer' : 'Look'))),
+      el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Review and answer' : 'View'))),
     openCount() > AT_ONCE ? el('li', { class: 'faint' }, `${count(openCount() - AT_ONCE)} more`) : null,
-    openCount() === 0 ? el('li', null, empty('approvals', 'No question is open.', 'When a hook asks, it shows up here, in the title of this page, and as a notification if you want.')) : null);
+    openCount() === 0 ? el('li', null, empty('approvals', 'No open approval requests.', 'New requests appear here, in the page title, and in notifications if you turn them on.')) : null);
   });
   draw();
   const timer = setInterval(() => {
@@ -61,7 +61,7 @@ function open() {
   bell.addEventListener('click', async () => { await toggleNotifications(); drawBell(); });
   drawBell();
   return {
-    root: el('div', null, list, el('div', { class: 'settings' }, el('label', { class: 'check', for: 'auto' }, auto, 'Open new questions by themselves'), bell)),
+    root: el('div', null, list, el('div', { class: 'settings' }, el('label', { class: 'check', for: 'auto' }, auto, 'Open new requests automatically'), bell)),
     tools: undefined,
     close() {
       clearInterval(timer);
@@ -85,7 +85,7 @@ function history() {
       if (anew) rows.replaceChildren();
       rows.append(...page.decisions.map(decision));
       before = page.decisions.at(-1)?.seq;
-      fill(more, page.decisions.length >= PAGE ? el('button', { type: 'button', onclick: () => void read(false) }, 'Show older') : rows.childElementCount === 0 ? (hook.value.trim() ? empty('approvals', 'No decision matches.') : empty('approvals', 'Nothing was decided yet.', 'Every answer to a question is listed here: what was asked, who answered, from where, and after how long.')) : null);
+      fill(more, page.decisions.length >= PAGE ? el('button', { type: 'button', onclick: () => void read(false) }, 'Show older') : rows.childElementCount === 0 ? (hook.value.trim() ? empty('approvals', 'No decision matches.') : empty('approvals', 'No decisions yet.', 'Every decision is listed here with its request, approver, channel and time.')) : null);
     } catch (error) {
       fill(more, failed(words(error)));
     }
@@ -100,7 +100,7 @@ function history() {
   const offs = [on('closed', soon), on('again', soon)];
   return {
     root: el('div', null, el('div', { class: 'filters' }, hook),
-      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Decisions' }, el('table', { class: 'table history stacks' }, el('thead', null, el('tr', null, ['When', 'Decision', 'Question', 'Who', 'Session'].map((name) => el('th', { scope: 'col' }, name)))), rows)), more),
+      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Decisions' }, el('table', { class: 'table history stacks' }, el('thead', null, el('tr', null, ['Time', 'Decision', 'Request', 'Decided by', 'Session'].map((name) => el('th', { scope: 'col' }, name)))), rows)), more),
     tools: undefined,
     close() {
       isClosed = true;
@@ -121,7 +121,7 @@ function decision(one) {
 }
 
 /** @type {Record<string, string>} */
-const SCOPES = { session: 'One session', project: 'One project', user: 'Everywhere' };
+const SCOPES = { session: 'One session', project: 'One project', user: 'All sessions' };
 
 function rules() {
   const list = el('ul', { class: 'cards' });
@@ -133,7 +133,7 @@ function rules() {
       const said = await get('/api/rules');
       if (isClosed) return;
       fill(unread, said.unreadable?.length ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null,
-        el('strong', null, 'Not all rules can be read, so those below may not be all that hold.'),
+        el('strong', null, 'Some rule files could not be read. This list may be incomplete.'),
         el('ul', { class: 'plain-list' }, said.unreadable.map((one) => el('li', null, el('code', null, shown(one.file, { limit: 300 })), ': ', shown(one.reason, { limit: 400 })))))) : null);
       fill(list, said.rules.map((rule) => el('li', { class: 'card rule-card' },
         el('div', { class: 'grow' },
@@ -142,17 +142,17 @@ function rules() {
           el('p', { class: 'faint small' }, SCOPES[rule.scope] ?? rule.scope, rule.project ? [': ', el('span', { title: plain(rule.project) }, shown(rule.project, { limit: 160, more: false }))] : null, rule.session ? [': ', el('a', { href: `#/sessions/${encodeURIComponent(rule.session)}` }, shown(sessionName(rule.session), { limit: 60, more: false }))] : null,
             rule.by ? [' · by ', shown(rule.by.name, { limit: 60, more: false })] : null)),
         may('approver') ? el('button', { type: 'button', class: 'danger-quiet', onclick: () => void revoke(rule) }, 'Revoke') : null)),
-      said.rules.length === 0 ? el('li', null, empty('approvals', 'There are no rules.', 'Every question is put to a person.')) : null);
+      said.rules.length === 0 ? el('li', null, empty('approvals', 'No rules.', 'Every approval request needs an answer.')) : null);
     } catch (error) {
       fill(list, el('li', null, failed(words(error))));
     }
   };
   const revoke = async (/** @type {ListedRule} */ rule) => {
-    const yes = await confirmed('Revoke this rule?', el('span', null, 'From now on these questions are put to a person again: ', el('code', null, shown(`${rule.hook}: ${rule.pattern}`, { limit: 300 }))), 'Revoke');
+    const yes = await confirmed('Revoke this rule?', el('span', null, 'These requests will need an answer again: ', el('code', null, shown(`${rule.hook}: ${rule.pattern}`, { limit: 300 }))), 'Revoke');
     if (!yes) return;
     try {
       await remove(`/api/rules/${encodeURIComponent(rule.id)}`);
-      toast('The rule is revoked.', 'good');
+      toast('Rule revoked.', 'good');
       void read();
     } catch (error) {
       toast(shown(words(error), { limit: 300 }), 'bad');
@@ -180,23 +180,23 @@ export function ruleForm(suggested) {
   const pattern = el('textarea', { id: 'rule-pattern', rows: 2, spellcheck: 'false' });
   pattern.value = suggested.pattern;
   const folders = [...new Set([...(first ? [first.workspace] : []), ...[...store.sessions.values()].map((one) => one.workspace ?? '')].filter(Boolean))];
-  const scope = el('select', { id: 'rule-scope' }, folders.slice(0, 50).map((folder) => el('option', { value: `project ${folder}` }, `Project ${plain(folderName(folder), 40)} (${plain(folder, 80)})`)), el('option', { value: 'user' }, 'All my sessions, in every folder'));
-  const decision = el('select', { id: 'rule-decision' }, el('option', { value: 'deny' }, 'Deny them'), el('option', { value: 'allow' }, 'Allow them'));
+  const scope = el('select', { id: 'rule-scope' }, folders.slice(0, 50).map((folder) => el('option', { value: `project ${folder}` }, `Project ${plain(folderName(folder), 40)} (${plain(folder, 80)})`)), el('option', { value: 'user' }, 'All my sessions'));
+  const decision = el('select', { id: 'rule-decision' }, el('option', { value: 'deny' }, 'Deny'), el('option', { value: 'allow' }, 'Allow'));
   const preview = el('div', { class: 'preview', 'aria-live': 'polite' });
   const problem = el('div', { role: 'alert' });
-  const dialog = modal('rule', 'A rule for questions to come',
-    el('p', { class: 'faint' }, 'It answers by itself from now on. Questions that are open already stay open.'),
-    el('label', { for: 'rule-hook' }, 'Questions of the hook'), hook,
-    el('label', { for: 'rule-pattern' }, 'that read (', el('code', null, '*'), ' stands for any text)'), pattern,
-    el('label', { for: 'rule-scope' }, 'in'), scope,
-    el('label', { for: 'rule-decision' }, 'What happens'), decision, preview, problem,
-    el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), el('button', { type: 'button', class: 'primary', onclick: () => void save() }, 'Make the rule')));
+  const dialog = modal('rule', 'New approval rule',
+    el('p', { class: 'faint' }, 'Open approval requests are not affected.'),
+    el('label', { for: 'rule-hook' }, 'Requests of hook'), hook,
+    el('label', { for: 'rule-pattern' }, 'Prompt (', el('code', null, '*'), ' matches any text)'), pattern,
+    el('label', { for: 'rule-scope' }, 'Scope'), scope,
+    el('label', { for: 'rule-decision' }, 'Decision'), decision, preview, problem,
+    el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), el('button', { type: 'button', class: 'primary', onclick: () => void save() }, 'Create rule')));
   const draw = () => {
     const same = queue().filter((one) => one.hook === hook.value.trim() && matches(pattern.value, one.prompt));
     const yes = decision.value === 'allow';
     fill(preview,
-      yes && /^\**$/.test(pattern.value.trim()) ? el('div', { class: 'notice bad' }, icon('mark'), 'This allows everything that the hook would ask about.') : null,
-      el('p', null, same.length ? `${count(same.length)} of the questions that are open now are of this kind:` : 'None of the questions that are open now is of this kind.'),
+      yes && /^\**$/.test(pattern.value.trim()) ? el('div', { class: 'notice bad' }, icon('mark'), 'This rule allows every request of the hook.') : null,
+      el('p', null, same.length ? `Matching open requests: ${count(same.length)}` : 'No open request matches.'),
       same.length ? el('ul', { class: 'plain-list' }, same.slice(0, 4).map((one) => el('li', null, shown(one.prompt, { limit: 160, more: false })))) : null);
   };
   for (const field of [hook, pattern, decision]) field.addEventListener('input', draw);
@@ -206,7 +206,7 @@ export function ruleForm(suggested) {
     try {
       await post('/api/rules', { scope: kind, ...(kind === 'project' ? { project: rest.join(' ') } : {}), hook: hook.value.trim(), pattern: pattern.value.trim(), decision: decision.value });
       dialog.close();
-      toast('The rule holds from now on.', 'good');
+      toast('Rule created.', 'good');
     } catch (error) {
       fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(words(error))));
     }

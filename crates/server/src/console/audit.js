@@ -16,20 +16,20 @@ const KINDS = ['event', 'hook_report', 'approval_request', 'approval_decision', 
 
 /** @returns {View} */
 export function auditView() {
-  const status = el('section', { class: 'audit-status', 'aria-label': 'What is proven' });
-  const verify = el('button', { type: 'button', onclick: () => void check() }, 'Verify all now');
+  const status = el('section', { class: 'audit-status', 'aria-label': 'Verification status' });
+  const verify = el('button', { type: 'button', onclick: () => void check() }, 'Verify now');
   const check = async () => {
     verify.disabled = true;
     fill(verify, 'Verifying…');
     try {
       const said = await post('/api/audit/verify');
       acceptAudit(said);
-      toast(said.sound ? `All is sound: ${counted(said.size, 'record')}.` : 'The log is not as it was written.', said.sound ? 'good' : 'bad');
+      toast(said.sound ? `Verified: ${counted(said.size, 'record')}.` : 'The log failed verification.', said.sound ? 'good' : 'bad');
     } catch (error) {
       toast(shown(words(error), { limit: 300 }), 'bad');
     } finally {
       verify.disabled = false;
-      fill(verify, 'Verify all now');
+      fill(verify, 'Verify now');
     }
   };
   const draw = perFrame(() => {
@@ -56,7 +56,7 @@ function upTo(n) {
 
 /** @param {AuditStatus} audit */
 function drawStatus(audit) {
-  if (audit.sound && audit.size === 0) return el('div', { class: 'card proof' }, el('div', { class: 'verdict' }, el('span', { class: 'seal plain' }, icon('audit')), el('div', null, el('p', { class: 'big' }, 'Nothing is recorded yet'), el('p', null, 'Whatever sessions do from now on is recorded here, and verified as it comes.'))));
+  if (audit.sound && audit.size === 0) return el('div', { class: 'card proof' }, el('div', { class: 'verdict' }, el('span', { class: 'seal plain' }, icon('audit')), el('div', null, el('p', { class: 'big' }, 'No records yet'), el('p', null, 'New records appear here as sessions run, and are verified on arrival.'))));
   const part = audit.size ? audit.verified_to / audit.size : 1;
   const place = audit.problems.find((one) => typeof one.seq === 'number')?.seq ?? undefined;
   const bar = svg('svg', { class: 'meter', viewBox: '0 0 1000 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${count(audit.verified_to)} of ${counted(audit.size, 'record')} verified` },
@@ -68,15 +68,15 @@ function drawStatus(audit) {
     el('div', { class: 'verdict', role: audit.sound ? null : 'alert' },
       el('span', { class: 'seal' }, icon(audit.sound ? 'approvals' : 'mark')),
       el('div', null,
-        el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log is not as it was written'),
+        el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log failed verification'),
         el('p', null, audit.sound
-          ? audit.verified_to >= audit.size ? 'That is all of it. Every record is the one that was written, in its place.' : `Being verified: ${counted(audit.size - audit.verified_to, 'newer record')}.`
-          : sound > 0 ? `Sound up to ${upTo(sound)}. What comes after cannot be trusted until it is explained.` : 'Nothing in it can be trusted until that is explained.'))),
+          ? audit.verified_to >= audit.size ? 'Log verified: no record is changed, missing or moved.' : `Verifying ${counted(audit.size - audit.verified_to, 'newer record')}.`
+          : sound > 0 ? `Intact up to ${upTo(sound)}. Later records cannot be trusted.` : 'No record of this log can be trusted.'))),
     bar,
     audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
-    audit.sound ? null : el('p', { class: 'advice' }, 'Keep the files as they are. ', el('code', null, 'amplifier audit verify'), ' says more, and a checkpoint that is kept elsewhere tells what was there before.'),
-    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? counted(audit.checkpoint.size, 'record') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not yet kept elsewhere', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
-    el('details', { class: 'proves' }, el('summary', null, 'What this proves, and what it cannot'),
+    audit.sound ? null : el('p', { class: 'advice' }, 'Do not change the files. ', el('code', null, 'amplifier audit verify'), ' shows details, and an anchored checkpoint shows the earlier state.'),
+    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? counted(audit.checkpoint.size, 'record') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not anchored', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
+    el('details', { class: 'proves' }, el('summary', null, 'Guarantees and limits'),
       el('div', { class: 'two' },
         el('div', null, el('h3', null, 'Proven'), el('ul', null, audit.proves.map((one) => el('li', null, icon('check'), el('span', null, shown(one)))))),
         el('div', null, el('h3', null, 'Not proven'), el('ul', null, audit.cannot_prove.map((one) => el('li', null, icon('dot'), el('span', null, shown(one)))))))));
@@ -87,7 +87,7 @@ function records() {
   const foot = el('div', { class: 'pager' });
   const field = (/** @type {string} */ name, /** @type {string} */ label) => el('input', { type: 'search', name, placeholder: label, 'aria-label': label, autocomplete: 'off' });
   const kind = el('select', { 'aria-label': 'Kind of record' }, el('option', { value: '' }, 'Every kind'), KINDS.map((one) => el('option', { value: one }, one.replaceAll('_', ' '))));
-  const event = field('event', 'Event, like tool:*');
+  const event = field('event', 'Event, such as tool:*');
   const hook = field('hook', 'Hook');
   const session = field('session', 'Session');
   const text = field('text', 'Text');
@@ -121,7 +121,7 @@ function records() {
         fill(foot,
           el('button', { type: 'button', id: 'page-newest', class: 'quiet', onclick: () => go(NEWEST, []) }, 'Newest'),
           el('button', { type: 'button', id: 'page-newer', disabled: newer.length === 0, onclick: () => go(newer.at(-1) ?? NEWEST, newer.slice(0, -1)) }, icon('back'), 'Newer'),
-          el('span', { class: 'num faint', role: 'status' }, isDone ? (found.length ? `${count(found[0]?.seq)} – ${count(found.at(-1)?.seq)}` : '') : `Looking before record ${count(next)}…`),
+          el('span', { class: 'num faint', role: 'status' }, isDone ? (found.length ? `${count(found[0]?.seq)} – ${count(found.at(-1)?.seq)}` : '') : `Searching before record ${count(next)}…`),
           el('button', { type: 'button', id: 'page-older', disabled: isEnd || !isDone, onclick: () => go(next, [...newer, before]) }, 'Older', icon('next')),
           isDone && found.length === 0 ? isFiltered() ? empty('audit', 'No record matches.') : null : null);
         if (held?.startsWith('page-')) document.getElementById(held)?.focus();
@@ -140,7 +140,7 @@ function records() {
   void read();
   return {
     root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text),
-      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'What it says'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
+      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'Content'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
     /** What is known of the log has changed. */
     changed() {
       draw();
@@ -168,7 +168,7 @@ function soundTo(audit) {
 function border(record, above) {
   const audit = store.audit;
   if (!audit || audit.sound || record.seq >= soundTo(audit) || above < soundTo(audit)) return [];
-  return [el('tr', { class: 'border' }, el('td', { colspan: 6 }, icon('mark'), `Sound up to ${upTo(soundTo(audit))}. What stands above this line cannot be trusted until it is explained.`))];
+  return [el('tr', { class: 'border' }, el('td', { colspan: 6 }, icon('mark'), `Intact up to ${upTo(soundTo(audit))}. Records above this line cannot be trusted.`))];
 }
 
 /** @param {LogRecord} record */
@@ -194,10 +194,10 @@ function told(record) {
   switch (record.kind) {
     case 'hook_report': return [body.hook, body.error ? `failed: ${body.error}` : ANSWERS[body.answer] ?? body.answer, body.reason].filter(Boolean).join(' · ');
     case 'event': return [body.decision === 'continue' ? '' : WORDS[body.decision] ?? body.decision, data.tool_name ?? data.prompt ?? data.content ?? data.message ?? data.error?.message ?? data.selected_tool ?? data.model ?? data.response, body.reason].filter((one) => typeof one === 'string' && one).join(' · ');
-    case 'intent': return 'it may begin';
-    case 'outcome': return body.success === false ? 'it has failed' : 'it has ended';
+    case 'intent': return 'started';
+    case 'outcome': return body.success === false ? 'failed' : 'finished';
     case 'checkpoint': return `signed, over ${counted(Number(String(body.note).split('\n')[1]), 'record')}`;
-    case 'segment': return 'a new file begins';
+    case 'segment': return 'new file';
     case 'seal': return `${ended(String(body.reason ?? ''))}, after ${counted(body.records, 'record')}`;
     case 'breach': return String(body.what ?? '');
     default:
@@ -221,8 +221,8 @@ export function recordView(seq) {
       /** @type {LogRecord | undefined} */
       const record = page.records.find((/** @type {LogRecord} */ one) => one.seq === seq);
       const problems = store.audit?.problems.filter((one) => one.seq === seq) ?? [];
-      const breaks = problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'This is where the log breaks: '), shown(one.text))));
-      if (!record) return fill(body, breaks, breaks.length ? el('p', { class: 'faint' }, 'What stands in its place cannot be read as a record.') : empty('audit', `There is no record ${count(seq)}.`));
+      const breaks = problems.map((one) => el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, el('strong', null, 'The log is invalid here: '), shown(one.text))));
+      if (!record) return fill(body, breaks, breaks.length ? el('p', { class: 'faint' }, 'The line at this number is not a valid record.') : empty('audit', `Record ${count(seq)} not found.`));
       const isVerified = store.audit && seq < store.audit.verified_to && problems.length === 0;
       const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value) => (value ? [el('dt', null, name), el('dd', null, value)] : []);
       fill(body,
@@ -232,10 +232,10 @@ export function recordView(seq) {
           fact('Session', record.session ? el('a', { href: `#/sessions/${encodeURIComponent(record.session)}` }, shown(sessionName(record.session), { limit: 80, more: false })) : null), fact('Turn', record.turn === undefined || record.turn === null ? null : count(record.turn)),
           fact('Writer', el('code', null, shown(record.writer, { limit: 100 }))), fact('Hash', el('code', { class: 'digest' }, shown(record.hash, { limit: 140 }))),
           fact('State', isVerified ? el('span', { class: 'good-text' }, 'verified') : problems.length ? el('span', { class: 'bad-text' }, 'broken') : 'not verified yet')),
-        el('h2', null, 'What it says'), el('div', { class: 'card' }, tree(record.body)),
+        el('h2', null, 'Content'), el('div', { class: 'card' }, tree(record.body)),
         el('h2', null, 'Proof'), proof);
-      fill(proof, el('p', { class: 'faint' }, 'A proof shows that this record is part of the log that a checkpoint stands for. Whoever has it, and the public key, needs nothing else.'),
-        el('button', { type: 'button', onclick: () => void prove() }, 'Show the proof'));
+      fill(proof, el('p', { class: 'faint' }, 'A proof shows that a checkpoint covers this record. Checking a proof takes only the public key.'),
+        el('button', { type: 'button', onclick: () => void prove() }, 'Show proof'));
     } catch (error) {
       if (!isClosed) fill(body, failed(words(error)));
     }
@@ -254,7 +254,7 @@ export function recordView(seq) {
   return {
     title: `Record ${plain(String(seq))}`,
     root: el('div', { class: 'view' }, el('a', { href: '#/audit', class: 'up' }, icon('back'), 'Audit log'),
-      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, `Record ${count(seq)}`), el('div', { class: 'row' }, seq > 0 ? el('a', { class: 'button', href: `#/audit/${seq - 1}`, 'aria-label': 'Record before' }, icon('back')) : null, el('a', { class: 'button', href: `#/audit/${seq + 1}`, 'aria-label': 'Record after' }, icon('next')))), body),
+      el('header', { class: 'top' }, el('h1', { tabindex: -1 }, `Record ${count(seq)}`), el('div', { class: 'row' }, seq > 0 ? el('a', { class: 'button', href: `#/audit/${seq - 1}`, 'aria-label': 'Previous record' }, icon('back')) : null, el('a', { class: 'button', href: `#/audit/${seq + 1}`, 'aria-label': 'Next record' }, icon('next')))), body),
     close() {
       isClosed = true;
     },

@@ -12,11 +12,11 @@ import { shown } from './text.js';
 
 /** @type {Record<string, [string, string, string]>} tone, word, and what it means */
 const RESULTS = {
-  changed: ['good', 'New version', 'its hooks are in force'],
-  unchanged: ['quiet', 'Unchanged', 'its bundle is as it was'],
-  refused: ['bad', 'Refused', 'there is a mistake in it, so the old version stays in force'],
-  not_trusted: ['warn', 'Not trusted', 'the bundle of the project is not the one that was trusted'],
-  no_answer: ['warn', 'No answer', 'the session has not said what came of it'],
+  changed: ['good', 'New version', 'the new hooks are active'],
+  unchanged: ['quiet', 'Unchanged', 'the bundle has not changed'],
+  refused: ['bad', 'Refused', 'invalid bundle; the old version stays active'],
+  not_trusted: ['warn', 'Not trusted', "the project's bundle differs from the trusted version"],
+  no_answer: ['warn', 'No answer', 'the session did not reply in time'],
 };
 
 /**
@@ -27,7 +27,7 @@ export async function reload(place) {
   try {
     /** @type {{sessions: number, results?: SessionReload[]}} */
     const said = await post('/api/hooks/reload');
-    const sum = said.sessions === 0 ? 'No session is connected: bundles are read when one begins.' : `${counted(said.sessions, 'session')} told to read the bundles again.`;
+    const sum = said.sessions === 0 ? 'No session is connected. Bundles are read when a session starts.' : `Reload requested in ${counted(said.sessions, 'session')}.`;
     const lines = (said.results ?? []).map((one) => {
       const [tone, word, meaning] = RESULTS[one.result] ?? ['quiet', one.result, ''];
       return el('li', null, badge(tone, word, tone === 'good' ? 'check' : tone === 'bad' ? 'close' : undefined),
@@ -55,16 +55,16 @@ tests:
 
 /** Runs the tests of a bundle, and shows what came of each. */
 export function openTests() {
-  const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A bundle that I write here'));
+  const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A bundle to enter here'));
   const text = el('textarea', { id: 'test-text', rows: 12, spellcheck: 'false', class: 'code' });
   text.value = EXAMPLE;
-  const field = el('div', { class: 'field', hidden: true }, el('label', { for: 'test-text' }, 'The bundle. A test is an event with its data, and what is expected of the hooks'), text);
-  const run = el('button', { type: 'submit', class: 'primary' }, 'Run the tests');
+  const field = el('div', { class: 'field', hidden: true }, el('label', { for: 'test-text' }, 'The bundle. Each test has an event, its data and the expected result'), text);
+  const run = el('button', { type: 'submit', class: 'primary' }, 'Run tests');
   const result = el('div', { class: 'test-results', tabindex: -1 });
   which.addEventListener('input', () => { field.hidden = which.value === 'own'; });
-  const form = el('form', null, el('label', { for: 'test-which' }, 'What is tested'), which, field,
+  const form = el('form', null, el('label', { for: 'test-which' }, 'Bundle to test'), which, field,
     el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Close'), run), result);
-  const dialog = modal('tests', 'Test hooks', el('p', { class: 'faint' }, 'Events that nobody caused go through the hooks of a bundle, and nothing else happens: no tool runs, nobody is asked.'), form);
+  const dialog = modal('tests', 'Test hooks', el('p', { class: 'faint' }, "Runs the bundle's tests. No tool runs, and no approval request is sent."), form);
   dialog.classList.add('large');
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
@@ -81,7 +81,7 @@ export function openTests() {
       fill(result, failed(words(error)));
     } finally {
       run.disabled = false;
-      fill(run, 'Run the tests');
+      fill(run, 'Run tests');
     }
   });
 }
@@ -93,7 +93,7 @@ function summed(said) {
 
 /** @param {{tests: Tested[], passed: number, failed: number}} said */
 function tested(said) {
-  if (said.tests.length === 0) return empty('hooks', 'The bundle has no tests.', 'They stand under ', el('code', null, 'tests'), ', each with an event, its data and what is expected.');
+  if (said.tests.length === 0) return empty('hooks', 'The bundle has no tests.', 'Add tests under ', el('code', null, 'tests'), ', each with an event, its data and the expected result.');
   return el('div', null, el('h3', null, summed(said)), el('ul', { class: 'results' }, said.tests.map((one) => el('li', { class: one.passed ? '' : 'failed' },
     badge(one.passed ? 'good' : 'bad', one.passed ? 'Passed' : 'Failed', one.passed ? 'check' : 'close'),
     el('span', { class: 'strong' }, shown(one.test, { limit: 200, more: false })),
@@ -107,6 +107,6 @@ function tested(said) {
  */
 function difference(one) {
   const told = (/** @type {unknown} */ value) => shown(typeof value === 'string' ? value || '–' : JSON.stringify(value ?? null), { limit: 400 });
-  return el('table', { class: 'table difference' }, el('thead', null, el('tr', null, ['What', 'Expected', 'Came'].map((name) => el('th', { scope: 'col' }, name)))),
+  return el('table', { class: 'table difference' }, el('thead', null, el('tr', null, ['Field', 'Expected', 'Found'].map((name) => el('th', { scope: 'col' }, name)))),
     el('tbody', null, Object.keys(one.expected ?? {}).map((name) => el('tr', null, el('th', { scope: 'row' }, shown(name, { limit: 40, more: false })), el('td', null, told(one.expected?.[name])), el('td', null, told(one.found?.[name]))))));
 }

@@ -21,7 +21,7 @@ const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
 
 /** @type {Record<string, string>} */
-const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same question, until the session ends', deny: 'this time', deny_always: 'and the same question, until the session ends' };
+const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same request, until the session ends', deny: 'this time', deny_always: 'and the same request, until the session ends' };
 
 const dialog = /** @type {HTMLDialogElement} */ (byId('question'));
 const text = byId('question-text');
@@ -146,7 +146,7 @@ async function whole(approval) {
   const read = await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null);
   if (reader !== asked || current?.id !== approval.id || !current.truncated || outcome) return;
   if (read?.preview && isSame(read, current)) return show({ ...read, truncated: false });
-  problem = 'All of this question cannot be read now, so it cannot be answered here. Close it, and open it again.';
+  problem = 'This request could not be loaded completely. Close and reopen the request.';
   foot();
 }
 
@@ -183,7 +183,7 @@ function show(approval) {
   ticker = setInterval(tick, 200);
   tick();
   if (approval.truncated) return void whole(approval);
-  announce(`Question from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
+  announce(`Approval request from hook ${plain(approval.hook, 60)}: ${plain(approval.prompt)}`, 'assertive');
 }
 
 /**
@@ -232,12 +232,12 @@ function tick() {
   const then = current.default === 'allow' ? 'allowed' : 'denied';
   if (left) {
     const time = ms > 0 ? clock(ms) : '0:00';
-    if (left.firstChild?.textContent !== time) fill(left, el('strong', { class: 'num' }, time), el('span', null, ms > 0 ? `then it is ${then}` : `time is up: ${then}`));
+    if (left.firstChild?.textContent !== time) fill(left, el('strong', { class: 'num' }, time), el('span', null, ms > 0 ? `then ${then}` : `time is up: ${then}`));
   }
   for (const at of [60, 30, 10]) {
     if (ms > 0 && ms <= at * 1_000 && ms > (at - 3) * 1_000 && !said.has(at)) {
       said.add(at);
-      announce(`${at} seconds left, then it is ${then}.`);
+      announce(`${at} seconds left, then ${then}.`);
     }
   }
   lamp();
@@ -253,7 +253,7 @@ function choices(approval) {
   const yes = approval.options.find((one) => one.effect === 'allow_always');
   // A star in the question would make the rule match more than was asked.
   if (!yes || approval.prompt.includes('*')) return offered;
-  return [...offered, { label: 'Allow for this project', hint: 'writes a rule for this folder', effect: 'project', option: yes, scope: /** @type {const} */ ('project') }];
+  return [...offered, { label: 'Allow for this project', hint: 'creates a rule for this folder', effect: 'project', option: yes, scope: /** @type {const} */ ('project') }];
 }
 
 /** The line at the top: which of how many, and the way to the others. */
@@ -266,9 +266,9 @@ function heading() {
   if (!isOther(bar, [current?.id, at, isOneOfMany, open])) return;
   const held = document.activeElement?.id;
   fill(bar,
-    el('span', { class: 'faint num', id: 'question-place' }, at < 0 ? (open ? `${count(open)} more open` : 'no other question is open') : open > 1 ? `Question ${count(at + 1)} of ${count(open)}` : 'One question'),
-    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-before', 'aria-label': 'Previous question', title: 'Previous question (←)', onclick: () => move(-1) }, icon('back')) : null,
-    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-next', 'aria-label': 'Next question', title: 'Next question (→)', onclick: () => move(1) }, icon('next')) : null,
+    el('span', { class: 'faint num', id: 'question-place' }, at < 0 ? (open ? `${count(open)} more open` : 'no other open request') : open > 1 ? `Request ${count(at + 1)} of ${count(open)}` : 'One request'),
+    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-before', 'aria-label': 'Previous request', title: 'Previous request (←)', onclick: () => move(-1) }, icon('back')) : null,
+    isOneOfMany ? el('button', { type: 'button', class: 'quiet', id: 'question-next', 'aria-label': 'Next request', title: 'Next request (→)', onclick: () => move(1) }, icon('next')) : null,
     el('button', { type: 'button', class: 'quiet', id: 'question-close', 'aria-label': 'Close without answering', title: 'Close without answering (Esc)', onclick: () => dialog.close() }, icon('close')));
   if (held?.startsWith('question-')) document.getElementById(held)?.focus();
 }
@@ -290,7 +290,7 @@ function onward() {
   const isMore = queue().length > 0;
   if (!row || !isOther(row, isMore)) return;
   const held = document.activeElement?.id;
-  fill(row, el('button', { type: 'button', id: 'question-done', onclick: () => dialog.close() }, 'Close'), isMore ? el('button', { type: 'button', id: 'question-forward', class: 'primary', onclick: forward }, 'Next question') : null);
+  fill(row, el('button', { type: 'button', id: 'question-done', onclick: () => dialog.close() }, 'Close'), isMore ? el('button', { type: 'button', id: 'question-forward', class: 'primary', onclick: forward }, 'Next request') : null);
   if (held?.startsWith('question-')) byIdMaybe(held)?.focus();
 }
 
@@ -303,20 +303,20 @@ function draw() {
   fill(byId('question-head'),
     el('div', { class: 'asker' },
       el('span', { class: 'hook-name' }, icon('hooks'), shown(approval.hook, { limit: 80, more: false })),
-      el('span', { class: 'faint' }, ' asks in '), el('a', { href: `#/sessions/${encodeURIComponent(approval.session)}`, onclick: () => dialog.close() }, shown(sessionName(approval.session, approval), { limit: 60, more: false }))),
+      el('span', { class: 'faint' }, ' requests approval in '), el('a', { href: `#/sessions/${encodeURIComponent(approval.session)}`, onclick: () => dialog.close() }, shown(sessionName(approval.session, approval), { limit: 60, more: false }))),
     outcome ? null : el('div', { class: 'countdown', role: 'timer', 'aria-label': 'Time left' }, circle.root, left));
   fill(byId('question-title'), shown(approval.prompt, { limit: 600 }));
   fill(body,
     approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
-    el('section', { class: 'action', 'aria-label': 'What will run' },
+    el('section', { class: 'action', 'aria-label': 'Operation' },
       el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(preview.title, { limit: 120 })), preview.target ? el('code', null, shown(preview.target, { limit: 400 })) : null, summary(approval)),
       (preview.warnings ?? []).map((warning) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(warning, { limit: 600 })))),
       (preview.body ?? []).length ? diff((preview.body ?? [])) : null,
       (preview.fields ?? []).length ? el('dl', { class: 'fields' }, (preview.fields ?? []).flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
     el('dl', { class: 'facts' },
-      el('dt', null, 'At'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
+      el('dt', null, 'Event'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
       el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),
-      el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest', title: 'Of what will run. What runs has this digest, or it does not run.' }, shown(approval.digest, { limit: 100 })))));
+      el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest', title: 'SHA-256 of the operation. Only an operation with this digest will run.' }, shown(approval.digest, { limit: 100 })))));
   foot();
 }
 
@@ -327,18 +327,18 @@ function foot() {
   options = null;
   if (outcome) {
     fill(foot,
-      outcome.basis === DISCONNECTED ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This question is no longer open, and its session has not said how it ended.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
+      outcome.basis === DISCONNECTED ? el('div', { class: 'notice plain', role: 'status' }, icon('question'), 'This request is no longer open. The session did not send a decision.') : el('div', { class: `outcome ${outcome.granted ? 'good' : 'bad'}`, role: 'status' }, decisionBadge(outcome.granted), el('span', null, outcome.by ? el('span', null, 'Answered by ', person(outcome.by)) : whoDecided(outcome), '.')),
       problem ? el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))) : null,
       el('div', { class: 'row end', id: 'question-onward' }));
     onward();
     return;
   }
   fill(foot);
-  add(foot, el('div', { class: 'notice plain', id: 'question-offline', hidden: true }, icon('link'), 'The connection to the session is lost. It still waits; answers count again when it is back.'));
-  add(foot, el('div', { class: 'notice plain', id: 'question-unfolded', hidden: true }, icon('mark'), 'Not all of this was shown. Now it is: look at it, then answer again.'));
+  add(foot, el('div', { class: 'notice plain', id: 'question-offline', hidden: true }, icon('link'), 'The connection to the session is lost. You can answer again when the session reconnects.'));
+  add(foot, el('div', { class: 'notice plain', id: 'question-unfolded', hidden: true }, icon('mark'), 'Part of the operation was hidden, and is now shown. Review the operation, then answer again.'));
   if (problem) add(foot, el('div', { class: 'notice bad', role: 'alert' }, icon('mark'), el('div', null, shown(problem))));
   if (!may('approver')) {
-    add(foot, el('div', { class: 'notice plain' }, icon('question'), 'You may watch, but not answer: your role is viewer.'));
+    add(foot, el('div', { class: 'notice plain' }, icon('question'), 'Your role (viewer) cannot answer approval requests.'));
     return;
   }
   options = el('div', { class: 'options', role: 'group', 'aria-label': 'Answers' });
@@ -420,13 +420,13 @@ async function answer(choice) {
       return changed();
     }
     isSending = false;
-    problem = refused.status === 0 ? 'The server cannot be reached, so it is not known whether the answer counted. The session says so here as soon as the connection is back.' : `${refused.code === 'late' ? 'Too late: ' : ''}${refused.message}`;
+    problem = refused.status === 0 ? 'The server is unreachable, so the result of your answer is unknown. The result appears here when the connection is back.' : `${refused.code === 'late' ? 'Too late: ' : ''}${refused.message}`;
     const isOver = ['answered', 'late', 'closed'].includes(refused.code);
     if (isOver) acceptClosed(approval.id);
     const decided = early?.id === approval.id ? early.decided : isOver ? await get(`/api/approvals/${encodeURIComponent(approval.id)}`).catch(() => null) : null;
     if (!isShown()) return;
     if (typeof decided?.granted === 'boolean') return closed(approval.id, decided);
-    if (isOver && refused.by) problem += ` It was answered by ${refused.by.name}.`;
+    if (isOver && refused.by) problem += ` Answered by ${refused.by.name}.`;
     announce(plain(problem), 'assertive');
     foot();
     // What was said of the question while the answer was on its way counts now.
@@ -454,7 +454,7 @@ function closed(id, decided) {
   if (id === mine || current?.id !== id || outcome) return;
   outcome = decided ?? { session: current.session, hook: current.hook, event: current.event, prompt: current.prompt, granted: false, basis: DISCONNECTED, reason: '', decided_at: new Date().toISOString(), seq: 0 };
   isSending = false;
-  announce(outcome.basis === DISCONNECTED ? 'This question is no longer open.' : outcome.by ? `Answered by ${plain(outcome.by.name, 60)}: ${outcome.granted ? 'allowed' : 'denied'}.` : `The question is closed: ${outcome.granted ? 'allowed' : 'denied'}.`, 'assertive');
+  announce(outcome.basis === DISCONNECTED ? 'This request is no longer open.' : outcome.by ? `Answered by ${plain(outcome.by.name, 60)}: ${outcome.granted ? 'allowed' : 'denied'}.` : `The request is closed: ${outcome.granted ? 'allowed' : 'denied'}.`, 'assertive');
   draw();
   // The button that had the focus is gone.
   if (!dialog.contains(document.activeElement) || document.activeElement === document.body) byId('question-title').focus();

@@ -42,14 +42,14 @@ export function hooksView() {
       el('td', { class: 'number num', 'data-label': 'Median' }, nanos(one.p50_ns)), el('td', { class: 'number num', 'data-label': '95 %' }, nanos(one.p95_ns)),
       el('td', { class: 'chart', 'data-label': 'Latency' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart', 'data-label': 'Last 30 minutes' }, sparkline(one.recent)))));
     if (held2) /** @type {HTMLElement | null} */ (rows.querySelector(`a[href="${CSS.escape(held2)}"]`))?.focus();
-    fill(tail, hooks.length === 0 ? empty('hooks', 'No hook was called yet.', 'When a session runs, each hook is listed here: how often it was called, what it answered, and how long that took.') : null);
+    fill(tail, hooks.length === 0 ? empty('hooks', 'No hook calls yet.', 'Hooks appear here as sessions run, with their calls, results and times.') : null);
   };
   const stop = keepReading(async () => {
     hooks = (await get('/api/hooks')).hooks;
     draw();
   }, (error) => fill(tail, failed(words(error))));
   const result = el('div', { class: 'reloaded' });
-  const again = el('button', { type: 'button', title: 'Connected sessions read their bundles again', onclick: async () => { again.disabled = true; await reload(result); again.disabled = false; } }, 'Reload bundles');
+  const again = el('button', { type: 'button', title: 'Reload the bundles of connected sessions', onclick: async () => { again.disabled = true; await reload(result); again.disabled = false; } }, 'Reload bundles');
   const tools = may('admin') ? el('div', { class: 'row' }, el('button', { type: 'button', onclick: () => openTests() }, 'Test…'), again) : null;
   return {
     title: 'Hooks',
@@ -100,7 +100,7 @@ export function hookView(name) {
     const hooks = (await get('/api/hooks')).hooks;
     const one = hooks.find((hook) => hook.hook === name);
     if (one) fill(body, facts(one));
-    else fill(body, empty('hooks', 'This hook was not called yet.'));
+    else fill(body, empty('hooks', 'No calls of this hook yet.'));
   }, (error) => fill(body, failed(words(error))));
   let isClosed = false;
   const draw = (/** @type {LogRecord[]} */ records) => {
@@ -116,7 +116,7 @@ export function hookView(name) {
     for await (const { records, isDone } of backwards({ hook: name, kind: 'hook_report' }, NEWEST, 30)) {
       if (isClosed) return;
       draw(records);
-      fill(none, isDone && records.length === 0 ? el('p', { class: 'faint' }, 'There are none.') : null);
+      fill(none, isDone && records.length === 0 ? el('p', { class: 'faint' }, 'No calls.') : null);
     }
   };
   latest().catch((error) => fill(none, failed(words(error))));
@@ -124,7 +124,7 @@ export function hookView(name) {
     title: 'Hook',
     root: el('div', { class: 'view' }, el('a', { href: '#/hooks', class: 'up' }, icon('back'), 'Hooks'), el('header', { class: 'top' }, el('h1', { tabindex: -1 }, shown(name, { limit: 120 }))), body,
       el('h2', null, 'Latest calls'),
-      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Latest calls' }, el('table', { class: 'table stacks' }, el('thead', null, el('tr', null, ['When', 'Event', 'Answer', 'Why'].map((one) => el('th', { scope: 'col' }, one)), el('th', { scope: 'col', class: 'number' }, 'Took'), el('th', { scope: 'col' }, 'Session'), el('th', { scope: 'col', class: 'number' }, 'Record'))), recent)), none),
+      el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Latest calls' }, el('table', { class: 'table stacks' }, el('thead', null, el('tr', null, ['Time', 'Event', 'Result', 'Reason'].map((one) => el('th', { scope: 'col' }, one)), el('th', { scope: 'col', class: 'number' }, 'Duration'), el('th', { scope: 'col' }, 'Session'), el('th', { scope: 'col', class: 'number' }, 'Record'))), recent)), none),
     close() {
       isClosed = true;
       stop();
@@ -137,16 +137,16 @@ function facts(one) {
   const fact = (/** @type {string} */ name, /** @type {string} */ value, tone = '') => el('div', { class: tone }, el('dt', null, name), el('dd', { class: 'num' }, value));
   const passes = Math.max(0, one.calls - one.denials - one.asks - one.modifies - one.injects - one.errors);
   /** @type {[string, number, string][]} */
-  const mix = [['let pass', passes, 'pass'], ['changed', one.modifies, 'modify'], ['added context', one.injects, 'inject'], ['asked', one.asks, 'ask'], ['denied', one.denials, 'deny'], ['failed', one.errors, 'error']];
+  const mix = [['continued', passes, 'pass'], ['modified', one.modifies, 'modify'], ['added context', one.injects, 'inject'], ['asked', one.asks, 'ask'], ['denied', one.denials, 'deny'], ['failed', one.errors, 'error']];
   let x = 0;
   const sum = Math.max(1, mix.reduce((all, [, n]) => all + n, 0));
   return el('div', null,
     el('p', { class: 'sub' }, el('span', { class: 'faint' }, 'At '), one.events.map((event) => el('code', { class: 'tag' }, shown(event, { limit: 60, more: false })))),
     el('dl', { class: 'strip' }, fact('Calls', short(one.calls)), fact('Denied', short(one.denials), one.denials ? 'bad' : ''), fact('Asked', short(one.asks)), fact('Errors', short(one.errors), one.errors ? 'bad' : ''), fact('Median', nanos(one.p50_ns)), fact('95 % within', nanos(one.p95_ns)), fact('Slowest', nanos(one.max_ns))),
     el('div', { class: 'charts' },
-      el('figure', { class: 'card' }, el('figcaption', null, 'How long calls take'), histogram(one.latency, { width: 560, height: 170, axis: true })),
+      el('figure', { class: 'card' }, el('figcaption', null, 'Duration of calls'), histogram(one.latency, { width: 560, height: 170, axis: true })),
       el('figure', { class: 'card' }, el('figcaption', null, 'Calls a minute, last 30 minutes'), sparkline(one.recent, { width: 360, height: 90 }),
-        el('figcaption', null, 'What it answers'),
+        el('figcaption', null, 'Results'),
         svg('svg', { class: 'mix', viewBox: '0 0 360 14', preserveAspectRatio: 'none', role: 'img', 'aria-label': mix.map(([name, n]) => `${name}: ${count(n)}`).join(', ') }, mix.filter(([, n]) => n > 0).map(([, n, tone]) => {
           const wide = Math.max(3, (n / sum) * 360);
           const bar = svg('rect', { class: tone, x: x.toFixed(1), y: 0, width: Math.max(1, wide - 1.5).toFixed(1), height: 14, rx: 2 });

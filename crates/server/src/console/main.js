@@ -73,8 +73,8 @@ function greet() {
   route();
   if (!isAnother) return;
   for (const one of document.querySelectorAll('dialog[open]:not(#question)')) /** @type {HTMLDialogElement} */ (one).close();
-  toast(['You are ', el('strong', null, shown(store.me.name, { limit: 60, more: false })), ` here from now on, with the role ${store.me.role}.`]);
-  announce(`You are ${plain(store.me.name, 60)} here from now on, with the role ${store.me.role}.`);
+  toast(['You are now signed in as ', el('strong', null, shown(store.me.name, { limit: 60, more: false })), `, with the role ${store.me.role}.`]);
+  announce(`You are now signed in as ${plain(store.me.name, 60)}, with the role ${store.me.role}.`);
 }
 
 /** @param {View} of */
@@ -84,19 +84,19 @@ function name(of) {
 
 /** What somebody sees whom the server does not know. */
 function unknown() {
-  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'This browser is not let in yet'),
-    el('p', null, 'Get a link that works once. On the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
-    el('p', null, 'Open the link in this browser within ten minutes. It lets this browser in, and brings you here.'),
-    el('p', { class: 'faint' }, 'If you have been here before: a page that is loaded anew gets in only while the console is open in another tab, because the key of this browser is never written to a disk. Or your time was up.'),
+  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'Sign in'),
+    el('p', null, 'Create a one-time link on the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
+    el('p', null, 'Open the link in this browser within ten minutes. You are then signed in.'),
+    el('p', { class: 'faint' }, 'Your session may have expired. After a reload, you stay signed in only while the console is open in another tab, because the key of this browser is never written to disk.'),
     el('button', { type: 'button', class: 'primary', onclick: () => location.reload() }, 'Try again')));
 }
 
 /** What is seen when something else has taken the place of the server. To load the page anew would be to run what it sends. */
 function strange() {
-  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('mark'), el('h1', { tabindex: -1 }, 'Something else answers at this address'),
-    el('p', null, 'It is not the server that let this browser in, so nothing is sent to it. Another program may have taken the port while the server was away.'),
-    el('p', null, 'Do not load this page anew. See what runs there, start the server again, and then:'),
-    el('button', { type: 'button', class: 'primary', onclick: () => askAgain() }, 'Ask again')));
+  return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('mark'), el('h1', { tabindex: -1 }, 'Unknown server at this address'),
+    el('p', null, 'This is not the server that signed this browser in, so nothing is sent to it. Another program may be using the port.'),
+    el('p', null, 'Do not reload this page. Find the program that uses the port, start the server again, and then:'),
+    el('button', { type: 'button', class: 'primary', onclick: () => askAgain() }, 'Check again')));
 }
 
 const AREAS = [['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];
@@ -126,10 +126,10 @@ const nav = perFrame(() => {
 function around() {
   const audit = store.audit;
   if (isOther(byId('proven'), [audit?.sound, audit?.verified_to, audit?.size])) fill(byId('proven'), audit ? el('a', { href: '#/audit', class: audit.sound ? 'proven' : 'proven broken' }, icon(audit.sound ? 'approvals' : 'mark'),
-    el('span', null, audit.sound ? (audit.verified_to > 0 ? `Verified up to record ${count(audit.verified_to - 1)}` : audit.size > 0 ? 'Verifying…' : 'Nothing recorded yet') : 'The audit log is broken')) : null);
+    el('span', null, audit.sound ? (audit.verified_to > 0 ? `Verified up to record ${count(audit.verified_to - 1)}` : audit.size > 0 ? 'Verifying…' : 'No records yet') : 'The audit log is broken')) : null);
   if (isOther(byId('link'), store.link)) fill(byId('link'), el('span', { class: `link ${store.link}` }, el('span', { class: 'lamp', 'aria-hidden': 'true' }), store.link === 'live' ? 'Live' : store.link === 'lost' ? 'Connection lost' : 'Connecting…'));
   const held = document.activeElement?.id;
-  if (isOther(byId('me'), store.me)) fill(byId('me'), store.me ? el('button', { type: 'button', class: 'quiet small', id: 'access', title: 'Who gets in', onclick: openAccess }, icon('person'), el('span', { class: 'me-name' }, shown(store.me.name, { limit: 40, more: false })), el('span', { class: 'faint' }, store.me.role), el('span', { class: 'sr' }, 'Who gets in')) : null);
+  if (isOther(byId('me'), store.me)) fill(byId('me'), store.me ? el('button', { type: 'button', class: 'quiet small', id: 'access', title: 'Access', onclick: openAccess }, icon('person'), el('span', { class: 'me-name' }, shown(store.me.name, { limit: 40, more: false })), el('span', { class: 'faint' }, store.me.role), el('span', { class: 'sr' }, 'Access')) : null);
   if (held === 'access') document.getElementById(held)?.focus();
   bars();
 }
@@ -144,19 +144,19 @@ function bars() {
   const held = document.activeElement?.id;
   fill(box);
   if (store.link === 'lost') {
-    add(box, el('div', { class: 'bar lost', role: 'status' }, icon('link'), el('span', null, 'The connection to the server is lost. Sessions go on by themselves. ', el('span', { class: 'num', 'aria-hidden': 'true' }, seconds > 0 ? `Next try in ${seconds} s.` : 'Trying…')), el('button', { type: 'button', id: 'retry', class: 'small', onclick: retryNow }, 'Try now')));
+    add(box, el('div', { class: 'bar lost', role: 'status' }, icon('link'), el('span', null, 'The connection to the server is lost. Sessions continue. ', el('span', { class: 'num', 'aria-hidden': 'true' }, seconds > 0 ? `Next try in ${seconds} s.` : 'Trying…')), el('button', { type: 'button', id: 'retry', class: 'small', onclick: retryNow }, 'Try now')));
   }
   if (store.link !== 'unknown' && store.audit?.sound === false && !isAtAudit) {
     const first = store.audit.problems[0];
-    add(box, el('a', { class: 'bar broken', href: '#/audit', id: 'bar-broken' }, icon('mark'), el('span', null, el('strong', null, 'The audit log is not as it was written'), first?.seq === undefined ? '.' : ` from record ${count(first.seq)} on.`)));
+    add(box, el('a', { class: 'bar broken', href: '#/audit', id: 'bar-broken' }, icon('mark'), el('span', null, el('strong', null, 'The audit log failed verification'), first?.seq === undefined ? '.' : ` from record ${count(first.seq)} on.`)));
   }
   if (store.busy && store.link === 'live') {
     const busy = store.busy;
-    add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` has asked ${count(busy.asked)} times in ${count(busy.seconds)} seconds. `, may('approver') ? el('span', { class: 'aside' }, 'A rule can answer what comes next; each open question still wants its own answer.') : ''),
-      may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Look at a rule…') : null));
+    add(box, el('div', { class: 'bar busy', role: 'status' }, icon('hooks'), el('span', null, el('strong', null, shown(busy.hook, { limit: 60, more: false })), ` sent ${count(busy.asked)} approval requests in ${count(busy.seconds)} seconds. `, may('approver') ? el('span', { class: 'aside' }, 'A rule can answer future requests. Open requests still need their own answers.') : ''),
+      may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Review rule…') : null));
   }
   if (first && store.link !== 'unknown' && store.link !== 'strange') {
-    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open === 1 ? 'One question is open' : `${count(open)} questions are open`), el('span', { class: 'bar-prompt' }, ': ', shown(first.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'Look')));
+    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open === 1 ? '1 open approval request' : `${count(open)} open approval requests`), el('span', { class: 'bar-prompt' }, ': ', shown(first.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'View')));
   }
   if (held && ['retry', 'bar-rule', 'bar-asks', 'bar-broken'].includes(held)) document.getElementById(held)?.focus();
 }
@@ -205,7 +205,7 @@ on('link', (link) => {
   nav();
 });
 on('again', (wasLost) => {
-  if (wasLost) toast('Connected again. Nothing was missed.', 'good');
+  if (wasLost) toast('Reconnected. Nothing was missed.', 'good');
 });
 on('busy', nav);
 on('me', () => {

@@ -8,8 +8,8 @@ import { shown } from './text.js';
 
 /** @type {Record<string, string>} */
 const TITLES = {
-  away: 'It has not said that it ended, and should be connected. If it lives, it comes back within seconds.',
-  gone: 'It has not said that it ended, but nothing is heard of it any more.',
+  away: 'The connection is lost. A running session reconnects within seconds.',
+  gone: 'The session stopped without an end record.',
 };
 
 /** @type {Record<SessionState, string>} */
@@ -35,10 +35,10 @@ export function decisionBadge(granted) {
 }
 
 /** @type {Record<string, string>} what a hook answered */
-export const ANSWERS = { continue: 'lets it pass', deny: 'denies', ask_user: 'asks', modify: 'changes it', inject_context: 'adds context', respond: 'answers' };
+export const ANSWERS = { continue: 'continues', deny: 'denies', ask_user: 'asks', modify: 'modifies', inject_context: 'adds context', respond: 'responds' };
 
 /** @type {Record<string, string>} */
-const ENDINGS = { complete: 'its task is done', user_exit: 'by a person', error: 'after an error' };
+const ENDINGS = { complete: 'task finished', user_exit: 'by the user', error: 'after an error' };
 
 /** @param {string} reason how a session has ended */
 export function ended(reason) {
@@ -49,8 +49,8 @@ export function ended(reason) {
 const PLACES = { terminal: 'in the terminal', console: 'in the console', api: 'over the API' };
 /** @type {Record<string, string>} */
 const BASES = {
-  answer: 'answered', rule: 'by a rule', remembered: 'as answered before in this session', timeout: 'nobody answered in time', cancelled: 'cancelled',
-  not_offered: 'the answer was not offered', failed: 'asking failed', no_system: 'nobody to ask',
+  answer: 'answered', rule: 'by a rule', remembered: 'by an earlier answer in this session', timeout: 'no answer in time', cancelled: 'cancelled',
+  not_offered: 'invalid option', failed: 'request failed', no_system: 'no approver available',
 };
 
 /** @param {Actor} by */
@@ -109,7 +109,7 @@ export function diff(rows) {
     }
   };
   put(0);
-  return el('div', { class: 'diff', tabindex: 0, role: 'region', 'aria-label': numbered ? 'The change, line by line' : 'What will run, line by line' }, el('table', null, body));
+  return el('div', { class: 'diff', tabindex: 0, role: 'region', 'aria-label': numbered ? 'The change, line by line' : 'Operation, line by line' }, el('table', null, body));
 }
 
 /** The number of lines that a change adds and removes, as a summary has it. */

@@ -48,7 +48,7 @@ export function sessionView(id) {
   const jump = el('button', { type: 'button', class: 'jump', hidden: true, onclick: () => { follows = true; toEnd(); } });
   const box = promptBox(id);
 
-  const only = el('select', { 'aria-label': 'Show in the timeline' }, [['all', 'Everything'], ['tools', 'Tool calls'], ['gates', 'Denials and questions']].map(([value, label]) => el('option', { value, selected: shows.only === value }, label)));
+  const only = el('select', { 'aria-label': 'Show in the timeline' }, [['all', 'Everything'], ['tools', 'Tool calls'], ['gates', 'Denials and requests']].map(([value, label]) => el('option', { value, selected: shows.only === value }, label)));
   only.addEventListener('change', () => { shows.only = only.value; redraw(); });
   const minor = el('input', { type: 'checkbox', id: 'minor', checked: shows.minor });
   minor.addEventListener('change', () => { shows.minor = minor.checked; redraw(); });
@@ -98,7 +98,7 @@ export function sessionView(id) {
     if (list.childElementCount > MOST) trim();
     if (isLoaded && !waiting.length) isDrawn = true;
     if (waiting.length) flush();
-    else if (isLoaded) fill(below, isEarlier ? el('button', { type: 'button', onclick: () => redraw() }, 'Show the newest entries') : list.childElementCount === 0 ? empty('sessions', timeline.order.length ? 'Nothing of that kind.' : 'Nothing has happened yet.') : null);
+    else if (isLoaded) fill(below, isEarlier ? el('button', { type: 'button', onclick: () => redraw() }, 'Show the newest entries') : list.childElementCount === 0 ? empty('sessions', timeline.order.length ? 'No matching entries.' : 'No events yet.') : null);
     if (added && isLoaded) {
       if (follows) toEnd();
       else if (wasDrawn) {
@@ -199,7 +199,7 @@ export function sessionView(id) {
     }
   };
 
-  const filters = el('div', { class: 'filters' }, only, el('label', { class: 'check', for: 'minor' }, minor, 'Small events too'));
+  const filters = el('div', { class: 'filters' }, only, el('label', { class: 'check', for: 'minor' }, minor, 'Show minor events'));
   const root = el('div', { class: 'view session-view' },
     el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head, filters,
     above, list, below, el('div', { class: 'dock' }, jump, box.root));
@@ -301,12 +301,12 @@ function fillHead(head, session) {
     el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(session.id.slice(-6), { limit: 12, more: false })),
   ]);
   place('.buttons', [session.connected, isLive, store.me?.role], () => [
-    session.connected && isLive && may('approver') ? el('button', { type: 'button', id: 'interrupt', onclick: () => void act('interrupt', 'Interrupting. Once more stops it at once.') }, icon('stop'), 'Interrupt') : null,
-    session.connected && may('admin') ? el('button', { type: 'button', id: 'end', class: 'danger-quiet', onclick: async () => { if (await confirmed('End this session?', 'What runs is interrupted, open questions are denied.', 'End session')) await act('end', 'The session is told to end.'); } }, 'End') : null,
+    session.connected && isLive && may('approver') ? el('button', { type: 'button', id: 'interrupt', onclick: () => void act('interrupt', 'Interrupting. Interrupt again to stop at once.') }, icon('stop'), 'Interrupt') : null,
+    session.connected && may('admin') ? el('button', { type: 'button', id: 'end', class: 'danger-quiet', onclick: async () => { if (await confirmed('End this session?', 'The running turn is interrupted, and open approval requests are denied.', 'End session')) await act('end', 'End requested.'); } }, 'End') : null,
   ]);
   place('.strip', session, () => [
     fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
-    session.state === 'ended' || session.state === 'gone' ? fact('Lasted', span(Date.parse(session.updated_at) - Date.parse(session.started_at))) : fact('Began', ago(session.started_at)), fact('Last heard of', ago(session.updated_at)),
+    session.state === 'ended' || session.state === 'gone' ? fact('Duration', span(Date.parse(session.updated_at) - Date.parse(session.started_at))) : fact('Started', ago(session.started_at)), fact('Last activity', ago(session.updated_at)),
   ]);
 }
 
@@ -338,7 +338,7 @@ function promptBox(id) {
       text.value = '';
       fit();
     } catch (error) {
-      fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(error instanceof Refused && error.code === 'busy' ? `It is busy: ${error.message}` : words(error))));
+      fill(problem, el('div', { class: 'notice bad' }, icon('mark'), shown(error instanceof Refused && error.code === 'busy' ? `Busy: ${error.message}` : words(error))));
     } finally {
       send.disabled = false;
       text.focus();
@@ -349,7 +349,7 @@ function promptBox(id) {
     /** @param {Session | undefined} session */
     show(session) {
       form.hidden = !(session?.connected && session.takes_prompts && may('admin'));
-      text.placeholder = session?.state === 'idle' ? 'Prompt this session' : 'Prompt, when its turn has ended';
+      text.placeholder = session?.state === 'idle' ? 'Prompt this session' : 'Prompt, after the running turn';
     },
   };
 }

@@ -91,7 +91,7 @@ export function sessionsView() {
       fill(tail,
         found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
         found.length === 0 && all.length > 0 ? empty('sessions', isOlder ? 'None of the newest sessions matches.' : 'No session matches.') : null,
-        isOlder && found.length <= most ? el('button', { type: 'button', id: 'older', disabled: isReading, onclick: () => void older() }, isReading ? 'Reading…' : isSearch() ? 'Look through older sessions too' : 'Show older sessions') : null,
+        isOlder && found.length <= most ? el('button', { type: 'button', id: 'older', disabled: isReading, onclick: () => void older() }, isReading ? 'Reading…' : isSearch() ? 'Search older sessions too' : 'Show older sessions') : null,
         problem ? failed(problem) : null,
         all.length === 0 && store.link !== 'connecting' ? first() : null);
       if (held === 'older') document.getElementById(held)?.focus();
@@ -128,7 +128,7 @@ function fillLine(node, session) {
         title ? el('span', { class: 'prompt' }, session.prompt ? prompt : none) : null,
         el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace ?? undefined) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
       el('span', { class: 'figures' },
-        session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'question' : 'questions')) : null,
+        session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'request' : 'requests')) : null,
         number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad')));
   }
 }
@@ -136,15 +136,15 @@ function fillLine(node, session) {
 /** What somebody sees who is here for the first time. */
 function first() {
   return el('div', { class: 'empty' }, icon('sessions'), el('p', { class: 'strong' }, 'No session yet'),
-    el('p', { class: 'faint' }, 'Run this in a terminal, in the folder that the agent is to work in:'), el('pre', null, 'amplifier chat --serve'),
-    el('p', { class: 'faint' }, 'The session shows up here, with all that it does and every question that its hooks ask.'));
+    el('p', { class: 'faint' }, "Run this in a terminal, in the agent's working folder:"), el('pre', null, 'amplifier chat --serve'),
+    el('p', { class: 'faint' }, 'The session appears here with its timeline and approval requests.'));
 }
 
 function begin() {
   const folder = el('input', { type: 'text', id: 'new-folder', autocomplete: 'off', placeholder: "the server's own folder" });
-  const prompt = el('textarea', { id: 'new-prompt', rows: 4, placeholder: 'What should be done?' });
+  const prompt = el('textarea', { id: 'new-prompt', rows: 4, placeholder: 'Task for the agent' });
   const problem = el('div', { role: 'alert' });
-  const dialog = modal('new', 'New session', el('p', { class: 'faint' }, 'It runs inside the server, with the hooks of that folder.'),
+  const dialog = modal('new', 'New session', el('p', { class: 'faint' }, 'The session runs in the server, with the hooks of the folder.'),
     el('label', { for: 'new-folder' }, 'Folder'), folder, el('label', { for: 'new-prompt' }, 'First prompt'), prompt, problem,
     el('div', { class: 'row end' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), el('button', { type: 'button', class: 'primary', onclick: () => void go() }, 'Start')));
   const go = async () => {

@@ -161,8 +161,8 @@ export function drawEntry(entry, session) {
     el('div', { class: 'content' },
       head(entry, session, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
       isBad ? denial(entry) : null,
-      waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waits for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
-      waiting || isBad || !isOver(session) ? null : openOf(entry).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session went away before'))),
+      waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waiting for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
+      waiting || isBad || !isOver(session) ? null : openOf(entry).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session ended first'))),
       approvalsOf(entry).map(approval),
       [...first.injections, ...(last?.injections ?? [])].map(injection),
       [...first.messages, ...(last?.messages ?? [])].map((one) => el('div', { class: `message-line ${one.level}` }, el('span', { class: 'faint' }, shown(one.source.replace(/^hook:/, 'Hook '), { limit: 80, more: false }), ': '), shown(one.text, { limit: 400 }), one.shown === false ? badge('warn', 'Not shown', 'mark') : null)),
@@ -218,7 +218,7 @@ function head(entry, session, runs) {
 }
 
 /** @type {Record<string, string>} */
-const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated', 'user:notification': 'The person is told' };
+const TITLES = { 'session:start': 'Session started', 'session:end': 'Session ended', 'session:resume': 'Session resumed', 'session:fork': 'Session forked', 'error:provider': 'The model failed', 'error:tool': 'A tool failed', 'context:pre_compact': 'Context compacted', 'cancel:requested': 'Interrupted', 'policy:violation': 'Policy violated', 'user:notification': 'User notification' };
 const GIST = ['command', 'pattern', 'file_path', 'path', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
 
 /**
@@ -285,7 +285,7 @@ function denial(entry) {
 }
 
 /** @type {Record<string, string>} */
-const LANDS = { history: 'in the history', next_call: 'in the next call to the model only', last_tool_result: "at the end of the tool's result" };
+const LANDS = { history: ' to the history', next_call: ' to the next model call', last_tool_result: ' to the tool result' };
 
 /**
  * An approval with its decision, and the answers that came too late.
@@ -302,7 +302,7 @@ function injection(one) {
   const size = [counted(one.bytes, 'byte'), typeof one.tokens === 'number' ? counted(one.tokens, 'token') : null].filter(Boolean).join(', ');
   const dropped = one.status && !['injected', 'over_budget', 'warned', 'truncated'].includes(one.status);
   return el('details', { class: `injection-line${dropped ? ' dropped' : ''}` },
-    el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to tell the agent something' : ` told the agent something, ${LANDS[one.placement ?? ''] ?? 'in its context'}`), one.status && one.status !== 'injected' ? badge('warn', plain(one.status.replaceAll('_', ' '), 40)) : null, el('span', { class: 'faint num' }, size)),
+    el('summary', null, icon('inject'), el('span', { class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('span', null, dropped ? ' tried to add context' : ` added context${LANDS[one.placement ?? ''] ?? ''}`), one.status && one.status !== 'injected' ? badge('warn', plain(one.status.replaceAll('_', ' '), 40)) : null, el('span', { class: 'faint num' }, size)),
     el('div', { class: 'said' }, shown(one.text ?? '', { limit: 2_000 })));
 }
 
@@ -323,8 +323,8 @@ function hookLine(hooks) {
   const sum = quiet.reduce((all, one) => all + one.duration_ns, 0);
   const loud = hooks.filter((one) => tone(one) !== 'quiet');
   return el('div', { class: 'hook-line' }, loud.length ? el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, loud.map(chip)) : null,
-    el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, `${count(quiet.length)} hooks let it pass`), el('span', { class: 'num' }, nanos(sum))),
-      el('ul', { class: 'hook-line', 'aria-label': 'Hooks that let it pass' }, quiet.map(chip))));
+    el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, `${count(quiet.length)} hooks continued`), el('span', { class: 'num' }, nanos(sum))),
+      el('ul', { class: 'hook-line', 'aria-label': 'Hooks that continued' }, quiet.map(chip))));
 }
 
 /** So many hooks that let something pass are shown one by one. */
@@ -341,7 +341,7 @@ function details(entry) {
     const reasons = [...first.hooks, ...(last?.hooks ?? [])].filter((one) => one.reason || one.error);
     box.append(el('div', { class: 'parts' },
       entry.sort === 'tool' ? [part('Input', data.tool_input), part('Output', last?.data?.tool_result)] : entry.sort === 'model' ? [part('Request', data), part('Response', last?.data)] : part('Data', data),
-      reasons.length ? el('section', null, el('h4', null, 'What hooks said'), el('ul', { class: 'plain-list' }, reasons.map((one) => el('li', null, el('span', { class: 'hook-name' }, shown(one.hook)), ': ', one.error ? el('span', { class: 'bad-text' }, 'failed: ', shown(one.error)) : shown(one.reason))))) : null,
+      reasons.length ? el('section', null, el('h4', null, 'Reasons from hooks'), el('ul', { class: 'plain-list' }, reasons.map((one) => el('li', null, el('span', { class: 'hook-name' }, shown(one.hook)), ': ', one.error ? el('span', { class: 'bad-text' }, 'failed: ', shown(one.error)) : shown(one.reason))))) : null,
       el('p', { class: 'faint small' }, el('code', null, shown(first.event)), ' · ', el('a', { href: `#/audit/${first.seq}` }, `record ${count(first.seq)}`), last ? [' · ', el('a', { href: `#/audit/${last.seq}` }, `record ${count(last.seq)}`)] : null)));
   });
   return box;

@@ -51,10 +51,10 @@ pub enum FeedError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// A record's body is nested too deeply.
-    #[error("a record cannot be read again: {0}")]
+    #[error("cannot read a record: {0}")]
     Json(serde_json::Error),
     /// A thread cannot be started, or has ended.
-    #[error("the audit log cannot be followed: {0}")]
+    #[error("cannot follow the audit log: {0}")]
     Thread(io::Error),
 }
 
@@ -357,7 +357,7 @@ impl Feed {
         let (done, is_done) = oneshot::channel();
         self.shared.verify_requests.lock().unwrap_or_else(PoisonError::into_inner).push(done);
         self.shared.wake();
-        is_done.await.map_err(|_| FeedError::Thread(io::Error::other("the thread that verifies it has ended")))?;
+        is_done.await.map_err(|_| FeedError::Thread(io::Error::other("the verification thread has ended")))?;
         Ok(self.status())
     }
 
@@ -383,7 +383,7 @@ impl Feed {
         let mut text = MetricsText::default();
         let mut events: Vec<(&str, u64)> = index.events.iter().map(|(event, count)| (&**event, *count)).collect();
         events.sort_unstable();
-        text.metric("amplifier_events_total", Counter, "Events that were recorded.");
+        text.metric("amplifier_events_total", Counter, "Recorded events.");
         for (event, count) in events {
             text.value(&[("event", event)], count);
         }
@@ -398,23 +398,23 @@ impl Feed {
                 text.value(&[("hook", hook.hook)], value(hook));
             }
         }
-        text.metric("amplifier_hook_duration_seconds", Histogram, "How long hooks took.");
+        text.metric("amplifier_hook_duration_seconds", Histogram, "Duration of hook calls.");
         for hook in &totals {
             text.histogram(&[("hook", hook.hook)], &hook.seconds, hook.calls, hook.total_ns as f64 / 1e9);
         }
         let ApprovalDecisionCounts { granted, refused } = index.decided.approvals;
-        text.metric("amplifier_approvals_total", Counter, "Questions that were decided.");
+        text.metric("amplifier_approvals_total", Counter, "Decided approval requests.");
         text.value(&[("decision", "granted")], granted).value(&[("decision", "refused")], refused);
         let status = self.shared.status.borrow().clone();
         let watching = self.shared.watching.load(Ordering::Relaxed) as u64;
         for (name, kind, help, value) in [
-            ("amplifier_denials_total", Counter, "Operations that were denied.", index.decided.denials),
+            ("amplifier_denials_total", Counter, "Denied operations.", index.decided.denials),
             ("amplifier_audit_records", Gauge, "Records of the audit log.", index.cursor),
             ("amplifier_audit_verified_to", Gauge, "Records below this number are verified.", status.verified_to),
-            ("amplifier_audit_sound", Gauge, "Whether nothing is wrong with the audit log.", status.sound.into()),
-            ("amplifier_audit_exposed", Gauge, "Records that no checkpoint kept elsewhere covers.", status.exposed),
-            ("amplifier_audit_unreadable_lines", Gauge, "Lines of the log that are no records.", index.unreadable),
-            ("amplifier_stream_clients", Gauge, "Clients that watch the stream.", watching),
+            ("amplifier_audit_sound", Gauge, "1 if the audit log has no known problem, else 0.", status.sound.into()),
+            ("amplifier_audit_exposed", Gauge, "Records that no anchored checkpoint covers.", status.exposed),
+            ("amplifier_audit_unreadable_lines", Gauge, "Invalid lines of the log.", index.unreadable),
+            ("amplifier_stream_clients", Gauge, "Clients of the stream.", watching),
         ] {
             text.metric(name, kind, help).value(&[], value);
         }

@@ -177,11 +177,11 @@ impl VerifierThread<'_> {
                 Ok(notes) => notes,
                 // Without anchored checkpoints, the status lists what is not proven.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(format!("the checkpoints in `{}` cannot be read: {error}", file.display())),
+                Err(error) => return Err(format!("cannot read the checkpoints in `{}`: {error}", file.display())),
             };
             verifier = verifier
                 .checkpoints(&notes)
-                .map_err(|error| format!("the checkpoints in `{}` cannot be read: {error}", file.display()))?;
+                .map_err(|error| format!("cannot read the checkpoints in `{}`: {error}", file.display()))?;
         }
         Ok(verifier)
     }
@@ -233,7 +233,7 @@ impl VerifierThread<'_> {
     fn missing_log(&self) -> AuditStatus {
         let has_checkpoints = self.shared.source.size("checkpoints").is_ok_and(|size| size.is_some());
         if self.was_there || has_checkpoints {
-            return self.failed("the audit log is gone: no file `seg-….jsonl` is there any more".to_owned());
+            return self.failed("the audit log is missing: no file `seg-….jsonl` found".to_owned());
         }
         AuditStatus { sound: true, ..AuditStatus::default() }
     }

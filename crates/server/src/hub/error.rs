@@ -61,28 +61,28 @@ impl HubError {
     }
 
     pub(super) fn unknown(id: &ApprovalId) -> Self {
-        Self::new(HubErrorCode::NotFound, format!("there is no question `{id}`"))
+        Self::new(HubErrorCode::NotFound, format!("unknown approval request `{id}`"))
     }
 
     pub(super) fn offline(session: &str) -> Self {
-        Self::new(HubErrorCode::Offline, format!("the session `{session}` is not connected"))
+        Self::new(HubErrorCode::Offline, format!("session `{session}` is not connected"))
     }
 
     /// The requesting process has ended, because another one has taken over the session.
     pub(super) fn run_replaced(session: &str) -> Self {
         let message = format!(
-            "the run of session `{session}` that asked this has ended; another one goes on with the session, and asks anew what it wants to know"
+            "the run of session `{session}` that sent this request has ended; a new run continues the session, and sends its own requests"
         );
         Self::new(HubErrorCode::Closed, message)
     }
 
     pub(super) fn late() -> Self {
-        Self::new(HubErrorCode::Late, "the time for an answer is over; the answer is recorded and changes nothing")
+        Self::new(HubErrorCode::Late, "the approval request has expired; the answer is recorded and has no effect")
     }
 
     pub(super) fn already_answered(by: Option<Actor>) -> Self {
-        let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), |by| format!("{} ({})", by.name, by.via));
-        Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has answered already")) }
+        let who = by.as_ref().map_or_else(|| "another approver".to_owned(), |by| format!("{} ({})", by.name, by.via));
+        Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has already answered")) }
     }
 
     /// Returns the error for an answer to a decided request.
@@ -91,10 +91,10 @@ impl HubError {
             DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::already_answered(decided.by.clone()),
             // No session confirmed a record of the answer.
             DecisionBasis::Timeout => {
-                Self::new(HubErrorCode::Late, "the time for an answer is over; the answer changes nothing")
+                Self::new(HubErrorCode::Late, "the approval request has expired; the answer has no effect")
             }
             DecisionBasis::Disconnected => Self::offline(&decided.session),
-            _ => Self::new(HubErrorCode::Closed, format!("the question is no longer open: {}", decided.reason)),
+            _ => Self::new(HubErrorCode::Closed, format!("the approval request is no longer open: {}", decided.reason)),
         }
     }
 }

@@ -78,9 +78,9 @@ impl Hub {
             Ok(MachineReply::Failed { error }) => Err(HubError::new(HubErrorCode::Failed, error)),
             Ok(reply) => Ok(reply),
             Err(NoReply::NotSent | NoReply::Disconnected) => {
-                Err(HubError::new(HubErrorCode::Offline, "the connection to the machine broke"))
+                Err(HubError::new(HubErrorCode::Offline, "the connection to the machine was lost"))
             }
-            Err(NoReply::TimedOut) => Err(HubError::new(HubErrorCode::TimedOut, "the machine has not replied in time")),
+            Err(NoReply::TimedOut) => Err(HubError::new(HubErrorCode::TimedOut, "the machine did not reply in time")),
         }
     }
 

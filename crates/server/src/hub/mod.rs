@@ -228,11 +228,11 @@ impl Hub {
                     .undelivered(),
                 NoReply::Disconnected => HubError::new(
                     HubErrorCode::Offline,
-                    "the connection to the session broke; the audit log says what became of the question",
+                    "the connection to the session was lost; see the audit log for the decision",
                 ),
                 NoReply::TimedOut => HubError::new(
                     HubErrorCode::TimedOut,
-                    "the session has not said in time what became of the answer; the audit log will say so",
+                    "the session did not confirm the answer in time; see the audit log for the decision",
                 ),
             })
         })?;
@@ -246,7 +246,7 @@ impl Hub {
             // The answer counts although the rule was not stored.
             Err(reason) => {
                 let mut decided = decided;
-                decided.reason = format!("{} (it counts once, because no rule can be kept: {reason})", decided.reason);
+                decided.reason = format!("{} (counts once; the rule could not be stored: {reason})", decided.reason);
                 decided
             }
         })
@@ -286,10 +286,10 @@ impl Hub {
         let reply = self.shared.reloads.ask(&link, connection, reference, message, PATIENCE).await;
         reply.unwrap_or_else(|failure| {
             let why = match failure {
-                NoReply::NotSent => "the session does not listen",
-                NoReply::Disconnected => "the connection to the session broke",
+                NoReply::NotSent => "the session does not read its messages",
+                NoReply::Disconnected => "the connection to the session was lost",
                 NoReply::TimedOut => {
-                    "the session has not said in time what came of it; it looks again before the next call to the model"
+                    "the session did not confirm the reload in time; bundles are checked again before the next model call"
                 }
             };
             ReloadResult { result: ReloadStatus::NoAnswer, message: Some(why.to_owned()) }
@@ -323,7 +323,7 @@ impl Hub {
         let now = Timestamp::now();
         let changes = match message {
             SessionMessage::ApprovalRequested { approval } => {
-                let nonce = nonce().map_err(|error| format!("there is no randomness: {error}"))?;
+                let nonce = nonce().map_err(|error| format!("no randomness available: {error}"))?;
                 self.state().add_request(connection, *approval, nonce, now)
             }
             SessionMessage::ApprovalClosed { id, decision } => {

@@ -34,7 +34,7 @@ impl Hub {
         rule.check().map_err(|invalid| HubError::new(HubErrorCode::InvalidRule, invalid.to_string()))?;
         let rule = ApprovalRule { event: None, created_at: None, ..rule };
         if rule.scope == RuleScope::Session {
-            let none = || HubError::new(HubErrorCode::InvalidRule, "say for which session: `session`");
+            let none = || HubError::new(HubErrorCode::InvalidRule, "missing `session` for a rule of this scope");
             let session = rule.session.clone().ok_or_else(none)?;
             let rule = ApprovalRule { project: None, ..rule };
             let id = rule.id();
@@ -62,7 +62,7 @@ impl Hub {
         if let Some(session) = found.and_then(|found| found.rule.session) {
             return self.change_rule(&session, |reference| ServerMessage::RevokeRule { reference, rule, by }).await;
         }
-        let unknown = || HubError::new(HubErrorCode::NotFound, format!("there is no rule `{id}`"));
+        let unknown = || HubError::new(HubErrorCode::NotFound, format!("unknown rule `{id}`"));
         if !self.has_machine() {
             return Err(unknown());
         }
@@ -75,8 +75,7 @@ impl Hub {
             None => return Err(unknown()),
             // The rule may be in the unreadable file.
             Some(UnreadableFile { file, reason }) => {
-                let message =
-                    format!("there is no rule `{id}` where rules can be read, and `{file}` cannot be: {reason}");
+                let message = format!("rule `{id}` not found, and `{file}` cannot be read: {reason}");
                 return Err(HubError::new(HubErrorCode::NotFound, message));
             }
         }
@@ -100,10 +99,9 @@ impl Hub {
         reply.unwrap_or_else(|failure| {
             Err(match failure {
                 NoReply::NotSent | NoReply::Disconnected => HubError::offline(session),
-                NoReply::TimedOut => HubError::new(
-                    HubErrorCode::TimedOut,
-                    "the session has not said in time whether the rule is changed",
-                ),
+                NoReply::TimedOut => {
+                    HubError::new(HubErrorCode::TimedOut, "the session did not confirm the rule change in time")
+                }
             })
         })
     }

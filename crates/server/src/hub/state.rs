@@ -100,7 +100,7 @@ impl<L: Clone> State<L> {
         let mut changes = Vec::new();
         if let Some(known) = self.sessions.get(&hello.session) {
             if known.process.peer != peer {
-                return Err(format!("the session `{}` is connected already, from another process", hello.session));
+                return Err(format!("session `{}` is already connected from another process", hello.session));
             }
             changes = self.leave(known.connection, now);
         }
@@ -272,7 +272,7 @@ impl<L: Clone> State<L> {
         if !bool::from(asked.nonce.as_bytes().ct_eq(nonce.as_bytes())) {
             return Err(HubError::new(
                 HubErrorCode::Nonce,
-                "the nonce is not the one of this question; look at the question again and answer what you see",
+                "invalid nonce; reload the approval request and answer again",
             ));
         }
         if let Some(why) = asked.rejection(&answer.label, *scope) {
@@ -321,12 +321,10 @@ impl<L: Clone> State<L> {
             (AnswerStatus::Taken, Some(decided)) => Ok(decided.clone()),
             (AnswerStatus::Late, _) => Err(HubError::late()),
             (AnswerStatus::Answered, _) => Err(HubError::already_answered(by)),
-            (AnswerStatus::NotOffered, _) => {
-                Err(HubError::new(HubErrorCode::InvalidOption, "it is none of the options"))
-            }
+            (AnswerStatus::NotOffered, _) => Err(HubError::new(HubErrorCode::InvalidOption, "unknown option")),
             (AnswerStatus::Closed, Some(decided)) => Err(HubError::already_decided(decided)),
             (AnswerStatus::Closed | AnswerStatus::Taken, None) => {
-                Err(HubError::new(HubErrorCode::Closed, "the question is no longer open"))
+                Err(HubError::new(HubErrorCode::Closed, "the approval request is no longer open"))
             }
         };
         let answer = answer.map_err(|refused| HubError { undelivered: is_undelivered, ..refused });
@@ -370,12 +368,12 @@ impl<L: Clone> State<L> {
     pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
         let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::offline(session)) };
         if is_prompt && !member.about.takes_prompts {
-            return Err(HubError::new(HubErrorCode::NoPrompts, "this session takes no prompts from here"));
+            return Err(HubError::new(HubErrorCode::NoPrompts, "this session does not accept prompts from the server"));
         }
         if is_prompt && !std::mem::take(&mut member.is_idle) {
             return Err(HubError::new(
                 HubErrorCode::Busy,
-                "the session is in the middle of a turn; wait for its end, or interrupt it",
+                "the session is running a turn; wait for the end, or interrupt the turn",
             ));
         }
         Ok((member.link.clone(), member.connection))
@@ -461,7 +459,7 @@ impl<L: Clone> State<L> {
 fn project_rule(asked: &OpenApproval, submitted: &SubmittedAnswer) -> Result<ApprovalRule, &'static str> {
     // A `*` in the prompt would stand for any text in the rule, and a colon in the name would end it.
     if asked.prompt.contains('*') || asked.hook.contains([':', '*']) {
-        return Err("a rule would stand for more than this question");
+        return Err("a rule would match more than this request");
     }
     let chosen = asked.options.iter().find(|option| option.label == submitted.answer.label);
     let allows = chosen.is_some_and(|option| option.effect.allows());

@@ -96,7 +96,7 @@ impl ServerOptions {
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address cannot be bound.
-    #[error("`{address}` cannot be listened on: {source}")]
+    #[error("cannot listen on `{address}`: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -105,15 +105,15 @@ pub enum ServeError {
     },
     /// Listening on the network requires TLS or consent.
     #[error(
-        "`{0}` can be reached from the network, and without TLS others can read and change what is said: give a certificate with --tls-cert and \
-         --tls-key, or say --insecure"
+        "listening on `{0}` requires TLS: others on the network could read and change the traffic; set --tls-cert and \
+         --tls-key, or --insecure"
     )]
     Insecure(SocketAddr),
     /// Another server of this user is running.
-    #[error("a server runs already; `amplifier serve link` gives a link to it")]
+    #[error("a server is already running; `amplifier serve link` prints a link to it")]
     Running,
     /// The certificate or the key is invalid.
-    #[error("`{file}` cannot be used for TLS: {problem}")]
+    #[error("invalid TLS file `{file}`: {problem}")]
     Tls {
         /// The file.
         file: PathBuf,
@@ -217,7 +217,7 @@ impl RunningServer {
     pub async fn stop(mut self) {
         self.stopping.send_replace(ShutdownStage::Closing);
         if timeout(self.stop_time, &mut self.task).await.is_err() {
-            tracing::warn!("some requests were not answered");
+            tracing::warn!("some requests were unfinished at shutdown");
         }
     }
 }
@@ -307,7 +307,7 @@ where
                 Ok((stream, peer)) => self.admit(stream, peer, busy.clone()),
                 Err(error) => {
                     // Mostly the limit of open files, which passes when a connection ends.
-                    tracing::warn!(%error, "nobody can connect");
+                    tracing::warn!(%error, "cannot accept connections");
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -386,7 +386,7 @@ where
             }
         };
         if let Err(error) = served {
-            tracing::debug!(%error, "a connection broke");
+            tracing::debug!(%error, "connection failed");
         }
     }
 }

@@ -33,7 +33,7 @@ impl TlsFiles {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| problem(&self.certificate, error))?;
         let Some(first) = certificates.first() else {
-            return Err(problem(&self.certificate, "there is no certificate in it"));
+            return Err(problem(&self.certificate, "no certificate found"));
         };
         let fingerprint = fingerprint(first);
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| problem(&self.key, error))?;

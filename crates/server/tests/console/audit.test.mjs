@@ -11,7 +11,7 @@ describe('the audit log', () => {
   test('the log says up to where it is verified, and pages through its records', async (t) => {
     const { page } = await visit(t, { hash: '#/audit', auto: false });
     await page.getByText('Verified up to record 1,284').first().waitFor();
-    await page.getByText('What this proves, and what it cannot').click();
+    await page.getByText('Guarantees and limits').click();
     await page.getByText('no checkpoint kept elsewhere covers them yet').waitFor();
     const first = page.locator('main tbody td').first();
     await reads(first, /^1,284$/);
@@ -22,7 +22,7 @@ describe('the audit log', () => {
     await page.locator('main tbody a').first().click();
     await page.getByRole('heading', { name: /^Record / }).waitFor();
     await page.getByText('verified', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Show the proof' }).click();
+    await page.getByRole('button', { name: 'Show proof' }).click();
     await page.getByText('checkpoint').first().waitFor();
   });
 
@@ -55,7 +55,7 @@ describe('the audit log', () => {
     mock.setAudit(BROKEN);
     const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
     await page.getByLabel('Hook').fill('secrets-guard');
-    await page.getByText('Sound up to record 811').first().waitFor();
+    await page.getByText('Intact up to record 811').first().waitFor();
     const line = page.locator('main tbody tr.border');
     await until(async () => {
       if (await line.count()) return true;
@@ -64,7 +64,7 @@ describe('the audit log', () => {
     }, () => 'the line is found');
     const around = await line.evaluate((row) => [row.previousElementSibling, row.nextElementSibling].map((one) => Number(one?.querySelector('td')?.textContent?.replace(/\D/g, ''))));
     assert.ok(around[0] > 811 && around[1] <= 811, String(around));
-    await reads(line, /Sound up to record 811\. What stands above this line cannot be trusted/);
+    await reads(line, /Intact up to record 811\. Records above this line cannot be trusted/);
     assert.equal(await page.locator('main tbody tr.doubtful').count() > 0, true);
   });
 
@@ -75,7 +75,7 @@ describe('the audit log', () => {
     const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
     await page.locator('main tbody tr').nth(5).waitFor();
     const said = (await page.locator('main tbody td:last-child').allInnerTexts()).slice(0, 5);
-    assert.deepEqual(said, ['guard · asks', 'its task is done, after 39 records', 'signed, over 1,284 records', 'it has failed', 'it may begin']);
+    assert.deepEqual(said, ['guard · asks', 'task finished, after 39 records', 'signed, over 1,284 records', 'failed', 'started']);
   });
 
   test('a log in which nothing can be trusted says so, and a record that cannot be read is where it breaks', async (t) => {
@@ -83,22 +83,22 @@ describe('the audit log', () => {
     mock.setAudit({ ...BROKEN, verified_to: 0 });
     mock.state.records = mock.state.records.filter((one) => one.seq !== 812);
     const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
-    await page.getByText('Nothing in it can be trusted until that is explained.').waitFor();
+    await page.getByText('No record of this log can be trusted.').waitFor();
     await page.getByRole('link', { name: 'Record 812' }).click();
-    await page.getByText('This is where the log breaks').waitFor();
-    await page.getByText('What stands in its place cannot be read as a record.').waitFor();
+    await page.getByText('The log is invalid here').waitFor();
+    await page.getByText('The line at this number is not a valid record.').waitFor();
   });
 
   test('a broken log is loud everywhere, and says where and what', async (t) => {
     const { page, mock } = await visit(t, { auto: false });
     await page.getByText('Verified up to record').first().waitFor();
     mock.setAudit(BROKEN);
-    await page.getByText('The audit log is not as it was written').waitFor();
+    await page.getByText('The audit log failed verification').waitFor();
     await page.locator('#bar-broken').click();
-    await page.getByRole('alert').filter({ hasText: 'This log is not as it was written' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'This log failed verification' }).waitFor();
     await page.getByText('the hash does not fit what the record says').waitFor();
-    await page.getByText('Sound up to record 811').waitFor();
+    await page.getByText('Intact up to record 811').waitFor();
     await page.getByRole('link', { name: 'Record 812' }).click();
-    await page.getByText('This is where the log breaks').waitFor();
+    await page.getByText('The log is invalid here').waitFor();
   });
 });

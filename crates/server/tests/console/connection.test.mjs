@@ -45,7 +45,7 @@ describe('the connection', () => {
     const [asked] = state.approvals.splice(0);
     const again = await startMock({ port, state });
     t.after(() => again.stop());
-    await page.getByText('This question is no longer open').first().waitFor();
+    await page.getByText('This request is no longer open').first().waitFor();
     assert.equal(await page.locator('.outcome').count(), 0);
     assert.equal(await page.locator('.option').count(), 0);
     // It was only late: it can be answered again.
@@ -64,7 +64,7 @@ describe('the connection', () => {
     const again = await startMock({ port, state });
     t.after(() => again.stop());
     await page.getByRole('button', { name: 'Try now' }).click();
-    await page.getByText('Connected again').waitFor();
+    await page.getByText('Reconnected').waitFor();
   });
 
   test('a session that is opened while the page connects is watched', async (t) => {
@@ -88,8 +88,8 @@ describe('the connection', () => {
 
   // What was decided is read twice in the beginning, because the log may be a moment behind.
   for (const [name, path, times, row, empty, change] of [
-    ['rules', '/api/rules', 1, '.rule-card', 'There are no rules.', (state) => { state.rules = []; }],
-    ['history', '/api/approvals/history', 2, 'tbody tr', 'Nothing was decided yet.', (state) => { state.decided = []; }],
+    ['rules', '/api/rules', 1, '.rule-card', 'No rules.', (state) => { state.rules = []; }],
+    ['history', '/api/approvals/history', 2, 'tbody tr', 'No decisions yet.', (state) => { state.decided = []; }],
   ]) {
     test(`what has changed while the server was away is read again: ${name}`, async (t) => {
       const mock = await startMock();
@@ -127,7 +127,7 @@ describe('the connection', () => {
       await until(() => soon(page, page.locator('#me').getByText(role)), () => `the page knows that the role is ${role}`);
     };
     await become('viewer', masked);
-    await dialog(page).getByText('your role is viewer').waitFor();
+    await dialog(page).getByText('Your role (viewer)').waitFor();
     await reads(page.locator('.diff'), /^\s*without its secrets\s*$/);
     assert.equal(await page.locator('.option').count(), 0);
     assert.equal(await page.getByRole('button', { name: 'Revoke', includeHidden: true }).count(), 0);
@@ -153,7 +153,7 @@ describe('the connection', () => {
     Object.assign(mock.state, { key: 'B'.repeat(43), name: 'bob', role: 'approver' });
     await other.goto(`${mock.url}enter?code=any`);
     await until(() => soon(page, page.locator('#me').getByText('bob')), () => 'the page is that of bob');
-    await page.getByText('You are bob here from now on, with the role approver').first().waitFor();
+    await page.getByText('You are now signed in as bob, with the role approver').first().waitFor();
     await dialog(page).waitFor();
     await page.keyboard.press('1');
     await nothingSent(page, sent);
@@ -207,7 +207,7 @@ describe('the connection', () => {
     });
     await new Promise((resolve) => stranger.listen(mock.port, '127.0.0.1', resolve));
     t.after(() => { stranger.close(); stranger.closeAllConnections(); });
-    await until(() => soon(page, page.getByRole('heading', { name: 'Something else answers at this address' })), () => 'the page finds out');
+    await until(() => soon(page, page.getByRole('heading', { name: 'Unknown server at this address' })), () => 'the page finds out');
     await page.evaluate(() => window.dispatchEvent(new Event('online')));
     // Longer than a page ever takes to try again; what it had sent would be heard before this.
     await page.clock.runFor(60_000);
@@ -220,7 +220,7 @@ describe('the connection', () => {
     await new Promise((resolve) => stranger.close(resolve));
     const again = await startMock({ state: mock.state, port: mock.port });
     t.after(() => again.stop());
-    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.getByRole('button', { name: 'Check again' }).click();
     await until(() => soon(page, page.getByText('Live', { exact: true })), () => 'the page is live again');
     assert.ok(!(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, window.name, location.href]))).includes(KEY));
   });

@@ -14,18 +14,18 @@ describe('crowds', () => {
     mock.state.approvals = Array.from({ length: 10_000 }, (_, n) => question(n, { prompt: `Question ${n}?`, created_at: new Date(now - 30_000 + n).toISOString(), deadline: new Date(now + 3_600_000 + n).toISOString(), timeout_s: 3_700 }));
     const { page } = await visit(t, { mock, auto: false, hash: '#/approvals' });
     await page.waitForFunction(() => document.title === '(10000) Approvals · Amplifier');
-    await reads(page.locator('#bar-asks'), /10,000 questions are open: Question 0\?/);
+    await reads(page.locator('#bar-asks'), /10,000 open approval requests: Question 0\?/);
     await page.getByText('9,800 more', { exact: true }).waitFor();
     // Those that the first message had are answered elsewhere.
     for (let n = 0; n < 500; n += 1) mock.decide(`s-harbour.${n}`, false, { by: { name: 'grace', via: 'api' } });
     await page.waitForFunction(() => document.title === '(9500) Approvals · Amplifier');
     await page.locator('#bar-asks').click();
     await page.getByRole('heading', { name: 'Question 500?' }).waitFor();
-    await reads(page.locator('#question-place'), /^Question 1 of 9,500$/);
+    await reads(page.locator('#question-place'), /^Request 1 of 9,500$/);
     await page.keyboard.press('Escape');
     // The most urgent is none of those that came first.
     mock.ask(question(10_000, { prompt: 'Now?', deadline: new Date(now + 600_000).toISOString(), timeout_s: 600 }));
-    await reads(page.locator('#bar-asks'), /9,501 questions are open: Now\?/);
+    await reads(page.locator('#bar-asks'), /9,501 open approval requests: Now\?/);
     await page.locator('#bar-asks').click();
     await settled(page);
     await page.keyboard.press('3');
@@ -71,7 +71,7 @@ describe('crowds', () => {
     const search = page.getByLabel('Search sessions');
     await search.fill('old 1299');
     await page.getByText('None of the newest sessions matches.').waitFor();
-    await page.getByRole('button', { name: 'Look through older sessions too' }).click();
+    await page.getByRole('button', { name: 'Search older sessions too' }).click();
     await reads(page.locator('.session'), /Old 1299/);
     await reads(page.locator('#state-all'), /^All\s*1,307$/);
     await search.fill('nobody');

@@ -34,7 +34,7 @@ describe('for everyone', () => {
         if (view === 'tests') {
           await page.getByRole('button', { name: 'Test…' }).click();
           await page.locator('#test-which').selectOption('text');
-          await page.getByRole('button', { name: 'Run the tests' }).click();
+          await page.getByRole('button', { name: 'Run tests' }).click();
         }
         await page.locator(there).first().waitFor();
         assert.deepEqual(await faults(page), [], view);
@@ -61,7 +61,7 @@ describe('for everyone', () => {
     const { page } = await visit(t, { auto: false, mock: { open: 0 } });
     await page.locator('.session').first().waitFor();
     await page.keyboard.press('Tab');
-    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'To the content');
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to content');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
     assert.match(page.url(), /#\/sessions$/);

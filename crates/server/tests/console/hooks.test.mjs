@@ -24,7 +24,7 @@ describe('hooks, rules, and who gets in', () => {
   test('what was decided says who, from where and after how long; rules are explained and revoked', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/approvals/history', auto: false });
     await page.getByRole('cell', { name: 'grace in the terminal after 6.4 s' }).waitFor();
-    await page.getByRole('cell', { name: 'nobody answered in time after 5 min 00 s' }).waitFor();
+    await page.getByRole('cell', { name: 'no answer in time after 5 min 00 s' }).waitFor();
     await page.getByRole('link', { name: 'Rules' }).click();
     await page.getByText('Until this session ends, the same question is answered with yes.').waitFor();
     await page.locator('.rule-card').nth(1).getByRole('button', { name: 'Revoke' }).click();
@@ -36,7 +36,7 @@ describe('hooks, rules, and who gets in', () => {
   test('bundles are read again, and what came of it is said for each session', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/hooks', auto: false });
     await page.getByRole('button', { name: 'Reload bundles' }).click();
-    await page.getByText('3 sessions told to read the bundles again.').first().waitFor();
+    await page.getByText('Reload requested in 3 sessions.').first().waitFor();
     mock.state.reloads = [
       { session: 's-berths', result: 'changed' }, { session: 's-harbour', result: 'refused', message: 'bundle.yaml:3: unknown name `tool_nam`' },
       { session: 's-idle', result: 'not_trusted', message: 'run `amplifier hooks trust`' }, { session: 's-odd', result: 'no_answer' },
@@ -50,16 +50,16 @@ describe('hooks, rules, and who gets in', () => {
   test('the tests of a bundle are run: that of the server, or one that is written here', async (t) => {
     const { page, mock } = await visit(t, { hash: '#/hooks', auto: false });
     await page.getByRole('button', { name: 'Test…' }).click();
-    await dialog(page).getByRole('button', { name: 'Run the tests' }).click();
+    await dialog(page).getByRole('button', { name: 'Run tests' }).click();
     await dialog(page).getByText('1 passed, 1 failed.').first().waitFor();
     assert.deepEqual(mock.state.tested, {});
     await reads(dialog(page).locator('.results li').first(), /Passed\s*production is asked about\s*tool:pre\s*84 µs/);
     await reads(dialog(page).locator('.results li').nth(1), /Failed\s*forced pushes are denied[\s\S]*decision\s*deny\s*continue\s*by\s*shell-guard\s*–/);
-    await dialog(page).getByLabel('What is tested').selectOption('text');
+    await dialog(page).getByLabel('Bundle to test').selectOption('text');
     const text = dialog(page).getByLabel(/^The bundle/);
     assert.match(await text.inputValue(), /^hooks:[\s\S]*tests:[\s\S]*event: tool:pre/);
     await text.fill('hooks: 7');
-    await dialog(page).getByRole('button', { name: 'Run the tests' }).click();
+    await dialog(page).getByRole('button', { name: 'Run tests' }).click();
     await dialog(page).getByRole('alert').filter({ hasText: 'expected a list' }).waitFor();
     assert.deepEqual(mock.state.tested, { bundle: 'hooks: 7' });
     await page.keyboard.press('Escape');
@@ -74,9 +74,9 @@ describe('hooks, rules, and who gets in', () => {
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'link-name');
     await page.keyboard.type('grace');
     await page.keyboard.press('Tab');
-    await dialog(page).getByText('They may look at everything, and verify the audit log.').waitFor();
+    await dialog(page).getByText('They may view everything, and verify the audit log.').waitFor();
     await page.keyboard.type('approver');
-    await dialog(page).getByText(/^They may look at everything, answer questions/).waitFor();
+    await dialog(page).getByText(/^They may view everything, answer approval requests/).waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     const url = await dialog(page).getByLabel('The link').inputValue();
@@ -89,8 +89,8 @@ describe('hooks, rules, and who gets in', () => {
     for (const role of ['viewer', 'approver']) {
       const { page: other } = await visit(t, { auto: false, mock: { role }, hash: '#/hooks' });
       await other.getByRole('button', { name: /ada/ }).click();
-      await dialog(other).getByText('Only an admin can let others in').waitFor();
-      assert.equal(await dialog(other).getByRole('button', { name: 'Make a link' }).count(), 0);
+      await dialog(other).getByText('Only an admin can invite others').waitFor();
+      assert.equal(await dialog(other).getByRole('button', { name: 'Create link' }).count(), 0);
       await dialog(other).getByRole('button', { name: 'Close' }).click();
       await other.locator('main tbody tr').first().waitFor();
       for (const name of ['Test…', 'Reload bundles']) assert.equal(await other.getByRole('button', { name }).count(), 0, `${role}: ${name}`);
@@ -101,7 +101,7 @@ describe('hooks, rules, and who gets in', () => {
     const mock = await startMock({ open: 0 });
     mock.state.unreadable = [{ file: '/home/ada/.config/amplifier/approvals.json', reason: 'line 3: expected a value' }];
     const { page } = await visit(t, { mock, hash: '#/approvals/rules' });
-    await reads(page.getByRole('alert'), /Not all rules can be read[\s\S]*approvals\.json: line 3: expected a value/);
+    await reads(page.getByRole('alert'), /Some rule files could not be read[\s\S]*approvals\.json: line 3: expected a value/);
     assert.equal(await page.locator('.rule-card').count(), 3);
   });
 });

@@ -86,9 +86,9 @@ export async function startMock(options = {}) {
       say({ type: 'session', session });
       return ok(session, 201);
     }],
-    ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => { const one = state.sessions.find((s) => s.id === id); return one ? ok(one) : refuse(404, 'unknown', `there is no session \`${id}\``); }],
+    ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => { const one = state.sessions.find((s) => s.id === id); return one ? ok(one) : refuse(404, 'unknown', `unknown session \`${id}\``); }],
     ['GET', /^\/api\/sessions\/([^/]+)\/timeline$/, ([id], _, query) => {
-      if (!state.sessions.some((one) => one.id === id)) return refuse(404, 'unknown', `there is no session \`${id}\``);
+      if (!state.sessions.some((one) => one.id === id)) return refuse(404, 'unknown', `unknown session \`${id}\``);
       const all = state.timelines[id] ?? [];
       const limit = Number(query.get('limit') ?? 100);
       const items = all.filter((one) => one.seq >= Number(query.get('after') ?? 0)).slice(0, limit);
@@ -99,7 +99,7 @@ export async function startMock(options = {}) {
     ['POST', /^\/api\/sessions\/([^/]+)\/(prompt|interrupt|end)$/, ([id, what], body) => {
       state.commands.push({ id, what, ...body });
       const session = state.sessions.find((s) => s.id === id);
-      if (what === 'prompt' && session?.state !== 'idle') return refuse(409, 'busy', 'the session is in a turn; wait until it has ended, or interrupt it');
+      if (what === 'prompt' && session?.state !== 'idle') return refuse(409, 'busy', 'the session is running a turn; wait for the end, or interrupt the turn');
       if (what === 'prompt') {
         const seq = state.add(id, { event: 'prompt:submit', data: { prompt: body.text }, decision: 'continue' });
         say({ type: 'records', records: [state.records[seq]], cursor: state.records.length });
@@ -129,7 +129,7 @@ export async function startMock(options = {}) {
       const before = Number(query.get('before') ?? Infinity);
       return ok({ decisions: state.decided.filter((one) => one.seq < before && (!query.get('hook') || one.hook === query.get('hook'))).slice(0, Number(query.get('limit') ?? 50)) });
     }],
-    ['GET', /^\/api\/approvals\/([^/]+)$/, ([id]) => { const one = state.approvals.find((a) => a.id === id) ?? state.decided.find((a) => a.id === id); return one ? ok(one) : refuse(404, 'unknown', 'no such question'); }],
+    ['GET', /^\/api\/approvals\/([^/]+)$/, ([id]) => { const one = state.approvals.find((a) => a.id === id) ?? state.decided.find((a) => a.id === id); return one ? ok(one) : refuse(404, 'unknown', 'unknown approval request'); }],
     ['POST', /^\/api\/approvals\/([^/]+)\/answer$/, ([id], body) => {
       if (state.role === 'viewer') return refuse(403, 'role', 'a viewer cannot answer');
       state.answers.push({ id, ...body });
@@ -141,7 +141,7 @@ export async function startMock(options = {}) {
       const approval = state.approvals.find((one) => one.id === id);
       if (!approval) {
         const was = state.decided.find((one) => one.id === id);
-        return was ? refuse(409, 'answered', 'somebody else has answered already', was.by) : refuse(404, 'unknown', 'no such question');
+        return was ? refuse(409, 'answered', 'another approver has already answered', was.by) : refuse(404, 'unknown', 'unknown approval request');
       }
       if (approval.nonce !== body.nonce) return refuse(403, 'nonce', 'the nonce is not the one of this question');
       const option = approval.options.find((one) => one.label === body.option);

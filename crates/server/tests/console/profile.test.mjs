@@ -115,7 +115,7 @@ test('the key is in the memory of open tabs alone, and nothing that is on the di
   const back = await again.newPage();
   await patient(back);
   await back.goto(place.server.url);
-  await back.getByText('This browser is not let in yet').waitFor();
+  await back.getByText('Sign in').waitFor();
   await back.goto(await place.link('grace', 'approver'));
   await asked(back, 'Run `touch three`?');
   await settled(back);

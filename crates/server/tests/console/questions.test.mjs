@@ -16,7 +16,7 @@ describe('questions', () => {
     await dialog(page).waitFor();
     await page.getByRole('heading', { name: 'Allow write to config/production.toml?' }).waitFor();
     const told = await dialog(page).innerText();
-    for (const part of ['production-guard', asked.reason, 'edit_file', 'requests_a_minute = 6000', 'The file is outside of the folders', asked.digest, '/home/ada/work/harbour', 'then it is denied']) assert.ok(told.includes(part), `${part} in ${told}`);
+    for (const part of ['production-guard', asked.reason, 'edit_file', 'requests_a_minute = 6000', 'The file is outside of the folders', asked.digest, '/home/ada/work/harbour', 'then denied']) assert.ok(told.includes(part), `${part} in ${told}`);
     assert.equal(await page.title(), '(1) Sessions · Amplifier');
     assert.match(await page.locator('#favicon').getAttribute('href'), /^data:image\/svg/);
     await settled(page);
@@ -187,17 +187,17 @@ describe('questions', () => {
   test('several questions: which of how many, forwards and back, and each one settles anew', async (t) => {
     const { page, mock, sent } = await visit(t, { mock: { open: 2 }, still: true });
     await dialog(page).waitFor();
-    await reads(page.locator('#question-place'), /^Question 1 of 2$/);
+    await reads(page.locator('#question-place'), /^Request 1 of 2$/);
     await page.clock.runFor(1_000);
     await page.keyboard.press('ArrowRight');
-    await reads(page.locator('#question-place'), /^Question 2 of 2$/);
+    await reads(page.locator('#question-place'), /^Request 2 of 2$/);
     await page.keyboard.press('1');
     await nothingSent(page, sent);
     await page.clock.runFor(1_000);
     await page.keyboard.press('1');
     await answered(mock, 1);
     // The other one comes up, and is not answered by the same key press.
-    await reads(page.locator('#question-place'), /^One question$/);
+    await reads(page.locator('#question-place'), /^One request$/);
     sent.length = 0;
     await page.keyboard.press('1');
     await nothingSent(page, sent);
@@ -212,20 +212,20 @@ describe('questions', () => {
     await reads(page.locator('.outcome'), /Allowed\s*Answered by grace in the terminal/);
     await page.keyboard.press('1');
     await nothingSent(page, sent);
-    await page.getByRole('button', { name: 'Next question' }).click();
+    await page.getByRole('button', { name: 'Next request' }).click();
     await page.getByRole('heading', { name: 'Allow write to config/production.toml?' }).waitFor();
   });
 
   test('the way on from a closed question leads to what is open now, also if that was asked a moment ago', async (t) => {
     const { page, mock } = await visit(t, { mock: { open: 2 } });
-    const onward = dialog(page).getByRole('button', { name: 'Next question' });
+    const onward = dialog(page).getByRole('button', { name: 'Next request' });
     await page.getByRole('heading', { name: 'Run this command on the staging host?' }).waitFor();
     mock.decide('s-harbour.8', false, { by: { name: 'grace', via: 'api' } });
     await page.locator('.outcome').waitFor();
     await onward.waitFor();
     mock.decide('s-harbour.7', false, { by: { name: 'grace', via: 'api' } });
     await onward.waitFor({ state: 'hidden' });
-    await reads(page.locator('#question-place'), /^no other question is open$/);
+    await reads(page.locator('#question-place'), /^no other open request$/);
     mock.ask(command(9, { prompt: 'Run this one?' }));
     await onward.click();
     await page.getByRole('heading', { name: 'Run this one?' }).waitFor();
@@ -241,13 +241,13 @@ describe('questions', () => {
       const decided = { ...asked, granted: false, basis: 'disconnected', reason: '', decided_at: new Date().toISOString(), seq: 0 };
       mock.state.decided.unshift(decided);
       mock.say({ type: 'approval_closed', id: asked.id, decided });
-      return route.fulfill({ status: 504, json: { error: { code: 'unreachable', message: 'the connection to the session broke' } } });
+      return route.fulfill({ status: 504, json: { error: { code: 'unreachable', message: 'the connection to the session was lost' } } });
     });
     await page.clock.runFor(1_000);
     await settled(page);
     await page.keyboard.press('1');
-    await reads(dialog(page).getByRole('alert'), /the connection to the session broke/);
-    await until(() => soon(page, dialog(page).getByText('and its session has not said how it ended'), 500), () => 'the page says that the question is gone');
+    await reads(dialog(page).getByRole('alert'), /the connection to the session was lost/);
+    await until(() => soon(page, dialog(page).getByText('The session did not send a decision'), 500), () => 'the page says that the question is gone');
     assert.equal(await page.locator('.outcome, .option').count(), 0);
   });
 
@@ -278,17 +278,17 @@ describe('questions', () => {
     await dialog(page).waitFor();
     const left = page.locator('.left');
     const arc = () => page.locator('.ring .arc').getAttribute('stroke-dashoffset').then(Number);
-    await reads(left, /^0:03\s*then it is denied$/);
+    await reads(left, /^0:03\s*then denied$/);
     const before = await arc();
     await page.clock.runFor(2_000);
-    await reads(left, /^0:01\s*then it is denied$/);
+    await reads(left, /^0:01\s*then denied$/);
     assert.ok((await arc()) > before);
     await page.clock.runFor(1_000);
     await reads(left, /^0:00\s*time is up: denied$/);
     await page.keyboard.press('1');
     await nothingSent(page, sent);
     mock.decide('s-harbour.7', false, { basis: 'timeout' });
-    await reads(page.locator('.outcome'), /nobody answered in time/);
+    await reads(page.locator('.outcome'), /no answer in time/);
   });
 
   test('"for this project" goes with its scope, and is not offered where the question has a star', async (t) => {
@@ -308,7 +308,7 @@ describe('questions', () => {
     const { page, mock, sent } = await visit(t, { mock: { open: 1, role: 'viewer' }, still: true });
     await dialog(page).waitFor();
     assert.equal(await dialog(page).locator('.option').count(), 0);
-    await dialog(page).getByText('your role is viewer').waitFor();
+    await dialog(page).getByText('Your role (viewer)').waitFor();
     await page.clock.runFor(1_000);
     await page.keyboard.press('1');
     await nothingSent(page, sent);
@@ -383,14 +383,14 @@ describe('questions', () => {
   test('too many questions: the page says so and offers a rule to look at, never a yes to all', async (t) => {
     const { page, mock } = await visit(t, { mock: { open: 2 }, auto: false });
     mock.setBusy({ asked: 14, seconds: 60, hook: 'shell-guard', pattern: 'Run this command on the staging host?' });
-    await page.getByText('has asked 14 times in 60 seconds').waitFor();
+    await page.getByText('sent 14 approval requests in 60 seconds').waitFor();
     assert.equal(await page.getByRole('button', { name: /all/i }).filter({ hasText: /allow|yes|approve/i }).count(), 0);
-    await page.getByRole('button', { name: 'Look at a rule…' }).click();
-    assert.equal(await page.getByLabel('Questions of the hook').inputValue(), 'shell-guard');
-    await page.getByText('1 of the questions that are open now are of this kind').waitFor();
-    assert.equal(await page.getByLabel('What happens').inputValue(), 'deny');
-    await page.getByRole('button', { name: 'Make the rule' }).click();
-    await page.getByText('The rule holds from now on.').waitFor();
+    await page.getByRole('button', { name: 'Review rule…' }).click();
+    assert.equal(await page.getByLabel('Requests of hook').inputValue(), 'shell-guard');
+    await page.getByText('Matching open requests: 1').waitFor();
+    assert.equal(await page.getByLabel('Decision').inputValue(), 'deny');
+    await page.getByRole('button', { name: 'Create rule' }).click();
+    await page.getByText('Rule created.').waitFor();
     assert.deepEqual({ ...mock.state.rules.at(-1), id: '', by: null, explanation: '' }, { id: '', scope: 'project', project: '/home/ada/work/harbour', hook: 'shell-guard', pattern: 'Run this command on the staging host?', decision: 'deny', by: null, explanation: '' });
     assert.equal(mock.state.approvals.length, 2);
   });

@@ -85,7 +85,7 @@ describe('questions', () => {
     await asked(page, 'Run `touch made`?');
     assert.equal(place.has('harbour/made'), false);
     const told = await dialog(page).innerText();
-    for (const part of ['confirm', 'Bash', 'touch made', 'tool:pre', place.at('harbour'), 'then it is denied']) assert.ok(told.includes(part), `${part} in ${told}`);
+    for (const part of ['confirm', 'Bash', 'touch made', 'tool:pre', place.at('harbour'), 'then denied']) assert.ok(told.includes(part), `${part} in ${told}`);
     assert.match(await dialog(page).locator('.digest').innerText(), /^[0-9a-f]{64}$/);
     await answer(page, 'Allow once');
     await dialog(page).waitFor({ state: 'hidden' });
@@ -123,7 +123,7 @@ describe('questions', () => {
     await asked(page, 'Run `touch made`?');
     // Not asked for now: the time may be up already.
     const [question] = heard.get(page).filter((message) => message.type === 'approval_requested').map((message) => message.approval);
-    await reads(page.locator('.outcome'), /Denied\s*nobody answered in time/);
+    await reads(page.locator('.outcome'), /Denied\s*no answer in time/);
     const late = await place.api('POST', `/api/approvals/${question.id}/answer`, { option: 'Allow once', nonce: question.nonce });
     assert.deepEqual([late.status, late.body.error.code], [409, 'late'], JSON.stringify(late));
     await place.write('harbour/over', '');
@@ -164,7 +164,7 @@ describe('questions', () => {
       const run = await place.run('Make it', TOUCH);
       await asked(page, 'Run `touch made`?');
       await place.stop(signal);
-      await dialog(page).getByText('The connection to the session is lost. It still waits').waitFor();
+      await dialog(page).getByText('The connection to the session is lost. You can answer again').waitFor();
       assert.equal(await option(page, 'Allow once').getAttribute('aria-disabled'), 'true');
       await place.serve();
       await live(page);
@@ -186,7 +186,7 @@ describe('questions', () => {
     await asked(page, 'Run `touch made`?');
     run.child.kill('SIGKILL');
     await dialog(page).getByText('The connection to the session is lost').waitFor();
-    await dialog(page).getByText('This question is no longer open, and its session has not said how it ended').waitFor();
+    await dialog(page).getByText('This request is no longer open. The session did not send a decision').waitFor();
     assert.equal(await page.locator('.outcome').count(), 0);
     assert.equal(await dialog(page).locator('.option').count(), 0);
     assert.equal(place.has('harbour/made'), false);
@@ -209,7 +209,7 @@ describe('questions', () => {
     await answer(page, 'Allow once');
     await sent;
     run.child.kill('SIGKILL');
-    await dialog(page).getByText('This question is no longer open, and its session has not said how it ended').waitFor();
+    await dialog(page).getByText('This request is no longer open. The session did not send a decision').waitFor();
     assert.deepEqual([await dialog(page).locator('.option').count(), place.has('harbour/made')], [0, false]);
   });
 
@@ -258,12 +258,12 @@ describe('questions', () => {
     const page = await enter(t, place, { hash: '#/approvals/rules' });
     await page.getByText('Requests of hook `confirm` with the prompt "Run `ls`?" are allowed without an approver').waitFor();
     assert.equal((await place.amplifier('approvals', 'revoke', '1')).code, 0);
-    await page.getByText('There are no rules.').waitFor();
+    await page.getByText('No rules.').waitFor();
     await place.write('home/approvals.json', '{ "confirm:');
     await reads(page.locator('.unread li'), /approvals\.json: the approval rules are not of the form .*: EOF while parsing a string at line 1 column 11$/);
   });
 
-  test('a session that is started over the API asks in the console', async (t) => {
+  test('a session that is started over the API requests approval in the console', async (t) => {
     const place = await placed(t, { answers: TOUCH });
     const page = await enter(t, place);
     const { status, body: session } = await place.api('POST', '/api/sessions', { workspace: place.at('harbour'), prompt: 'Make it' });
@@ -347,7 +347,7 @@ describe('who gets in', () => {
     assert.equal(refused.status(), 403);
     assert.match(await second.locator('body').innerText(), /amplifier serve link/);
     await second.goto(place.server.url);
-    await second.getByText('This browser is not let in yet').waitFor();
+    await second.getByText('Sign in').waitFor();
     assert.equal((await second.context().cookies()).length, 0);
     // Whoever is in stays in while the console is open in a tab: the key is handed over, and kept nowhere.
     const tab = await first.context().newPage();
@@ -357,7 +357,7 @@ describe('who gets in', () => {
     await live(first);
     await tab.close();
     await first.reload();
-    await first.getByText('This browser is not let in yet').waitFor();
+    await first.getByText('Sign in').waitFor();
     assert.equal((await first.context().cookies()).length, 1);
     await first.goto(await place.link('grace', 'approver'));
     await live(first);
@@ -410,7 +410,7 @@ describe('who gets in', () => {
     await page.getByRole('button', { name: /ada/ }).click();
     await dialog(page).getByLabel('Their name').fill('bob');
     await dialog(page).getByLabel('Their role').selectOption('approver');
-    await dialog(page).getByRole('button', { name: 'Make a link' }).click();
+    await dialog(page).getByRole('button', { name: 'Create link' }).click();
     const link = await dialog(page).getByLabel('The link').inputValue();
     const other = await (await browser.newContext()).newPage();
     t.after(() => other.context().close());
@@ -418,7 +418,7 @@ describe('who gets in', () => {
     await live(other);
     await reads(other.locator('#me'), /bob\s*approver/);
     await dialog(page).getByLabel('Their name').fill('b\u202Eob');
-    await dialog(page).getByRole('button', { name: 'Make a link' }).click();
+    await dialog(page).getByRole('button', { name: 'Create link' }).click();
     await dialog(page).getByRole('alert').waitFor();
   });
 
@@ -427,7 +427,7 @@ describe('who gets in', () => {
     const page = await enter(t, place, { name: 'vera', role: 'viewer' });
     const run = await place.run('Make it', TOUCH);
     await asked(page, 'Run `touch made`?');
-    await dialog(page).getByText('your role is viewer').waitFor();
+    await dialog(page).getByText('Your role (viewer)').waitFor();
     assert.equal(await dialog(page).locator('.option').count(), 0);
     // For longer than any question takes to settle.
     for (let n = 0; n < 2; n += 1) await otherTime(page);
@@ -484,7 +484,7 @@ test('a session is watched live: prompt, model, tools, hooks with their answers,
   const denied = page.locator('.entry.denied');
   await reads(denied, /Bash[\s\S]*STAGING_TOKEN[\s\S]*Denied by secrets-guard: The command sends what looks like a secret/);
   await reads(denied.locator('.hook-chip').filter({ hasText: 'secrets-guard' }), /secrets-guard\s*denies\s*\d/);
-  await reads(page.locator('.injection-line').first(), /house-style\s*told the agent something/);
+  await reads(page.locator('.injection-line').first(), /house-style\s*added context/);
   await reads(page.locator('.message-line').first(), /80 % of the time/);
   await reads(bash, /Allowed\s*Run `echo[\s\S]*ada in the console[\s\S]*confirm\s*asks/);
   const edit = page.locator('.entry.tool').filter({ hasText: 'config/production.toml' }).last();
@@ -515,15 +515,15 @@ test('hooks are tested and read again from the page', async (t) => {
   const place = await placed(t, { files: FILES, bundle: BUNDLE + TESTS, answers: [{ text: 'What shall I do?' }] });
   const page = await enter(t, place, { hash: '#/hooks' });
   await page.getByRole('button', { name: 'Test…' }).click();
-  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await page.getByRole('button', { name: 'Run tests' }).click();
   await dialog(page).getByText('1 passed, 1 failed.').first().waitFor();
   await reads(dialog(page).locator('.results li').nth(1), /Failed\s*staging is asked about[\s\S]*decision\s*ask_user\s*continue/);
   // The example that the page gives is one that works.
-  await dialog(page).getByLabel('What is tested').selectOption('text');
-  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await dialog(page).getByLabel('Bundle to test').selectOption('text');
+  await page.getByRole('button', { name: 'Run tests' }).click();
   await dialog(page).getByText('1 passed, 0 failed.').first().waitFor();
   await dialog(page).getByLabel(/^The bundle/).fill('hooks: [{ rule: odd, on: tool:pre, when: tool_nam == 1, deny: no }]');
-  await page.getByRole('button', { name: 'Run the tests' }).click();
+  await page.getByRole('button', { name: 'Run tests' }).click();
   await reads(dialog(page).getByRole('alert'), /tool_nam/);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Reload bundles' }).click();
@@ -532,7 +532,7 @@ test('hooks are tested and read again from the page', async (t) => {
   assert.equal(status, 201);
   await until(async () => (await place.api('GET', '/api/sessions?state=idle')).body.sessions.length === 1, () => 'the session waits for a prompt');
   await page.getByRole('button', { name: 'Reload bundles' }).click();
-  await page.getByText('1 session told to read').first().waitFor();
+  await page.getByText('Reload requested in 1 session').first().waitFor();
 });
 
 test('a log that somebody has changed: the page says from where on, and goes on showing what happens', async (t) => {
@@ -547,9 +547,9 @@ test('a log that somebody has changed: the page says from where on, and goes on 
   await place.write('home/audit/seg-000001.jsonl', log.replaceAll('The second word.', 'The other word.'));
   await place.serve();
   await live(page);
-  await reads(page.locator('.verdict'), new RegExp(`not as it was written\\s*Sound up to record ${broken - 1}\\.`));
+  await reads(page.locator('.verdict'), new RegExp(`failed verification\\s*Intact up to record ${broken - 1}\\.`));
   await page.getByRole('link', { name: `Record ${broken}`, exact: true }).click();
-  await page.getByText('This is where the log breaks').waitFor();
+  await page.getByText('The log is invalid here').waitFor();
   // The writer goes on with numbers that were given already.
   const run = await place.run('Go on', TOUCH);
   await asked(page, 'Run `touch made`?');

@@ -26,7 +26,7 @@ describe('sessions', () => {
     await page.getByText('step 39').waitFor();
     const gap = () => page.evaluate(() => document.scrollingElement.scrollHeight - document.scrollingElement.scrollTop - document.scrollingElement.clientHeight);
     await until(async () => (await gap()) < 90, () => 'the end is in sight');
-    await reads(page.locator('.hook-chip').last(), /secrets-guard\s*lets it pass\s*12 µs/);
+    await reads(page.locator('.hook-chip').last(), /secrets-guard\s*continues\s*12 µs/);
     await within(page.evaluate(() => new Promise((resolve) => {
       addEventListener('scroll', resolve, { once: true });
       window.scrollTo(0, 0);
@@ -48,12 +48,12 @@ describe('sessions', () => {
     const { page } = await visit(t, { hash: '#/sessions/s-harbour', auto: false });
     await reads(page.locator('.entry.denied'), /Denied by secrets-guard: The command sends what looks like a key/);
     await reads(page.locator('.approval-line').first(), /Allowed\s*Run `cargo test --workspace`\?\s*grace in the terminal after 6\.4 s/);
-    await reads(page.locator('.injection-line').last(), /rustfmt\s*told the agent something, at the end of the tool's result/);
+    await reads(page.locator('.injection-line').last(), /rustfmt\s*added context to the tool result/);
     await reads(page.locator('.message-line'), /80 % of its budget/);
     const entry = page.locator('.entry.tool').filter({ hasText: 'grep' }).first();
     await unfold(entry.locator('.more-of-it'));
     await reads(entry, /Input[\s\S]*pattern[\s\S]*Output/);
-    await page.getByText('Waits for an answer').waitFor();
+    await page.getByText('Waiting for an answer').waitFor();
   });
 
   test('hooks that let something pass are told in one, and the one that says something stands out', async (t) => {
@@ -61,10 +61,10 @@ describe('sessions', () => {
     const pass = (name, duration_ns) => ({ hook: name, answer: 'continue', duration_ns });
     mock.add('s-berths', { turn: 8, event: 'tool:pre', data: { tool_name: 'bash', tool_input: { command: 'make' }, tool_call_id: 'c' }, hooks: [pass('one', 1_000), pass('two', 2_000), { hook: 'style', answer: 'modify', duration_ns: 9_000 }, pass('three', 3_000)] });
     const entry = page.locator('.entry.tool').filter({ hasText: 'make' });
-    await reads(entry, /style\s*changes it\s*9\.0 µs[\s\S]*3 hooks let it pass\s*6\.0 µs/);
+    await reads(entry, /style\s*modifies\s*9\.0 µs[\s\S]*3 hooks continued\s*6\.0 µs/);
     assert.equal(await entry.getByText('three').isVisible(), false);
-    await entry.getByText('3 hooks let it pass').click();
-    await reads(entry.getByRole('list', { name: 'Hooks that let it pass' }), /one\s*lets it pass\s*1\.0 µs\s*two\s*lets it pass\s*2\.0 µs\s*three\s*lets it pass\s*3\.0 µs/);
+    await entry.getByText('3 hooks continued').click();
+    await reads(entry.getByRole('list', { name: 'Hooks that continued' }), /one\s*continues\s*1\.0 µs\s*two\s*continues\s*2\.0 µs\s*three\s*continues\s*3\.0 µs/);
   });
 
   test('a timeline that cannot be read at first is read again', async (t) => {
@@ -77,9 +77,9 @@ describe('sessions', () => {
       return route.abort();
     });
     await page.goto(`${mock.url}#/sessions/s-docs`);
-    await page.getByText('The server cannot be reached.').waitFor();
+    await page.getByText('The server is unreachable.').waitFor();
     await page.getByText('Session ended').waitFor();
-    await page.getByText('The server cannot be reached.').waitFor({ state: 'hidden' });
+    await page.getByText('The server is unreachable.').waitFor({ state: 'hidden' });
   });
 
   test('what runs says so until it has ended, or its session has', async (t) => {
@@ -93,10 +93,10 @@ describe('sessions', () => {
     call(2, 'tool:pre');
     await reads(page.locator('.entry.tool').nth(1), /step 2\s*running/);
     const session = mock.state.sessions.find((one) => one.id === 's-berths');
-    await reads(page.locator('.strip'), /Began\s*31 min ago/);
+    await reads(page.locator('.strip'), /Started\s*31 min ago/);
     mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
     await page.locator('.took.runs').waitFor({ state: 'hidden' });
-    await reads(page.locator('.strip'), /Lasted\s*3\d min/);
+    await reads(page.locator('.strip'), /Duration\s*3\d min/);
   });
 
   test('a failure says why, where it happened, and a question is told once', async (t) => {
@@ -111,7 +111,7 @@ describe('sessions', () => {
     await reads(page.locator('.entry').last(), /Session ended\s*after an error/);
     const entries = (await page.locator('.entry .content').allInnerTexts()).map((text) => text.replace(/\s*Details\s*/g, '').replace(/\s+/g, ' '));
     assert.deepEqual(entries.map((text) => text.replace(/ \d+ m?s /, ' TIME ')), ['Grep berth Failed TIME there is no such folder', 'Model small Failed TIME try again later', 'Session ended after an error']);
-    await page.getByLabel('Small events too').check();
+    await page.getByLabel('Show minor events').check();
     await page.getByText('Run that?').waitFor();
   });
 
@@ -128,7 +128,7 @@ describe('sessions', () => {
     await page.getByText('cargo audit').waitFor();
     assert.equal(await page.getByText('No answer').count(), 0);
     mock.say({ type: 'session', session: { ...session, state: 'gone', connected: false } });
-    await reads(page.locator('.entry.tool'), /No answer\s*Run it\?\s*the session went away before/);
+    await reads(page.locator('.entry.tool'), /No answer\s*Run it\?\s*the session ended first/);
     await reads(page.locator('.session-head'), /Gone/);
   });
 
@@ -146,7 +146,7 @@ describe('sessions', () => {
       messages: [{ source: 'hook:lint', level: 'info', text: 'It was formatted.', shown: false }], failures: [{ part: 'display', error: 'it is gone' }],
     });
     const [denied, unknown] = [page.locator('.entry.tool').nth(0), page.locator('.entry.tool').nth(1)];
-    await reads(denied, /Denied\s*Deploy\?\s*nobody answered in time after 5 min 00 s\s*too late: Allow once by grace over the API/);
+    await reads(denied, /Denied\s*Deploy\?\s*no answer in time after 5 min 00 s\s*too late: Allow once by grace over the API/);
     await reads(unknown, /make clean\s*Result unknown/);
     await reads(unknown, /96 bytes, 24 tokens/);
     await reads(unknown, /It was formatted\.\s*Not shown/);
@@ -159,7 +159,7 @@ describe('sessions', () => {
     mock.add('s-berths', { turn: 8, event: 'prompt:submit', decision: 'ask_user', data: { prompt: 'Fill Tuesday' }, approvals: [{ id: asked.id, hook: asked.hook, prompt: asked.prompt, options: [] }] });
     mock.ask(asked);
     const entry = page.locator('.entry.prompt').last();
-    await reads(entry, /Fill Tuesday\s*Waits for an answer: May this be worked on\?/);
+    await reads(entry, /Fill Tuesday\s*Waiting for an answer: May this be worked on\?/);
     for (let n = 0; n < 12; n += 1) mock.add('s-berths', { turn: 8, event: 'provider:request', data: { model: `model ${n}` } });
     await page.getByText('model 11').waitFor();
     mock.decide(asked.id, true, { by: { name: 'grace', via: 'terminal' } });
@@ -177,15 +177,15 @@ describe('sessions', () => {
     await drawn(page);
     assert.equal(await page.locator('.jump').isVisible(), false);
     await page.goto(`${mock.url}#/sessions/none`);
-    await page.getByRole('alert').filter({ hasText: 'there is no session `none`' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'unknown session `none`' }).waitFor();
     assert.equal(await page.getByLabel('Show in the timeline').isVisible(), false);
   });
 
   test('who comes first is told what to run, and nothing is said to be verified', async (t) => {
     const { page, mock } = await visit(t, { mock: { state: nothing() } });
-    await reads(page.locator('.empty'), /No session yet[\s\S]*amplifier chat --serve[\s\S]*shows up here/);
-    await reads(page.locator('#proven'), /^Nothing recorded yet$/);
-    for (const [hash, words] of [['#/approvals', 'No question is open.'], ['#/approvals/history', 'Nothing was decided yet.'], ['#/approvals/rules', 'There are no rules.'], ['#/hooks', 'No hook was called yet.'], ['#/audit', 'Nothing is recorded yet']]) {
+    await reads(page.locator('.empty'), /No session yet[\s\S]*amplifier chat --serve[\s\S]*appears here/);
+    await reads(page.locator('#proven'), /^No records yet$/);
+    for (const [hash, words] of [['#/approvals', 'No open approval requests.'], ['#/approvals/history', 'No decisions yet.'], ['#/approvals/rules', 'No rules.'], ['#/hooks', 'No hook calls yet.'], ['#/audit', 'No records yet']]) {
       await page.goto(mock.url + hash);
       await page.locator('main').getByText(words).waitFor();
       assert.equal(await page.locator('main table').filter({ visible: true }).count(), 0, hash);
@@ -240,7 +240,7 @@ describe('sessions', () => {
     await press(page.locator('.session a').filter({ hasText: 'Berth planner' }));
     await page.getByRole('heading', { name: /Berth planner/ }).waitFor();
     await press(page.getByRole('button', { name: 'Interrupt' }));
-    await page.getByText('Once more stops it at once').waitFor();
+    await page.getByText('Interrupt again to stop at once').waitFor();
     await press(page.locator('#bar-asks'));
     await dialog(page).waitFor();
   });
@@ -252,10 +252,10 @@ describe('sessions', () => {
     await page.getByText('Shorter still.').waitFor();
     await page.getByRole('button', { name: 'End', exact: true }).click();
     await page.getByRole('button', { name: 'End session' }).click();
-    await page.getByText('The session is told to end.').waitFor();
+    await page.getByText('End requested.').waitFor();
     await page.goto(`${mock.url}#/sessions/s-harbour`);
     await page.getByRole('button', { name: 'Interrupt' }).click();
-    await page.getByText('Once more stops it at once').waitFor();
+    await page.getByText('Interrupt again to stop at once').waitFor();
     assert.deepEqual(mock.state.commands.map((one) => one.what), ['prompt', 'end', 'interrupt']);
   });
 });

@@ -20,11 +20,11 @@ const VIEWS = {
   rules: ['#/approvals/rules', '.rule-card'],
   hooks: ['#/hooks', 'main tbody tr'],
   reload: ['#/hooks', 'main tbody tr', async (page) => { await page.getByRole('button', { name: 'Reload' }).click(); await page.locator('.results').waitFor(); }],
-  tests: ['#/hooks', 'main tbody tr', async (page) => { await page.getByRole('button', { name: 'Test…' }).click(); await page.getByRole('button', { name: 'Run the tests' }).click(); await page.locator('.results').waitFor(); }],
+  tests: ['#/hooks', 'main tbody tr', async (page) => { await page.getByRole('button', { name: 'Test…' }).click(); await page.getByRole('button', { name: 'Run tests' }).click(); await page.locator('.results').waitFor(); }],
   hook: ['#/hooks/redact', '.charts'],
   audit: ['#/audit', 'main tbody tr', (page) => page.locator('.proves summary').click()],
   filtered: ['#/audit', 'main tbody tr', async (page) => { await page.getByLabel('Kind of record').selectOption('approval_decision'); await page.waitForFunction(() => document.querySelectorAll('main tbody tr').length === 7); }],
-  record: ['#/audit/12', '.facts', (page) => page.getByRole('button', { name: 'Show the proof' }).click()],
+  record: ['#/audit/12', '.facts', (page) => page.getByRole('button', { name: 'Show proof' }).click()],
   broken: ['#/audit', '.proof.broken'],
   border: ['#/audit', '.proof.broken', async (page) => {
     await page.getByLabel('Hook').fill('redact');

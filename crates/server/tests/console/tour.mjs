@@ -111,15 +111,15 @@ try {
     await shoot('sessions', '#/sessions', '.session');
     for (const name of Object.keys(ids)) await shoot(`session-${name}`, `#/sessions/${ids[name]}`, '.entry', null, { full: true });
     await shoot('session-details', `#/sessions/${ids.raise}`, '.entry', async () => { await unfold(page.locator('.entry.tool .more-of-it').nth(2)); await unfold(page.locator('.entry.model .more-of-it').nth(0)); for (const one of await page.locator('.injection-line summary').all()) await one.click(); }, { full: true });
-    await shoot('session-minor', `#/sessions/${ids.raise}`, '.entry', async () => { await page.getByLabel('Small events too').check(); }, { full: true });
-    if (await page.getByLabel('Small events too').isVisible()) await page.getByLabel('Small events too').uncheck();
+    await shoot('session-minor', `#/sessions/${ids.raise}`, '.entry', async () => { await page.getByLabel('Show minor events').check(); }, { full: true });
+    if (await page.getByLabel('Show minor events').isVisible()) await page.getByLabel('Show minor events').uncheck();
     await shoot('history', '#/approvals/history', 'main tbody tr');
     await shoot('rules', '#/approvals/rules', '.rule-card');
     await shoot('approvals-none', '#/approvals', '.empty');
     await shoot('hooks', '#/hooks', 'main tbody tr', null, { full: true });
     await shoot('hook', '#/hooks/confirm', '.charts', (p) => p.locator('main tbody tr').first().waitFor(), { full: true });
     await shoot('audit', '#/audit', 'main tbody tr', async () => { await page.locator('.proves summary').click(); });
-    await shoot('record', '#/audit/18', '.facts', async () => { await page.getByRole('button', { name: 'Show the proof' }).click(); await page.getByRole('button', { name: 'Copy' }).waitFor(); }, { full: true });
+    await shoot('record', '#/audit/18', '.facts', async () => { await page.getByRole('button', { name: 'Show proof' }).click(); await page.getByRole('button', { name: 'Copy' }).waitFor(); }, { full: true });
     await shoot('begin', '#/sessions', '.session', async () => { await page.getByRole('button', { name: 'New session' }).click(); });
     await page.keyboard.press('Escape');
     await shoot('access', '#/sessions', '.session', async () => { await page.locator('#access').click(); });
@@ -130,7 +130,7 @@ try {
   const asked = await question(place, 'Change the production configuration?');
   await each(async ({ shoot, page }) => {
     await shoot('asks-session', `#/sessions/${asked.session}`, '.entry.asks', null, { full: true });
-    await shoot('dialog', '#/approvals', '.question-card', async () => { await page.getByRole('button', { name: 'Look and answer' }).click(); await settled(page); });
+    await shoot('dialog', '#/approvals', '.question-card', async () => { await page.getByRole('button', { name: 'Review and answer' }).click(); await settled(page); });
     await page.keyboard.press('Escape');
     await shoot('approvals', '#/approvals', '.question-card');
   });
@@ -143,7 +143,7 @@ try {
     await shoot('busy', '#/approvals', '#bar-rule');
     await shoot('busy-rule', '#/approvals', '#bar-rule', async () => { await page.locator('#bar-rule').click(); });
     await page.keyboard.press('Escape');
-    await shoot('busy-dialog', '#/approvals', '.question-card', async () => { await page.getByRole('button', { name: 'Look and answer' }).click(); await settled(page); });
+    await shoot('busy-dialog', '#/approvals', '.question-card', async () => { await page.getByRole('button', { name: 'Review and answer' }).click(); await settled(page); });
     await page.keyboard.press('Escape');
   });
   // The server goes away; meanwhile somebody changes the log.
@@ -161,7 +161,7 @@ try {
     await shoot('broken-sessions', '#/sessions', '#bar-broken');
     await page.goto(`${place.server.url}/#/audit`);
     await page.locator('.problems a').first().click();
-    await page.getByText('This is where the log breaks').waitFor();
+    await page.getByText('The log is invalid here').waitFor();
     await shoot('broken-record', null);
   });
 } finally {

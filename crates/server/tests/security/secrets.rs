@@ -50,7 +50,7 @@ fn secrets_that_others_can_read_are_not_used() {
         let file = folder.path().join(file);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         let error = Access::open(folder.path(), AccessOptions::default()).unwrap_err().to_string();
-        assert!(error.starts_with("others can read `"), "{error}");
+        assert!(error.starts_with("other users can read `"), "{error}");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     }
     fs::write(folder.path().join("token"), "short").unwrap();
@@ -68,7 +68,7 @@ async fn a_token_works_from_when_it_is_made_until_it_is_taken_back() {
     assert!(files.add("bob", Role::Admin).unwrap_err().to_string().contains("already"));
     files.revoke("bob").unwrap();
     assert_eq!(me().status, 401);
-    assert!(files.revoke("bob").unwrap_err().to_string().contains("there is no token `bob`"));
+    assert!(files.revoke("bob").unwrap_err().to_string().contains("unknown token `bob`"));
     // What cannot be read lets nobody in but the owner.
     let again = files.add("bob", Role::Approver).unwrap();
     fs::write(place.folder.path().join("server/tokens.json"), "[").unwrap();
@@ -116,7 +116,7 @@ async fn codes_that_are_none_let_nobody_in() {
     ] {
         let reply = place.get(path);
         assert_eq!((reply.status, reply.header("set-cookie")), (403, None), "{path}");
-        assert!(reply.body.contains("This link does not work any more"), "{path}");
+        assert!(reply.body.contains("This link is used or expired"), "{path}");
     }
     let twice = place.get("/enter?code=a&code=b");
     assert_eq!((twice.status, twice.code().as_str()), (400, "query"));
@@ -169,11 +169,14 @@ async fn the_owners_commands_find_the_server_while_it_runs() {
     let link = client.link("bob", Role::Viewer).await.unwrap();
     place.enter(&link.url);
     let refused = client.link("", Role::Viewer).await.unwrap_err().to_string();
-    assert_eq!(refused, "the server says: a name has 1 to 64 characters, none of which is invisible");
+    assert_eq!(
+        refused,
+        "the server returned an error: invalid name; expected 1 to 64 characters: letters, digits, spaces and `.` `_` `-` `@` `+` `'`"
+    );
     let Place { running, folder: _temporary, .. } = place;
     running.stop().await;
     let gone = Client::find(&folder).unwrap_err().to_string();
-    assert_eq!(gone, "no server runs; `amplifier serve` starts one");
+    assert_eq!(gone, "no server is running; start one with `amplifier serve`");
     // A crash leaves the file behind, and a stranger may take the port: nobody is led there.
     fs::write(folder.join("address"), r#"{"url":"http://127.0.0.1:1","reach":"127.0.0.1:1","owner":"ada","pid":1}"#)
         .unwrap();

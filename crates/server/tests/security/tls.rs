@@ -104,7 +104,7 @@ async fn the_owners_commands_trust_the_certificate_of_the_server_and_no_other() 
     address.certificate = Some("another".to_owned());
     fs::write(folder.join("address"), serde_json::to_string(&address).unwrap()).unwrap();
     let error = Client::find(&folder).unwrap().link("bob", Role::Viewer).await.unwrap_err().to_string();
-    assert!(error.contains("cannot be reached: invalid peer certificate"), "{error}");
+    assert!(error.contains("unreachable: invalid peer certificate"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,7 +153,7 @@ impl<S: Sync> FromRequestParts<S> for StreamContext {
                 (parts.extensions.get::<Arc<StreamBroadcast>>()?, parts.extensions.get::<StreamSlots>()?);
             Some(Self { broadcast: broadcast.clone(), slots: slots.clone(), stopping: stopping.clone() })
         };
-        context().ok_or_else(|| ApiError::internal("a stream is asked for outside of a server"))
+        context().ok_or_else(|| ApiError::internal("the context of the stream is missing"))
     }
 }
 
@@ -259,10 +259,10 @@ impl Subscription {
         };
         let (code, reason) = match end {
             StreamEnd::Disconnected => return,
-            StreamEnd::TimedOut => (close_code::AWAY, "nothing was heard or taken for too long".to_owned()),
+            StreamEnd::TimedOut => (close_code::AWAY, "no activity for too long".to_owned()),
             StreamEnd::InvalidMessage(why) => (close_code::POLICY, why),
-            StreamEnd::SignedOut => (close_code::POLICY, "you are not let in any more, or not as before".to_owned()),
-            StreamEnd::ShuttingDown => (close_code::AWAY, "the server stops".to_owned()),
+            StreamEnd::SignedOut => (close_code::POLICY, "you are signed out, or your role has changed".to_owned()),
+            StreamEnd::ShuttingDown => (close_code::AWAY, "the server is stopping".to_owned()),
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
         if let Transport::Socket(socket) = &mut transport {
@@ -318,7 +318,7 @@ impl StreamClient<'_> {
                     last_heard = Instant::now();
                     match said? {
                         Message::Text(text) => self.handle_message(&text, &mut answers).await?,
-                        Message::Binary(_) => return Err(StreamEnd::InvalidMessage("messages are text".to_owned())),
+                        Message::Binary(_) => return Err(StreamEnd::InvalidMessage("expected text messages".to_owned())),
                         Message::Close(_) => return Err(StreamEnd::Disconnected),
                         Message::Ping(_) | Message::Pong(_) => {}
                     }
@@ -436,8 +436,7 @@ impl StreamClient<'_> {
         }
         // A close reason is limited to 123 bytes.
         let invalid = |why: &str| StreamEnd::InvalidMessage(truncate_bytes(why, 120).into_owned());
-        let said =
-            serde_json::from_str(text).map_err(|error| invalid(&format!("this cannot be understood: {error}")))?;
+        let said = serde_json::from_str(text).map_err(|error| invalid(&format!("invalid message: {error}")))?;
         match said {
             ClientMessage::Watch { session, event, kind, hook, text, after } => {
                 let wanted = RecordQuery { session, event, kind, hook, text };
@@ -453,9 +452,9 @@ impl StreamClient<'_> {
                     return Err(StreamEnd::SignedOut);
                 }
                 let refusal = if self.who.role < Role::Approver {
-                    Some(("role", "this needs the role `approver`, and you have `viewer`"))
+                    Some(("role", "role `approver` required, but yours is `viewer`"))
                 } else if answers.len() >= MOST_ANSWERS {
-                    Some(("busy", "too many answers are on their way; wait for some of them"))
+                    Some(("busy", "too many unfinished answers; wait for some of them"))
                 } else {
                     None
                 };
