@@ -1,4 +1,4 @@
-// Who you are here, and how others get in.
+// The signed-in user, and invitations for others.
 
 import { post, words } from './api.js';
 import { announce, el, fill, icon, toast } from './dom.js';
@@ -16,7 +16,7 @@ const MAY = {
   admin: 'do everything: also start, prompt and end sessions, reload and test hooks, and invite others',
 };
 
-/** Shows who is here, and what they may do. */
+/** Shows the signed-in user and their permissions. */
 export function openAccess() {
   const me = store.me;
   if (!me) return;
@@ -26,7 +26,7 @@ export function openAccess() {
     el('div', { class: 'row ends' }, el('button', { type: 'button', class: 'danger-quiet', onclick: () => void leave() }, 'Sign out'), el('button', { type: 'button', autofocus: !may('admin'), onclick: () => dialog.close() }, 'Close')));
 }
 
-/** A link for somebody else. It is shown once, so it stays until it is replaced. */
+/** A form that creates a sign-in link for another user. The link is shown once, so it stays until replaced. */
 function invitation() {
   const name = el('input', { type: 'text', id: 'link-name', autocomplete: 'off', spellcheck: 'false', maxlength: 64, required: true });
   const role = el('select', { id: 'link-role', 'aria-describedby': 'link-may' }, Object.keys(MAY).map((one) => el('option', { value: one }, one)));

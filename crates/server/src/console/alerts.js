@@ -1,4 +1,4 @@
-// How the page calls somebody who is not looking at it: the title, the icon, and a notification.
+// Alerts for a page in the background: title, icon and notifications.
 
 import { byId } from './dom.js';
 import { openQuestions } from './dialog.js';
@@ -35,13 +35,13 @@ function drawing(words) {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#1f6f6b"/><path d="M7 17.8v-3.6M11.5 21V11M16 25V7" stroke="#fff" stroke-width="2.6" stroke-linecap="round" fill="none"/><circle cx="21.5" cy="21.5" r="10.5" fill="#c2410c"/><text x="21.5" y="26.5" font-family="sans-serif" font-weight="700" font-size="14" text-anchor="middle" fill="#fff">${words}</text></svg>`;
 }
 
-/** Whether notifications are on, off, or cannot be had. */
+/** The state of notifications: on, off or unavailable. */
 export function notifications() {
   if (!('Notification' in window) || Notification.permission === 'denied') return 'unavailable';
   return Notification.permission === 'granted' && localStorage.getItem(WANTED) === 'yes' ? 'on' : 'off';
 }
 
-/** To be called by a click: browsers ask only then. */
+/** Call this from a click: browsers ask for permission only then. */
 export async function toggleNotifications() {
   if (notifications() === 'on') localStorage.setItem(WANTED, 'no');
   else if ('Notification' in window && (await Notification.requestPermission()) === 'granted') localStorage.setItem(WANTED, 'yes');

@@ -20,7 +20,7 @@ export class Refused extends Error {
 /** @type {() => void} */
 let whenUnknown = () => {};
 
-/** @param {() => void} tell what to do when the server does not know this browser (any more) */
+/** @param {() => void} tell called when this browser is not signed in (any more) */
 export function onUnknown(tell) {
   whenUnknown = tell;
 }
@@ -28,7 +28,7 @@ export function onUnknown(tell) {
 /** @type {() => void} */
 let whenReplaced = () => {};
 
-/** @param {() => void} tell what to do when somebody else has entered in another tab */
+/** @param {() => void} tell called when another user signs in in another tab */
 export function onReplaced(tell) {
   whenReplaced = tell;
 }
@@ -36,17 +36,17 @@ export function onReplaced(tell) {
 /** @type {() => void} */
 let whenStrange = () => {};
 
-/** @param {() => void} tell what to do when something else answers at this address */
+/** @param {() => void} tell called when an unknown server replies */
 export function onStrange(tell) {
   whenStrange = tell;
 }
 
-/** How long is waited for another tab to hand its key over. */
+/** Time limit for another tab to send its key. */
 const HANDOVER_MS = 1_000;
 
 /**
- * The key. It is in the memory of pages alone: what a browser keeps it writes to its profile, where a command of an agent may read it. A page that is
- * loaded anew asks the other tabs for it.
+ * The key. Only pages hold it, in memory: a browser writes stored data to its profile, where a command of an agent may read it. A reloaded page
+ * requests the key from other tabs.
  */
 let mine = given();
 let isProven = false;
@@ -73,14 +73,14 @@ function given() {
 }
 
 /**
- * Somebody has entered anew in another tab. The cookie counts here as well, so this page is theirs from now on.
+ * Takes over a new sign-in from another tab. The cookie is shared, so this page belongs to that user from now on.
  * @param {string} key
  */
 function adopt(key) {
   if (key === mine) return;
   mine = key;
   doubt();
-  // What is no server does not become one by a key that was left here.
+  // An unknown server does not become trusted by a leftover key.
   if (!isStrange) whenReplaced();
 }
 
@@ -119,7 +119,7 @@ function fromOtherTab() {
 }
 
 /**
- * Nothing that one person began is sent under the name of another, or answered to them.
+ * Rejects requests that another user began: nothing is sent or shown under a different name.
  * @param {string | null} key the one that it was begun with
  */
 function stillTheSame(key) {
@@ -131,7 +131,7 @@ function replaced() {
 }
 
 /**
- * Another tab may know of somebody else who has entered before this one hears of it. The server takes no key with the cookie of another.
+ * Another tab may have signed in before this one is notified. The server rejects a key that does not belong to the cookie.
  * @param {string | null} key the one that the server does not take
  */
 async function checkReplaced(key) {
@@ -141,17 +141,17 @@ async function checkReplaced(key) {
   throw replaced();
 }
 
-/** Touch is lost: no key is sent before the server has proven itself again. */
+/** After a lost connection, no key is sent before the server has proven itself again. */
 export function doubt() {
   isProven = false;
 }
 
-/** What answers at this address is asked once more who it is. */
+/** Makes the server at this address prove itself again. */
 export function trustAgain() {
   isStrange = false;
 }
 
-/** What a WebSocket is to speak. A page can bring no header there, so the key stands beside it. */
+/** The protocols of a WebSocket. A page cannot set headers there, so the key is sent as another protocol. */
 export function protocols() {
   return ['amplifier', `key.${mine ?? ''}`];
 }
@@ -167,7 +167,7 @@ function unknown() {
   return new Refused(401, 'unauthenticated', 'This browser is not signed in.');
 }
 
-/** Returns when the server has proven that it knows the key of this browser, without being told. */
+/** Resolves when the server has proven that it knows the key of this browser, without receiving the key. */
 async function prove() {
   if (isStrange) throw new Refused(0, 'stranger', 'Unknown server at this address.');
   if (isProven) return;
@@ -179,7 +179,7 @@ async function prove() {
 
 async function proof() {
   const handed = mine ?? await fromOtherTab();
-  // Somebody may have entered meanwhile.
+  // Another tab may have signed in meanwhile.
   mine ??= handed;
   const key = mine;
   if (!key) throw unknown();
@@ -234,7 +234,7 @@ export function get(path, query = {}) {
   return ask('GET', tail ? `${path}?${tail}` : path);
 }
 
-/** A number that no record has yet. */
+/** A number beyond all records. */
 export const NEWEST = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -285,7 +285,7 @@ export function remove(path) {
 async function ask(method, path, body) {
   const begun = mine;
   await prove();
-  // A page that was loaded anew has its key from another tab only now.
+  // A reloaded page receives its key from another tab only now.
   const key = mine;
   if (begun) stillTheSame(begun);
   /** @type {Record<string, string>} */

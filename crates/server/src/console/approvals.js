@@ -1,4 +1,4 @@
-// Open questions, what was decided, and the rules that answer by themselves.
+// Open approval requests, decisions and approval rules.
 
 import { get, post, remove, words } from './api.js';
 import { notifications, toggleNotifications } from './alerts.js';
@@ -13,7 +13,7 @@ import { plain, shown } from './text.js';
 /** @import {DecidedApproval, ListedRule, UnreadableFile} from './types.js' */
 
 const PAGE = 50;
-/** So many open questions are listed, those that are more urgent first. */
+/** Limit of listed requests, the most urgent first. */
 const AT_ONCE = 200;
 
 /** @param {'open' | 'history' | 'rules'} part
@@ -93,7 +93,7 @@ function history() {
   /** @type {number | undefined} */
   let timer;
   hook.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 250); });
-  // What was decided a moment ago is in the log a moment later.
+  // A decision reaches the log a moment later.
   const soon = () => { clearTimeout(timer); timer = setTimeout(() => void read(true), 600); };
   void read(true);
   soon();
@@ -171,7 +171,7 @@ function rules() {
 }
 
 /**
- * A rule, to be looked at before it holds.
+ * A form for a rule, with a preview of matching requests.
  * @param {{hook: string, pattern: string}} suggested
  */
 export function ruleForm(suggested) {

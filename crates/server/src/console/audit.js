@@ -1,4 +1,4 @@
-// The audit log: what is proven about it, and its records.
+// The audit log: verification status and records.
 
 import { backwards, get, NEWEST, post, words } from './api.js';
 import { el, fill, icon, svg, toast } from './dom.js';
@@ -141,7 +141,7 @@ function records() {
   return {
     root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'Content'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
-    /** What is known of the log has changed. */
+    /** Called when the status of the log has changed. */
     changed() {
       draw();
       const size = store.audit?.size ?? 0;
@@ -161,9 +161,9 @@ function soundTo(audit) {
 }
 
 /**
- * Where a broken log is sound from here on down, a line says so: also where a filter hides the record that breaks it.
+ * A line that marks the end of the intact part of a broken log, also where a filter hides the invalid record.
  * @param {LogRecord} record
- * @param {number} above the number of what stands above it
+ * @param {number} above the number of the record above
  */
 function border(record, above) {
   const audit = store.audit;

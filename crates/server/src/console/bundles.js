@@ -1,4 +1,4 @@
-// Bundles: sessions read theirs again, and their tests are run.
+// Bundles: reloads and tests.
 
 import { post, words } from './api.js';
 import { announce, el, fill } from './dom.js';
@@ -10,7 +10,7 @@ import { shown } from './text.js';
 /** @import {SessionReload} from './types.js' */
 /** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>}} Tested */
 
-/** @type {Record<string, [string, string, string]>} tone, word, and what it means */
+/** @type {Record<string, [string, string, string]>} tone, word and explanation */
 const RESULTS = {
   changed: ['good', 'New version', 'the new hooks are active'],
   unchanged: ['quiet', 'Unchanged', 'the bundle has not changed'],
@@ -20,7 +20,7 @@ const RESULTS = {
 };
 
 /**
- * Has connected sessions read their bundles again, and shows what came of it.
+ * Reloads the bundles of connected sessions, and shows the results.
  * @param {HTMLElement} place
  */
 export async function reload(place) {
@@ -53,7 +53,7 @@ tests:
     expect: { decision: ask_user, by: production-guard }
 `;
 
-/** Runs the tests of a bundle, and shows what came of each. */
+/** Opens the dialog that runs the tests of a bundle. */
 export function openTests() {
   const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A bundle to enter here'));
   const text = el('textarea', { id: 'test-text', rows: 12, spellcheck: 'false', class: 'code' });
@@ -102,7 +102,7 @@ function tested(said) {
 }
 
 /**
- * What was expected, and what came instead: only of what was asked about.
+ * The difference between expected and found values.
  * @param {Tested} one
  */
 function difference(one) {

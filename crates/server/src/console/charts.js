@@ -1,4 +1,4 @@
-// Small charts. Each has its figures in words, for those who do not see it.
+// Small charts. Each has a text alternative with its figures.
 
 import { svg } from './dom.js';
 import { count, counted } from './format.js';
@@ -23,7 +23,7 @@ export function sparkline(values, size = {}) {
 const BOUNDS = ['1 µs', '2 µs', '4 µs', '8 µs', '16 µs', '32 µs', '64 µs', '128 µs', '256 µs', '512 µs', '1 ms', '2 ms', '4 ms', '8 ms', '16 ms', 'more'];
 
 /**
- * How many calls took how long.
+ * A histogram of call durations.
  * @param {number[]} counts
  * @param {{width?: number, height?: number, axis?: boolean}} [size]
  */
@@ -45,7 +45,7 @@ export function histogram(counts, size = {}) {
 }
 
 /**
- * What is left of a time limit.
+ * A ring for the remaining time.
  * @param {number} size
  */
 export function ring(size = 44) {

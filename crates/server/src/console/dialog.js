@@ -1,7 +1,7 @@
-// The dialog of open questions.
+// The dialog for approval requests.
 //
-// It never answers by accident: for a moment after a question appears nothing counts, each key that is pressed meanwhile makes the moment
-// longer, and a question that goes away leaves its result behind instead of the next question. Escape closes the dialog and answers nothing.
+// Guards against accidental answers: input is ignored for a moment after a request appears, and each key press extends that moment. A request
+// that closes shows its decision instead of the next request. Escape closes the dialog without an answer.
 
 import { get, post, Refused, words } from './api.js';
 import { ring } from './charts.js';
@@ -14,9 +14,9 @@ import { plain, shown } from './text.js';
 /** @import {ApprovalOption, DecidedApproval, OpenApproval} from './types.js' */
 
 const SETTLING_MS = 600;
-/** A session that has lost the server is back within two seconds. */
+/** A session reconnects within two seconds. */
 const GRACE_MS = 5_000;
-/** What the server says when it has lost the session: nothing is decided by that. */
+/** The basis reported when the server has lost the session. It is not a decision. */
 const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
 
@@ -28,21 +28,21 @@ const text = byId('question-text');
 const body = byId('question-body');
 const circle = ring(46);
 
-/** @type {OpenApproval | null} the question that is shown */
+/** @type {OpenApproval | null} the request on the screen */
 let current = null;
-/** Whom questions are shown to. Somebody else may see more of them or less, and answers under another name. */
+/** The user and role of the shown request. Another user may see different details, and answers under another name. */
 let reader = '';
-/** @type {DecidedApproval | null} what became of it, once it is closed */
+/** @type {DecidedApproval | null} the decision, once closed */
 let outcome = null;
 /** @type {string | null} */
 let problem = null;
 let settledAt = 0;
 let isSending = false;
-/** @type {string | null} the question that was answered from this page */
+/** @type {string | null} the request that was answered from this page */
 let mine = null;
-/** @type {{id: string, decided: DecidedApproval} | null} what became of it, heard before the server answered this page */
+/** @type {{id: string, decided: DecidedApproval} | null} its decision, if received before the response */
 let early = null;
-/** @type {Set<string>} questions that were on the screen once, so that they do not come up again by themselves */
+/** @type {Set<string>} requests that were shown once, so that they do not open again automatically */
 const seen = new Set();
 /** @type {Set<number>} */
 const said = new Set();
@@ -55,7 +55,7 @@ let ticker;
 /** @type {number | undefined} */
 let absence;
 
-/** Whether questions open by themselves. */
+/** `true` if requests open automatically. */
 export function opensAlone() {
   return localStorage.getItem(AUTO) !== 'no';
 }
@@ -65,7 +65,7 @@ export function setOpensAlone(yes) {
   localStorage.setItem(AUTO, yes ? 'yes' : 'no');
 }
 
-/** @param {string} [id] the question to begin with */
+/** @param {string} [id] the request to open first */
 export function openQuestions(id) {
   const first = (id ? store.approvals.get(id) : undefined) ?? queue()[0];
   if (first) show(first);
@@ -73,7 +73,7 @@ export function openQuestions(id) {
 
 export function startDialog() {
   dialog.addEventListener('close', () => {
-    // It may have been opened again before this is told.
+    // The dialog may have been opened again before this event.
     if (dialog.open) return;
     clearInterval(ticker);
     current = null;
@@ -90,16 +90,16 @@ export function startDialog() {
 function changed() {
   if (reader !== whose()) otherReader();
   const back = outcome?.basis === DISCONNECTED && current ? store.approvals.get(current.id) : undefined;
-  // A session that was slow to come back has its question with it.
+  // A session that reconnects late announces its request again.
   if (back) show(back);
   if (current && !outcome) {
     const fresh = store.approvals.get(current.id);
     if (fresh && isSame(fresh, current)) {
-      // After a restart of the server the question is the same, but its nonce is new. What was read in full stays.
+      // After a server restart the request is the same with a new nonce. Details that were loaded stay.
       current = { ...current, nonce: fresh.nonce, deadline: fresh.deadline };
       lamp();
     } else if (fresh) {
-      // Something else is asked under the same id: nothing of what was shown can be sent.
+      // Another request has this id: an answer to the shown one must not be sent.
       show(fresh);
     } else if (store.link === 'live' && mine !== current.id) {
       missing(current.id);
@@ -111,11 +111,11 @@ function changed() {
     return;
   }
   const news = queue().find((one) => !seen.has(one.id));
-  // A dialog over another dialog would take away what somebody is writing.
+  // Another dialog would interrupt the user's input.
   if (news && opensAlone() && !document.querySelector('dialog[open]')) show(news);
 }
 
-/** What is shown was meant for another reader: it is drawn anew for this one, who has not seen it yet, or goes. */
+/** Redraws or closes the dialog when another user or role is signed in. */
 function otherReader() {
   reader = whose();
   seen.clear();
@@ -128,7 +128,7 @@ function otherReader() {
 }
 
 /**
- * Whether nothing of what a person decides by is different.
+ * `true` if nothing that matters for the decision differs.
  * @param {OpenApproval} one
  * @param {OpenApproval} other
  */
@@ -138,7 +138,7 @@ function isSame(one, other) {
 }
 
 /**
- * A list has long questions without what will run. It is fetched before anybody can answer.
+ * Loads the preview of a long request, which lists omit. An answer is possible only afterwards.
  * @param {OpenApproval} approval
  */
 async function whole(approval) {
@@ -151,7 +151,7 @@ async function whole(approval) {
 }
 
 /**
- * The server does not have the question (any more). After a restart its session needs a moment to say that it still waits.
+ * Handles a request that the server does not have (any more). After a restart, its session takes a moment to announce it again.
  * @param {string} id
  */
 function missing(id) {
@@ -187,8 +187,8 @@ function show(approval) {
 }
 
 /**
- * Shows what was folded. What nobody has seen cannot be allowed.
- * @returns {boolean} whether something was
+ * Unfolds hidden text. An operation that was not fully visible cannot be allowed.
+ * @returns {boolean} `true` if text was hidden
  */
 function unfold() {
   const folded = () => /** @type {HTMLElement | null} */ (text.querySelector('button.more'));
@@ -206,7 +206,7 @@ function settle() {
   lamp();
 }
 
-/** Whether an answer counts now. */
+/** `true` if an answer is accepted now. */
 function ready() {
   return performance.now() >= settledAt && !isSending && !current?.truncated && !text.querySelector('.unfolding') && !outcome && store.link === 'live' && reader === whose() && current !== null && store.approvals.has(current.id) && remaining() > 0;
 }
@@ -215,7 +215,7 @@ function remaining() {
   return current ? Date.parse(current.deadline) - serverNow() : 0;
 }
 
-/** Buttons look as they behave. They keep the focus while they do nothing, so that the keyboard is not thrown out. */
+/** Updates the state of the buttons. Disabled ones keep the focus for keyboard users. */
 function lamp() {
   const is = ready();
   for (const button of options?.querySelectorAll('button') ?? []) button.setAttribute('aria-disabled', String(!is));
@@ -249,14 +249,14 @@ function tick() {
  */
 function choices(approval) {
   const offered = approval.options.map((option) => ({ label: option.label, hint: EFFECTS[option.effect] ?? option.effect, effect: option.effect, option }));
-  // A question that cannot be answered for longer than once shows less than what it is about.
+  // A truncated request has no option that lasts.
   const yes = approval.options.find((one) => one.effect === 'allow_always');
-  // A star in the question would make the rule match more than was asked.
+  // A `*` in the prompt would make the rule match more than this request.
   if (!yes || approval.prompt.includes('*')) return offered;
   return [...offered, { label: 'Allow for this project', hint: 'creates a rule for this folder', effect: 'project', option: yes, scope: /** @type {const} */ ('project') }];
 }
 
-/** The line at the top: which of how many, and the way to the others. */
+/** The line at the top: position in the queue, and buttons to other requests. */
 function heading() {
   const all = queue();
   const at = current ? all.findIndex((one) => one.id === current?.id) : -1;
@@ -274,7 +274,7 @@ function heading() {
 }
 
 /**
- * To another question, among those that are open now.
+ * Shows another open request.
  * @param {number} by
  */
 function move(by) {
@@ -284,7 +284,7 @@ function move(by) {
   if (next) show(next);
 }
 
-/** The way on from a question that is closed, to one that is open now. */
+/** The buttons after a closed request: close, or the next one. */
 function onward() {
   const row = byIdMaybe('question-onward');
   const isMore = queue().length > 0;
@@ -356,7 +356,7 @@ function foot() {
 function key(event) {
   if (event.key === 'Tab') return trap(event);
   if (event.key === 'Escape' || event.key === 'Shift') return;
-  // Whoever is typing did not mean this dialog. Give them time to notice it.
+  // The user was typing elsewhere, and needs time to notice the dialog.
   if (current && !outcome && performance.now() < settledAt) {
     if (/^[0-9]$/.test(event.key) || event.key === 'Enter' || event.key === ' ') event.preventDefault();
     return settle();
@@ -429,7 +429,7 @@ async function answer(choice) {
     if (isOver && refused.by) problem += ` Answered by ${refused.by.name}.`;
     announce(plain(problem), 'assertive');
     foot();
-    // What was said of the question while the answer was on its way counts now.
+    // Applies changes that arrived while the answer was being sent.
     changed();
   }
 }
@@ -445,7 +445,7 @@ function forward() {
  * @param {DecidedApproval | null} decided
  */
 function closed(id, decided) {
-  // Whoever is not connected still waits, or has ended; which of the two is known in a moment.
+  // A disconnected session still waits or has ended; the next seconds will tell.
   if (decided?.basis === DISCONNECTED) {
     if (id !== mine && current?.id === id && !outcome) missing(id);
     return;

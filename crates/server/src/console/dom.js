@@ -55,7 +55,7 @@ export function add(node, ...children) {
 }
 
 /**
- * Puts these children in the place of all others.
+ * Replaces all children.
  * @param {Element} node
  * @param {...(Child | Child[])} children
  */
@@ -107,7 +107,7 @@ const ICONS = {
 };
 
 /**
- * A line drawing. It says nothing to a screen reader: the words are beside it.
+ * A line drawing, hidden from screen readers: a text label is next to it.
  * @param {string} name
  * @returns {SVGElement}
  */
@@ -126,7 +126,7 @@ export function announce(words, how = 'polite') {
   const region = document.querySelector(`dialog[open] > [aria-live="${how}"]`) ?? document.querySelector(`body > [aria-live="${how}"]`);
   if (!region) return;
   region.textContent = '';
-  // A change of its own, or the same words twice would be said once.
+  // A separate change, so that a repeated text is announced again.
   setTimeout(() => { region.textContent = words; }, 30);
 }
 

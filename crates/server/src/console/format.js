@@ -2,10 +2,10 @@
 
 import { el } from './dom.js';
 
-/** How far the server's clock is ahead of this one, in milliseconds. */
+/** Offset of the server's clock, in milliseconds. */
 let ahead = 0;
 
-/** @param {string | undefined} now what the server's clock said just now */
+/** @param {string | undefined} now the current server time */
 export function setClock(now) {
   const at = Date.parse(now ?? '');
   if (!Number.isNaN(at)) ahead = at - Date.now();
@@ -22,7 +22,7 @@ export function count(value) {
 }
 
 /**
- * So many things: `1 record`, `2 records`.
+ * A count with its noun: `1 record`, `2 records`.
  * @param {number | undefined | null} value
  * @param {string} thing
  */
@@ -70,7 +70,7 @@ export function span(ms) {
 }
 
 /**
- * What is left of a time limit.
+ * The remaining time.
  * @param {number} ms
  */
 export function clock(ms) {
@@ -108,7 +108,7 @@ function relative(at) {
 }
 
 /**
- * How long ago; kept up to date.
+ * A relative time, kept up to date.
  * @param {string} at
  */
 export function ago(at) {

@@ -1,4 +1,4 @@
-// What hooks do, how often, and how fast.
+// Statistics of hooks: calls, results and durations.
 
 import { backwards, get, NEWEST, words } from './api.js';
 import { openTests, reload } from './bundles.js';

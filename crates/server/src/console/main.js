@@ -1,4 +1,4 @@
-// The page: which view is shown, and what is around it.
+// The page: routing, navigation and bars.
 
 import { openAccess } from './access.js';
 import { startAlerts, setTitle } from './alerts.js';
@@ -19,7 +19,7 @@ import { plain, shown } from './text.js';
 const main = byId('main');
 /** @type {View | null} */
 let view = null;
-/** Whom it is drawn for. */
+/** The user and role of the current view. */
 let reader = '';
 let isFirst = true;
 
@@ -61,12 +61,12 @@ function route() {
   nav();
 }
 
-/** What is seen before it is known who looks. */
+/** The view before the user is known. */
 function waiting() {
   fill(main, el('div', { class: 'view' }, el('p', { class: 'faint' }, 'Waiting for the server…')));
 }
 
-/** Draws all anew if somebody else looks, or may do other things than before. */
+/** Redraws the page when the signed-in user or role changes. */
 function greet() {
   const isAnother = reader !== whose();
   if (!store.me || !reader || (view && !isAnother)) return;
@@ -82,7 +82,7 @@ function name(of) {
   setTitle(`${of.title} · Amplifier`);
 }
 
-/** What somebody sees whom the server does not know. */
+/** The view without a signed-in user. */
 function unknown() {
   return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('approvals'), el('h1', { tabindex: -1 }, 'Sign in'),
     el('p', null, 'Create a one-time link on the machine that runs the server:'), el('pre', null, 'amplifier serve link'),
@@ -91,7 +91,7 @@ function unknown() {
     el('button', { type: 'button', class: 'primary', onclick: () => location.reload() }, 'Try again')));
 }
 
-/** What is seen when something else has taken the place of the server. To load the page anew would be to run what it sends. */
+/** The view when an unknown server replies. A reload would run that server's code. */
 function strange() {
   return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('mark'), el('h1', { tabindex: -1 }, 'Unknown server at this address'),
     el('p', null, 'This is not the server that signed this browser in, so nothing is sent to it. Another program may be using the port.'),
@@ -187,10 +187,10 @@ function theme() {
   draw();
 }
 
-// What sticks to the top below the bars has to know how tall they are.
+// Sticky elements need the height of the bars.
 new ResizeObserver(([entry]) => document.documentElement.style.setProperty('--bars', `${entry?.borderBoxSize[0]?.blockSize ?? 0}px`)).observe(byId('bars'));
 theme();
-// The address after `#` says which view is shown, so the way to the content is not one.
+// The fragment of the address is the route, so the skip link must not change it.
 byId('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
@@ -213,7 +213,7 @@ on('me', () => {
   nav();
 });
 on('sessions', () => {
-  // What a session is called may be heard after its page is open.
+  // A session's name may arrive after its page is open.
   if (view) name(view);
   nav();
 });
@@ -223,7 +223,7 @@ setInterval(() => {
   if (store.link === 'lost') bars();
 }, 1_000);
 
-// The first view is drawn when it is known who looks at it and what there is, so that nothing jumps.
+// The first view is drawn when user and data are known, so that nothing jumps.
 const begun = on('link', (link) => {
   if (link === 'unknown' || (link !== 'live' && !store.me)) return;
   begun();

@@ -34,13 +34,13 @@ export function decisionBadge(granted) {
   return granted ? badge('good', 'Allowed', 'check') : badge('bad', 'Denied', 'close');
 }
 
-/** @type {Record<string, string>} what a hook answered */
+/** @type {Record<string, string>} the action of a hook */
 export const ANSWERS = { continue: 'continues', deny: 'denies', ask_user: 'asks', modify: 'modifies', inject_context: 'adds context', respond: 'responds' };
 
 /** @type {Record<string, string>} */
 const ENDINGS = { complete: 'task finished', user_exit: 'by the user', error: 'after an error' };
 
-/** @param {string} reason how a session has ended */
+/** @param {string} reason the reason of the end */
 export function ended(reason) {
   return ENDINGS[reason] ?? reason;
 }
@@ -61,7 +61,7 @@ export function person(by) {
 /** @typedef {{basis: DecisionBasis, by?: Actor | null, created_at?: string | null, decided_at?: string | null}} Decision */
 
 /**
- * Who decided, from where, and after how long.
+ * The actor or basis of a decision, the channel and the duration.
  * @param {Decision} decided
  */
 export function whoDecided(decided) {
@@ -73,7 +73,7 @@ export function whoDecided(decided) {
 }
 
 /**
- * How long a question was open, in milliseconds.
+ * The time until the decision, in milliseconds.
  * @param {Decision} decided
  */
 function after(decided) {
@@ -100,7 +100,7 @@ export function diff(rows) {
         numbered ? el('td', { class: 'line' }, row.old ?? '') : null,
         numbered ? el('td', { class: 'line' }, row.new ?? '') : null,
         el('td', { class: 'sign' }, el('span', { 'aria-hidden': 'true' }, sign), word ? el('span', { class: 'sr' }, row.kind === 'gap' ? word : `${word}: `) : null),
-        // The numbers beside the lines say what a gap would.
+        // The line numbers show the gap.
         el('td', { class: 'code' }, row.kind === 'gap' && numbered ? null : shown(row.text, { limit: 2_000 }))));
     }
     if (from + 400 < rows.length) {
@@ -128,7 +128,7 @@ export function summary(approval) {
 }
 
 /**
- * A question before something that cannot be taken back. Resolves to whether the person agrees.
+ * A confirmation before an irreversible step. Resolves to `true` if the user agrees.
  * @param {string} question
  * @param {Node | string} explanation
  * @param {string} yes
@@ -152,7 +152,7 @@ export function confirmed(question, explanation, yes) {
  */
 export function modal(id, title, ...children) {
   const dialog = el('dialog', { class: 'small', id, 'aria-labelledby': `${id}-title` }, el('h2', { id: `${id}-title` }, title), children,
-    // What is outside of a modal dialog is neither seen above it nor read out.
+    // Content outside of a modal dialog is neither visible nor read out.
     el('div', { class: 'toasts' }), el('div', { class: 'sr', 'aria-live': 'polite' }), el('div', { class: 'sr', 'aria-live': 'assertive' }));
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
@@ -161,7 +161,7 @@ export function modal(id, title, ...children) {
 }
 
 /**
- * What is shown where there is nothing.
+ * A placeholder for an empty view.
  * @param {string} sign
  * @param {string} title
  * @param {...import('./dom.js').Child} words
@@ -193,8 +193,8 @@ export function perFrame(draw, least = 0) {
 }
 
 /**
- * Whether what a part of the page shows is other than before. What is the same is left alone: drawing a button anew while it is being
- * pressed would lose the click.
+ * `true` if the state of a part of the page has changed. An unchanged part is not redrawn: a button that is redrawn while it is pressed loses
+ * the click.
  * @param {Element} node
  * @param {unknown} state
  */

@@ -1,4 +1,4 @@
-// One session: what it is, its timeline as it goes on, and what can be done with it.
+// One session: facts, live timeline and commands.
 
 import { get, post, Refused, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
@@ -29,7 +29,7 @@ export function sessionView(id) {
   let again = false;
   let isClosed = false;
   let isLoaded = false;
-  /** Whether what was there at first is on the page. */
+  /** `true` once the first entries are drawn. */
   let isDrawn = false;
   let follows = true;
   let unseen = 0;
@@ -37,7 +37,7 @@ export function sessionView(id) {
   let waiting = [];
   /** The first entry that is on the page. */
   let from = 0;
-  /** Whether the page shows an earlier stretch, which what is new does not follow on. */
+  /** `true` if the page shows earlier entries, and new ones are not appended. */
   let isEarlier = false;
   let lastTurn = -1;
 
@@ -66,11 +66,11 @@ export function sessionView(id) {
     if (page) page.scrollTop = page.scrollHeight;
   };
 
-  /** Puts what is new on the page, a bit in each frame. */
+  /** Draws new entries, a batch in each frame. */
   const flush = perFrame(() => {
     if (isClosed) return;
     const some = waiting.splice(0, BATCH);
-    // What was there from the beginning is nothing new.
+    // The first entries do not count as new.
     const wasDrawn = isDrawn;
     let added = 0;
     for (const entry of some) {
@@ -160,7 +160,7 @@ export function sessionView(id) {
       flush();
     } catch (error) {
       if (!isClosed && !isLoaded) fill(below, failed(words(error)));
-      // What the server did not refuse can be had in a moment.
+      // A failure that is not a refusal is tried again.
       if (!isClosed && !(error instanceof Refused && error.status >= 400 && error.status < 429)) soon(RETRY_MS);
     } finally {
       isReading = false;
@@ -204,7 +204,7 @@ export function sessionView(id) {
     el('a', { href: '#/sessions', class: 'up' }, icon('back'), 'Sessions'), head, filters,
     above, list, below, el('div', { class: 'dock' }, jump, box.root));
 
-  /** The page is told of those that are not over, and of the newest others. An older one has to be asked for. */
+  /** Loads an old session. The stream sends only active ones and the newest others. */
   function know() {
     get(`/api/sessions/${encodeURIComponent(id)}`).then((session) => {
       if (!isClosed) acceptSession(session);
@@ -225,7 +225,7 @@ export function sessionView(id) {
   void read();
   watch(id);
   let lastState = known?.state;
-  /** Whether something still runs or waits is not said by the timeline. */
+  /** Redraws entries that run or wait, because the timeline does not show changes of that. */
   const drawOpen = () => {
     waiting.push(...timeline.order.slice(-30).filter((entry) => entry.node && (asked(entry) || isOpen(entry))));
     flush();
@@ -244,11 +244,11 @@ export function sessionView(id) {
     on('again', () => soon()),
   ];
   addEventListener('scroll', scrolled, { passive: true });
-  // Who opens something wants to read it where it is.
+  // A user who opens an entry wants to read it in place.
   list.addEventListener('click', (event) => {
     if (/** @type {Element} */ (event.target).closest('summary, .more')) follows = false;
   }, true);
-  // Whatever makes the page longer, its end stays in sight for those who follow it.
+  // The end stays visible while the page grows and the user follows it.
   let tall = 0;
   const grows = new ResizeObserver(() => {
     if (follows && isLoaded && root.scrollHeight > tall) toEnd();
@@ -284,7 +284,7 @@ function fillHead(head, session) {
   };
   const isLive = session.state === 'running' || session.state === 'waiting';
   const fact = (/** @type {string} */ name, /** @type {import('./dom.js').Child} */ value, tone = '') => el('div', { class: tone }, el('dt', null, name), el('dd', { class: 'num' }, value));
-  // The places stay; what is in them is drawn anew where it has changed.
+  // The containers stay; only changed parts are redrawn.
   if (!head.querySelector('.top')) {
     fill(head, el('div', { class: 'top' }, el('div', null, el('h1', { tabindex: -1 }), el('p', { class: 'sub' })), el('div', { class: 'row buttons' })), el('dl', { class: 'strip' }));
   }

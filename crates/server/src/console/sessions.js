@@ -10,10 +10,10 @@ import { plain, shown } from './text.js';
 /** @import {View} from './dom.js' */
 /** @import {Session} from './types.js' */
 
-/** @type {{text: string, state: string}} what is looked for; kept while the page is open */
+/** @type {{text: string, state: string}} the filter; stays while the page is open */
 const wanted = { text: '', state: '' };
 const AT_ONCE = 200;
-/** Of those that are over, and so of all, not every one is known here. */
+/** States with sessions that may not be loaded yet. */
 const MAY_BE_OLDER = new Set(['', 'ended', 'gone']);
 
 /** @returns {View} */
@@ -33,7 +33,7 @@ export function sessionsView() {
   /** @type {string | null} */
   let problem = null;
   const isSearch = () => Boolean(wanted.text.trim() || wanted.state);
-  /** A search looks through all of them; who only reads on gets a page. */
+  /** A search loads all older sessions; otherwise one page is loaded. */
   const older = async () => {
     isReading = true;
     problem = null;
@@ -72,7 +72,7 @@ export function sessionsView() {
         rows.delete(id);
       }
     }
-    // Rows are kept and moved only where their place has changed, so that the focus and the eye stay where they are.
+    // Rows are reused, and moved only if their position has changed, so that focus and scroll position stay.
     let before = list.firstElementChild;
     for (const session of shownNow) {
       const key = JSON.stringify(session);
@@ -133,7 +133,7 @@ function fillLine(node, session) {
   }
 }
 
-/** What somebody sees who is here for the first time. */
+/** The view without any sessions. */
 function first() {
   return el('div', { class: 'empty' }, icon('sessions'), el('p', { class: 'strong' }, 'No session yet'),
     el('p', { class: 'faint' }, "Run this in a terminal, in the agent's working folder:"), el('pre', null, 'amplifier chat --serve'),

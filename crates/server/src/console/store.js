@@ -1,19 +1,19 @@
-// What the page knows, and the stream that keeps it up to date. After a break the stream goes on from its cursor.
+// The state of the page, and the stream that keeps it up to date. After a lost connection, the stream continues from its cursor.
 
 import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, trustAgain } from './api.js';
 import { folderName, setClock } from './format.js';
 
 /** @import {ApprovalFlood, AuditStatus, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
-/** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: the server does not know who this is; `strange`: it is not the server */
+/** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: not signed in; `strange`: an unknown server replied */
 /** @typedef {'me' | 'link' | 'sessions' | 'approvals' | 'closed' | 'busy' | 'rules' | 'audit' | 'records' | 'again'} Topic */
 /**
- * What the server has told the person who looks.
+ * The state received from the server.
  * @typedef {object} Told
  * @property {Me | null} me
- * @property {Map<string, Session>} sessions those that are not over, and the newest of the others
- * @property {boolean} hasOlder whether there are more
+ * @property {Map<string, Session>} sessions active ones, and the newest others
+ * @property {boolean} hasOlder `true` if there are more
  * @property {Map<string, OpenApproval>} approvals
- * @property {number} unread how many questions are open beside those, until they are read
+ * @property {number} unread number of open requests that are not loaded yet
  * @property {ApprovalFlood | null} busy
  * @property {AuditStatus | null} audit
  * @property {number | null} cursor
@@ -36,7 +36,7 @@ export const store = {
 const listeners = new Map();
 
 /**
- * Hears of changes. Gives back what stops that.
+ * Subscribes to changes. Returns a function that unsubscribes.
  * @param {Topic} topic
  * @param {(value: any) => void} tell
  * @returns {() => void}
@@ -62,12 +62,12 @@ export function may(role) {
   return order.indexOf(store.me?.role ?? 'viewer') >= order.indexOf(role);
 }
 
-/** Who looks, and with which role: what is drawn for one is not drawn for another. */
+/** The user and role that the page is drawn for. */
 export function whose() {
   return store.me ? `${store.me.role} ${store.me.name}` : '';
 }
 
-/** A server that is there says hello at once; a connection on which nothing comes is given up, or the page would wait for ever. */
+/** Time limit for the hello message: a connection without one is closed, or the page would wait for ever. */
 const HELLO_MS = 15_000;
 // Only a session's own page needs all of its events; elsewhere the beginnings and ends of sessions are enough.
 const QUIET = { event: 'session:*' };
@@ -79,21 +79,21 @@ let tries = 0;
 /** @type {number | undefined} */
 let timer;
 let hasBeenLive = false;
-/** How often the server has said how things are; what was asked for before belongs to how they were. */
+/** Number of hello messages; responses to requests from before the last one are outdated. */
 let hellos = 0;
 
-/** How many questions, or sessions, are asked for at a time. */
+/** Number of requests or sessions per page. */
 const PAGE = 1_000;
-/** How long is waited before what could not be read is asked for again. */
+/** Delay before a failed request is repeated. */
 const AGAIN_MS = 2_000;
 
-/** @param {string | null} session the session whose events are wanted */
+/** @param {string | null} session the session to receive all events of */
 export function watch(session) {
   filter = session ? { session } : QUIET;
   choose();
 }
 
-/** Says which events are wanted, if somebody is there to hear it. */
+/** Sends the filter of events, if connected. */
 function choose() {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: 'watch', ...filter, after: store.cursor ?? undefined }));
 }
@@ -113,7 +113,7 @@ export async function start() {
   await connect();
 }
 
-/** Asks what answers at this address once more who it is. */
+/** Makes the server at this address prove itself again. */
 export function askAgain() {
   if (store.link !== 'strange') return;
   trustAgain();
@@ -135,7 +135,7 @@ function setLink(link) {
   if (link === 'unknown' || link === 'strange') forget();
 }
 
-/** Whoever looks now is not the one who was told all this, or is told no more. */
+/** Drops all state when the user changes or is signed out. */
 function forget() {
   clearTimeout(timer);
   const old = socket;
@@ -153,17 +153,17 @@ async function connect() {
     store.me = await get('/api/me');
     tell('me');
   } catch (error) {
-    // For somebody who has entered meanwhile, it is tried already.
+    // A new sign-in has already started another attempt.
     const isOver = error instanceof Refused && error.code === 'replaced';
     if (!isOver && store.link !== 'unknown' && store.link !== 'strange') later();
     return;
   }
-  // A stream that begins with a session tells of nothing else; this one is to hear of all of them.
+  // A stream that begins with a session is limited to that session; this one covers all.
   const query = new URLSearchParams(QUIET);
   if (store.cursor !== null) query.set('after', String(store.cursor));
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
   const mine = new WebSocket(`${scheme}://${location.host}/api/stream?${query}`, protocols());
-  // One that was tried at the same time tells of nothing any more.
+  // A parallel attempt is dropped.
   socket?.close();
   socket = mine;
   const limit = setTimeout(() => {
@@ -231,7 +231,7 @@ function hear(message) {
       tell('approvals');
       tell('busy');
       tell('audit');
-      // The server also says hello again when it could not keep up with telling everything.
+      // The server also sends hello again after skipped messages.
       if (again) tell('again', wasLost);
       break;
     }
@@ -277,17 +277,17 @@ function readBusy(busy) {
   return { asked: busy.asked, seconds: busy.seconds, hook: busy.suggestion?.hook ?? busy.hook, pattern: busy.suggestion?.pattern ?? busy.pattern ?? '' };
 }
 
-/** @type {OpenApproval[]} the open questions, the most urgent first */
+/** @type {OpenApproval[]} the open requests, the most urgent first */
 let ordered = [];
-/** @type {Set<string>} questions that were closed since the server said how things are: a list that was on its way may still have them */
+/** @type {Set<string>} requests closed since the last hello: a list that was being loaded may still contain them */
 const settled = new Set();
 
-/** The open questions that are here, the most urgent first. */
+/** The loaded open requests, the most urgent first. */
 export function queue() {
   return ordered;
 }
 
-/** How many questions are open. */
+/** The number of open requests. */
 export function openCount() {
   return store.approvals.size + store.unread;
 }
@@ -296,7 +296,7 @@ export function openCount() {
 function keep(approval) {
   if (store.approvals.has(approval.id)) ordered = ordered.filter((one) => one.id !== approval.id);
   store.approvals.set(approval.id, approval);
-  // There may be ten thousand, and they come one by one.
+  // Binary search: there may be ten thousand requests, which arrive one by one.
   const deadline = Date.parse(approval.deadline);
   let [from, to] = [0, ordered.length];
   while (from < to) {
@@ -316,7 +316,7 @@ function drop(id) {
 }
 
 /**
- * A question is no longer open, as the server has said to this page alone.
+ * Removes a request that the server's response reported as closed.
  * @param {string} id
  */
 export function acceptClosed(id) {
@@ -324,7 +324,7 @@ export function acceptClosed(id) {
   tell('approvals');
 }
 
-/** Reads the questions that the first message had no room for. What the stream has said meanwhile is newer than what is read. */
+/** Loads the requests that the first message omitted. Updates from the stream are newer than the loaded ones. */
 async function readOpen() {
   const mine = hellos;
   /** @type {string | undefined} */
@@ -349,16 +349,16 @@ async function readOpen() {
   }
 }
 
-/** @type {string | undefined} older sessions were last heard of before that time */
+/** @type {string | undefined} older sessions were last updated before this time */
 let before;
 
-/** Reads sessions that were over long ago, some at a time. */
+/** Loads a page of older sessions. */
 export async function readOlder() {
   const mine = hellos;
   /** @type {{sessions: Session[]}} */
   const page = await get('/api/sessions', { before, limit: PAGE });
   if (mine !== hellos) return;
-  // What the stream has said of a session is newer.
+  // Updates from the stream are newer.
   for (const one of page.sessions) if (!store.sessions.has(one.id)) store.sessions.set(one.id, one);
   before = page.sessions.at(-1)?.updated_at;
   store.hasOlder = page.sessions.length >= PAGE;
@@ -366,9 +366,9 @@ export async function readOlder() {
 }
 
 /**
- * A session's name, or what stands for it.
+ * A session's name, or a substitute.
  * @param {string} id
- * @param {OpenApproval} [asked] a question of the session, which may be here before it
+ * @param {OpenApproval} [asked] a request of the session, which may arrive before the session
  */
 export function sessionName(id, asked) {
   const session = store.sessions.get(id);

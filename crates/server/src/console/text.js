@@ -6,7 +6,7 @@
 
 import { add, el } from './dom.js';
 
-// New line and tab are shown as what they are. A joiner or a variation selector inside an emoji is part of what is seen.
+// New lines and tabs are shown unchanged. A joiner or a variation selector inside an emoji is part of the visible character.
 const HIDDEN = new RegExp(
   [
     '(?<=\\p{Extended_Pictographic})\\ufe0f',
@@ -26,11 +26,11 @@ const NAMES = {
   0x2067: 'right-to-left isolate', 0x2068: 'first strong isolate', 0x2069: 'pop directional isolate', 0x3000: 'ideographic space', 0xfeff: 'byte order mark',
 };
 
-/** How much "show all" adds at a time, so that a megabyte does not freeze the page. */
+/** Number of characters that "show all" adds at a time, so that a megabyte does not freeze the page. */
 const CHUNK = 8_000;
 
 /**
- * Text from outside, made harmless. Give `limit` for how much is shown at first, `more: false` for places where there is no room for a button.
+ * Untrusted text, made harmless. `limit` is the number of characters shown at first; `more: false` omits the button for the rest.
  * @param {unknown} text
  * @param {{limit?: number, more?: boolean, block?: boolean}} [how]
  * @returns {HTMLElement}
@@ -107,7 +107,7 @@ function mark(hidden, run) {
 }
 
 /**
- * How much is shown at first. A mark takes more room than the character that it stands for, so a text of nothing but marks is cut sooner.
+ * The number of characters shown at first. A mark takes more room than its character, so a text of marks is cut sooner.
  * @param {string} text
  * @param {number} limit
  */
@@ -125,7 +125,7 @@ function fits(text, limit) {
 }
 
 /**
- * Where to cut so that no character is cut in half.
+ * The end of the last whole character within the limit.
  * @param {string} text
  * @param {number} limit
  */

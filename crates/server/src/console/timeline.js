@@ -1,4 +1,4 @@
-// A session's timeline. What begins and ends (a tool call, a call to the model) is one entry; what hooks said stands with it.
+// A session's timeline. The start and end of an operation (a tool call, a model call) are one entry, with the results of hooks.
 
 import { el, icon } from './dom.js';
 import { count, counted, nanos, span, timeOfDay } from './format.js';
@@ -12,7 +12,7 @@ import { plain, shown } from './text.js';
 /** @typedef {'prompt' | 'model' | 'tool' | 'agent' | 'session' | 'minor'} Sort */
 /** @typedef {{sort: Sort, first: TimelineItem, last: TimelineItem | null, node: HTMLElement | null, turn: number | null}} Entry */
 
-/** @type {Record<string, string>} an event that ends what another began */
+/** @type {Record<string, string>} end event to start event */
 const ENDS = { 'tool:post': 'tool:pre', 'provider:response': 'provider:request', 'error:provider': 'provider:request', 'agent:complete': 'agent:spawn' };
 /** @type {Record<string, Sort>} */
 const SORTS = {
@@ -21,7 +21,7 @@ const SORTS = {
   'context:pre_compact': 'session', 'cancel:requested': 'session', 'user:notification': 'session',
 };
 
-/** After so many others, the server holds no item for a question any more. */
+/** Number of later entries after which the server no longer holds the item of a request. */
 const MOST_WAITING = 64;
 
 /**
@@ -29,7 +29,7 @@ const MOST_WAITING = 64;
  * @returns {Sort}
  */
 function sortOf(item) {
-  // That somebody is asked stands with the question already.
+  // The request itself already shows this.
   if (item.event === 'user:notification' && item.data?.notification_type === 'approval_required') return 'minor';
   return SORTS[item.event] ?? 'minor';
 }
@@ -40,7 +40,7 @@ export class Timeline {
   entries = new Map();
   /** @type {Entry[]} in order */
   order = [];
-  /** @type {Map<string, Entry[]>} what has begun, and not ended */
+  /** @type {Map<string, Entry[]>} started and not ended */
   open = new Map();
 
   /**
@@ -95,8 +95,8 @@ export class Timeline {
   }
 
   /**
-   * From where to read again: where the server says that something can still change, or the first question that nobody has answered.
-   * @param {number} cursor what the server says
+   * The next cursor: the server's, or the first request without a decision.
+   * @param {number} cursor the server's cursor
    */
   since(cursor) {
     const asks = this.order.slice(-MOST_WAITING).find((entry) => openOf(entry).length > 0);
@@ -105,7 +105,7 @@ export class Timeline {
 }
 
 /**
- * What pairs the end of an operation with its begin. Where nothing says which call it is, the last that has begun ends first, as in the audit log.
+ * The key that pairs the end of an operation with its start. Without an id, the operation that started last ends first, as in the audit log.
  * @param {string} event
  * @param {TimelineItem} item
  */
@@ -119,7 +119,7 @@ export function denied(entry) {
   return entry.first.denied || entry.last?.denied === true;
 }
 
-/** @param {Entry} entry whether it has begun, and not ended */
+/** @param {Entry} entry `true` if started and not ended */
 export function isOpen(entry) {
   return entry.last === null && Object.values(ENDS).includes(entry.first.event) && !denied(entry);
 }
@@ -130,7 +130,7 @@ function approvalsOf({ first, last }) {
 }
 
 /**
- * The questions of an entry that nobody has answered.
+ * The requests of an entry without a decision.
  * @param {Entry} entry
  */
 function openOf(entry) {
@@ -222,7 +222,7 @@ const TITLES = { 'session:start': 'Session started', 'session:end': 'Session end
 const GIST = ['command', 'pattern', 'file_path', 'path', 'url', 'query', 'prompt', 'task', 'message', 'reason', 'source', 'error', 'status'];
 
 /**
- * What an event that stands alone is about.
+ * A summary of a single event.
  * @param {TimelineItem} item
  */
 function about(item) {
@@ -234,7 +234,7 @@ function about(item) {
 }
 
 /**
- * The part of an input that says what it is about.
+ * The most telling part of an input.
  * @param {any} input
  * @returns {string}
  */
@@ -279,7 +279,7 @@ function took(entry, runs) {
 /** @param {Entry} entry */
 function denial(entry) {
   const item = entry.first.denied ? entry.first : entry.last;
-  // Where a person said no, the line of the question says so.
+  // The line of the request shows a user's denial.
   if (!item?.denied_by && !item?.reason) return null;
   return el('div', { class: 'denial' }, el('strong', null, 'Denied'), item?.denied_by ? el('span', null, ' by ', el('span', { class: 'hook-name' }, shown(item.denied_by, { limit: 80, more: false }))) : null, item?.reason ? el('span', null, ': ', shown(item.reason, { limit: 600 })) : null);
 }
