@@ -87,7 +87,7 @@ impl Served {
         timeout(LIMIT, changed.wait_for(|cursor| *cursor >= size)).await.unwrap().unwrap();
     }
 
-    /// Writes what was taken, and waits until it is read.
+    /// Flushes the records, and waits until they are read.
     async fn flushed(&self) -> u64 {
         self.log.checkpoint().unwrap();
         let size = self.log.status().size;
@@ -117,7 +117,7 @@ impl Served {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Waits until so many watch the stream.
+    /// Waits until the stream has this many clients.
     async fn watched_by(&self, clients: usize) {
         let line = format!("amplifier_stream_clients {clients}");
         let looking =
@@ -136,7 +136,7 @@ impl Served {
     }
 }
 
-/// The next message; none if the server has closed the socket.
+/// Returns the next message; `None` if the server has closed the socket.
 async fn next(socket: &mut Socket) -> Option<Value> {
     loop {
         match timeout(LIMIT, socket.next()).await.unwrap()? {
@@ -147,7 +147,7 @@ async fn next(socket: &mut Socket) -> Option<Value> {
     }
 }
 
-/// The next message of that type.
+/// Returns the next message of this type.
 async fn next_of(socket: &mut Socket, kind: &str) -> Value {
     loop {
         let message = next(socket).await.unwrap();
@@ -157,7 +157,7 @@ async fn next_of(socket: &mut Socket, kind: &str) -> Value {
     }
 }
 
-/// The numbers of records, until there are so many; and the last cursor.
+/// Returns the numbers of this many records, and the last cursor.
 async fn seqs(socket: &mut Socket, count: usize) -> (Vec<u64>, u64) {
     let (mut seqs, mut cursor) = (Vec::new(), 0);
     while seqs.len() < count {
@@ -214,7 +214,7 @@ async fn nothing_is_told_twice_when_some_of_the_log_is_cut_off_or_a_cursor_is_be
         };
         assert_eq!((&told["type"], &told["cursor"]), (&json!("hello"), &json!(size - 1)));
     }
-    // It goes on from there.
+    // The stream continues from there.
     (&file).write_all(&text[last..]).unwrap();
     for socket in [&mut beyond, &mut socket] {
         assert_eq!(seqs(socket, 1).await, (vec![size - 1], size));
@@ -226,7 +226,7 @@ async fn a_client_that_does_not_read_holds_nobody_up_and_misses_nothing() {
     let served = Served::new().await;
     let mut slow = served.watch("?after=0").await;
     let mut quick = served.watch("?after=0").await;
-    // Far more than sockets hold for each other.
+    // More data than socket buffers hold.
     let text = "x".repeat(10_000);
     for _ in 0..20 {
         (0..50).for_each(|_| served.take("s-1", &text));
@@ -246,7 +246,7 @@ async fn a_client_that_never_reads_is_closed() {
     (0..3000).for_each(|_| served.take("s-1", &text));
     served.flushed().await;
     let mut socket = served.watch("?after=0").await;
-    // It is watched for as long as it takes what comes.
+    // The client counts as watching while it reads.
     next_of(&mut socket, "hello").await;
     served.watched_by(0).await;
 }
@@ -430,7 +430,7 @@ async fn without_a_websocket_the_stream_is_lines_and_its_questions_are_those_of_
 }
 
 impl Served {
-    /// The answers that came too late, as the log has them: the session, the question, what was answered, by whom and from where.
+    /// The late answers in the log: session, request, answer, actor and channel.
     async fn late_answers(&self) -> Vec<Value> {
         self.flushed().await;
         let found = self.get("/api/audit/records?kind=late_answer&limit=1000").await;
@@ -449,7 +449,7 @@ impl Served {
         (status, serde_json::from_str(&body).unwrap())
     }
 
-    /// Opens a stream of lines; the status, and what comes.
+    /// Opens a stream of lines, and returns the status and the lines.
     async fn lines(&self, token: &str) -> (u16, BufReader<TcpStream>) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head =
@@ -482,13 +482,13 @@ async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_resta
     served.log.seal("s-1", "done").await.unwrap();
     until("the farewell", || hub.session("s-1").is_none().then_some(()));
 
-    // The server remembers the questions, and their nonces count.
+    // The server has the requests, and checks their nonces.
     assert_eq!(served.answer(&timed_out.id, "Allow once", "wrong").await.0, 403);
     let (status, refused) = served.answer(&timed_out.id, "Allow once", &timed_out.nonce).await;
     assert_eq!((status, &refused["error"]["code"]), (409, &json!("late")), "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().ends_with("the answer is recorded"), "{refused}");
 
-    // Another server knows of them by the log alone.
+    // Another server finds them only in the log.
     let again = App { hub: Hub::new(), ..served.app.clone() };
     let other = served.tokens.folder().parent().unwrap().join("other");
     let again = App { access: Access::open(&other, AccessOptions::default()).unwrap(), ..again };
@@ -512,7 +512,7 @@ async fn a_late_answer_is_recorded_after_the_session_has_ended_and_after_a_resta
         recorded,
         [json!(["s-1", 1, "Allow once", "owner", "api"]), json!(["s-1", 2, "Allow once", "owner", "api"])]
     );
-    // The session is still sealed, and has not come back to life.
+    // The session is still sealed, and does not count as active again.
     let of_session = restarted.get("/api/audit/records?session=s-1&limit=1000").await;
     let last = of_session["records"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["kind"], &last["body"]["reason"]), (&json!("seal"), &json!("late_answer")), "{last}");
@@ -539,7 +539,7 @@ async fn a_late_answer_is_recorded_when_the_session_has_forgotten_the_question()
     assert_eq!(served.late_answers().await, [json!(["s-1", 1, "Deny", "owner", "api"])]);
 }
 
-/// Answers a question on a stream that ends, and checks that nothing is said to the answer.
+/// Answers a request on a stream that ends, and checks that no response to the answer arrives.
 async fn check_not_heard(socket: &mut Socket, question: &OpenApproval) {
     let answer = json!({ "type": "answer", "id": question.id, "option": "Allow once", "nonce": question.nonce });
     let _ = socket.send(Message::Text(answer.to_string().into())).await;
@@ -560,7 +560,7 @@ async fn whoever_may_not_be_here_any_more_is_not_heard_and_told_nothing() {
     assert_eq!(status, 200);
     served.watched_by(2).await;
     served.tokens.revoke("ann").unwrap();
-    // Both end, and the answer has not counted.
+    // Both streams end, and the answer does not count.
     check_not_heard(&mut socket, &question).await;
     to_end(&mut lines).await;
     assert_eq!(served.app.hub.pending().len(), 1);
@@ -580,7 +580,7 @@ async fn a_role_that_is_lowered_holds_at_once() {
     std::fs::write(&file, lowered).unwrap();
     check_not_heard(&mut socket, &question).await;
     assert_eq!(served.app.hub.pending().len(), 1);
-    // It can come back, as what it is now.
+    // The user can sign in again, with the new role.
     let mut socket = served.watch_as("", &token).await;
     assert_eq!(next_of(&mut socket, "hello").await["me"]["role"], "viewer");
     operation.abort();

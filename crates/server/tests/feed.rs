@@ -1,4 +1,4 @@
-//! What the feed makes of real logs.
+//! The feed, tested with real logs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
 
@@ -30,7 +30,7 @@ fn of_kind(kind: Kind) -> RecordFilter {
     RecordFilter { kinds: vec![kind], ..RecordFilter::default() }
 }
 
-/// The status when nothing more is to be verified, up to so many records.
+/// Waits for the status of a complete verification of this many records.
 fn verified(feed: &Feed, size: u64) -> AuditStatus {
     until("the verification", || {
         let status = feed.status();
@@ -57,7 +57,7 @@ fn records_of_several_writers_come_in_order_without_holes() {
             })
         })
         .collect();
-    // Read while it is written, in small pages.
+    // Read while the log is written, in small pages.
     let mut seen = Vec::new();
     let mut after = 0;
     until("all records", || {
@@ -120,7 +120,7 @@ fn half_a_line_is_waited_for() {
     let feed = other.feed();
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     read_to(&feed, lines - 1);
-    // Left as it is, it is said to be unfinished.
+    // An open operation is reported as unresolved.
     let status = until("the verdict", || Some(feed.status()).filter(|status| !status.problems.is_empty()));
     assert!(!status.sound && status.problems[0].text.contains("without an end"), "{status:?}");
     assert_eq!(feed.cursor(), lines - 1);
@@ -156,7 +156,7 @@ async fn what_retention_removes_is_gone_and_the_rest_is_still_found() {
     let left = all(&feed, &RecordFilter::default(), 50);
     assert_eq!(left.iter().map(|record| record.seq).collect::<Vec<_>>(), (first..feed.cursor()).collect::<Vec<_>>());
     assert!(verified(&feed, size).sound, "{:?}", feed.status());
-    // What was verified before it was removed counts until all of it is read again.
+    // Removed records count as verified until the whole log is verified again.
     let status = feed.verify().await.unwrap();
     assert!(status.proves.iter().any(|text| text.contains("older records were removed")), "{status:?}");
 }
@@ -215,7 +215,7 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     check(other, &|record| record.seq == denied, 1);
     let text = RecordFilter { text: Some("caf\u{e9} 59".to_owned()), ..RecordFilter::default() };
     check(text, &|record| record.body["text"].as_str().is_some_and(|text| text.starts_with("caf\u{e9} 59")), 11);
-    // Large bodies are put in up to a size, and referred to beyond.
+    // Bodies are included up to a size, and referenced beyond.
     let large = all(&feed, &RecordFilter { kinds: vec![Kind::Event], ..of_session("s-3") }, 10);
     assert_eq!(large[0].body["data"]["text"].as_str().unwrap().len(), 20_000);
     assert!(large[1].body["blob"].as_str().unwrap().starts_with("sha256:"), "{:?}", large[1]);
@@ -281,7 +281,7 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     assert!(long.truncated && long.emission.report.data.as_ref().unwrap()["text"].as_str().unwrap().len() < 5_000);
     assert!(!items[2].truncated);
 
-    // By pages it is the same.
+    // Pages give the same result.
     let (mut paged, mut after) = (Vec::new(), 0);
     loop {
         let page = feed.timeline("s-1", after, 2).unwrap();
@@ -292,7 +292,7 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
         after = page.cursor;
     }
     assert_eq!(paged, items);
-    // What may still change comes again.
+    // Items that may change are returned again.
     let open = feed.timeline("s-2", 0, 100).unwrap();
     let first = feed.timeline("s-2", 0, 2).unwrap();
     assert_eq!((first.items.len(), first.cursor), (2, first.items[1].emission.seq + 1));
@@ -300,7 +300,7 @@ async fn the_timeline_has_what_hooks_and_people_made_of_each_event() {
     assert_eq!(feed.timeline("s-9", 0, 100).unwrap().items, []);
 }
 
-/// A call that a hook asked about, out of time, with two late answers, and one whose end nobody knows.
+/// A log with an approval request that expired, two late answers, and an operation without a result.
 fn recorded_calls() -> Vec<AuditRecord> {
     let digest = data! { "a": 1 }.digest().unwrap();
     let (guard, late) = ("guard".to_owned(), |answer: &str, name: &str| {
@@ -502,11 +502,11 @@ fn large_denials_count_and_denials_that_come_too_late_do_not() {
     log.checkpoint().unwrap();
     let feed = place.feed();
     read_to(&feed, log.status().size);
-    // As many as `amplifier audit stats` has for the same records.
+    // The same number as in `amplifier audit stats`.
     assert_eq!(feed.session("s-1").unwrap().denials, 2);
 }
 
-/// A log with some records that are verified; then something is done to it.
+/// A verified log, which is then changed.
 fn tampered(records: usize, tamper: impl FnOnce(&Place)) -> (Place, Feed, AuditStatus) {
     let place = Place::new();
     let log = place.open();
@@ -550,7 +550,7 @@ fn a_broken_log_goes_on_and_what_happens_from_then_on_is_seen() {
         file.write_all_at(b"7", at(&text, "number 10 of") as u64 + 7).unwrap();
     });
     let (broken, end) = (status.problems[0].seq.unwrap(), feed.cursor());
-    // The writer goes on from the last record that fits, with numbers that were given already.
+    // The writer continues after the last valid record, and reuses numbers.
     let log = place.open();
     (0..5).for_each(|n| _ = log.take(&message("after", &format!("number {n} after the break"))).unwrap());
     log.checkpoint().unwrap();
@@ -567,14 +567,14 @@ fn a_broken_log_goes_on_and_what_happens_from_then_on_is_seen() {
         assert_eq!(feed.timeline("after", 0, 10).unwrap().cursor, feed.cursor());
         let all = feed.records(&RecordFilter::default(), 0, 1000).unwrap().records;
         assert!(all.is_sorted_by_key(|record| record.seq) && all.iter().any(|record| record.kind == "breach"));
-        // The records before the break are those that were written, whatever does not fit after it.
+        // Records before the break are intact, whatever follows.
         let status = until("the place of the break", || {
             Some(feed.status()).filter(|status| !status.checking && status.size == feed.cursor())
         });
         assert_eq!((status.sound, status.verified_to), (false, broken), "{status:?}");
     };
     check(&feed);
-    // Whoever comes later sees the same.
+    // A later reader gets the same result.
     check(&place.feed());
 }
 
@@ -611,7 +611,7 @@ async fn a_change_of_a_log_that_grows_is_found_when_asked() {
     read_to(&feed, size);
     verified(&feed, size);
     let text = std::fs::read(place.segment(1)).unwrap();
-    // Changed and grown between two looks: from outside it looks as if it had only grown.
+    // Changed and extended between two checks, so the file seems to have only grown.
     let file = OpenOptions::new().write(true).open(place.segment(1)).unwrap();
     file.write_all_at(b"7", at(&text, "number 10 of") as u64 + 7).unwrap();
     (0..20).for_each(|n| _ = log.take(&message("s", &n.to_string())).unwrap());

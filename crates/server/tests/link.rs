@@ -1,4 +1,4 @@
-//! Sessions and the server over a real socket: questions go one way, answers the other.
+//! Sessions and the server over a real socket: approval requests, answers, rules and commands.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -25,15 +25,15 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Test time limit, longer than any operation here.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Rules that are kept in memory.
+/// Approval rules in memory.
 #[derive(Default)]
 struct Book {
     rules: Mutex<Vec<ApprovalRule>>,
     recorded: Mutex<Vec<Value>>,
-    /// Whether the files cannot be read.
+    /// `true` if the files cannot be read.
     is_broken: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ impl Book {
         }
     }
 
-    /// Connects a machine that keeps its rules here, and waits until the server knows it.
+    /// Connects a machine with these rules, and waits until the server lists it.
     async fn connect(self: &Arc<Self>, hub: &Hub) {
         let (book, pipe) = (self.clone(), hub.machine_pipes().open());
         tokio::spawn(async move {
@@ -80,7 +80,7 @@ impl Book {
     }
 }
 
-/// What holds in a folder.
+/// The rules of a folder.
 struct InForce(Arc<Book>, String);
 
 impl ApprovalRuleSource for InForce {
@@ -95,7 +95,7 @@ impl ApprovalRuleSource for InForce {
     }
 }
 
-/// A session whose hook asks before every tool, and its participant.
+/// A session whose hook requests approval before every tool, and its link client.
 struct Session {
     coordinator: Coordinator,
     participant: LinkClient,
@@ -111,7 +111,7 @@ impl Session {
         Self::with(id, timeout, |participant| participant)
     }
 
-    /// One that asks through a system around its participant.
+    /// A session with another approval system around its link client.
     fn with<A: ApprovalSystem>(id: &str, timeout: Duration, around: impl FnOnce(LinkClient) -> A) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let book = Arc::new(Book::default());
@@ -153,7 +153,7 @@ impl Session {
         tokio::spawn(async move { session.emit(TOOL_PRE, data).await })
     }
 
-    /// Who answered too late, as it is recorded.
+    /// The actors of late answers, as recorded.
     fn late(&self) -> Vec<(u64, String, String)> {
         let late = self.audit.records().into_iter().filter_map(|record| match record.entry {
             AuditEntry::LateAnswer(LateAnswerEntry { id, answer, by, .. }) => Some((id, answer, by.unwrap().name)),
@@ -162,7 +162,7 @@ impl Session {
         late.collect()
     }
 
-    /// Who decided, as it is recorded.
+    /// The actors of decisions, as recorded.
     fn decided(&self) -> Vec<(DecisionBasis, Option<String>)> {
         let decided = self.audit.records().into_iter().filter_map(|record| match record.entry {
             AuditEntry::ApprovalDecision(ApprovalDecisionEntry { decision, .. }) => {
@@ -174,7 +174,7 @@ impl Session {
     }
 }
 
-/// A server, as far as sessions see it.
+/// A server with its hub and socket.
 struct Server {
     hub: Hub,
     _door: LinkListener,
@@ -192,7 +192,7 @@ fn connect(session: &Session, folder: &TempDir) -> LinkHandle {
     session.participant.connect(folder.path().join("server").join(SOCKET))
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -205,12 +205,13 @@ async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     tokio::time::timeout(LIMIT, looking).await.expect("it never happens")
 }
 
-/// Waits until the server hears what a session says. Its hooks are the last of what it says when it connects.
+/// Waits until the server has received a session's messages. The list of hooks is the last one that a session sends
+/// when it connects.
 async fn connected(hub: &Hub, session: &str) {
     until(|| hub.hooks_of(session).filter(|hooks| !hooks.is_empty())).await;
 }
 
-/// The question that waits, as soon as there is one.
+/// Waits for an open approval request.
 async fn asked(hub: &Hub) -> OpenApproval {
     until(|| hub.pending().into_iter().next()).await
 }
@@ -249,7 +250,7 @@ async fn a_question_is_answered_over_the_socket() {
     assert_eq!(session.decided(), [(DecisionBasis::Answer, Some("ann".to_owned()))]);
     assert!(session.late().is_empty());
     until(|| server.hub.pending().is_empty().then_some(())).await;
-    // It is told a moment after it is so.
+    // The notification arrives a moment later.
     let mut closed = 0;
     until(|| {
         while let Ok(change) = changes.try_recv() {
@@ -332,7 +333,7 @@ async fn a_late_answer_is_refused_and_recorded_with_who_gave_it() {
     connected(&server.hub, "one").await;
     let mut changes = server.hub.subscribe();
     let operation = session.run("ls");
-    // It may be over by the time that somebody looks, but it is told.
+    // The flood may be over before the check, but it is announced.
     let question = until(|| match changes.try_recv() {
         Ok(HubEvent::ApprovalRequested(question)) => Some(question),
         _ => None,
@@ -346,7 +347,7 @@ async fn a_late_answer_is_refused_and_recorded_with_who_gave_it() {
     assert_eq!(session.decided(), [(DecisionBasis::Timeout, None)]);
 }
 
-/// A terminal whose person answers when told to; the participant is asked as well.
+/// A terminal that answers on command, next to the link client.
 struct Beside {
     participant: LinkClient,
     terminal: tokio::sync::Mutex<mpsc::Receiver<&'static str>>,
@@ -395,7 +396,7 @@ async fn a_cancelled_operation_takes_its_question_away() {
     assert_eq!(refused.code, HubErrorCode::Closed);
 }
 
-/// Whatever a server sends, a session takes an answer to what it has asked, and one that it has offered.
+/// A session accepts only answers to its own requests, with options that were offered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_takes_no_answer_to_something_else_and_none_that_was_not_offered() {
     use amplifier_link::{AnswerStatus, ApprovalId, ServerMessage, SessionMessage, VERSION};
@@ -435,7 +436,7 @@ async fn a_session_takes_no_answer_to_something_else_and_none_that_was_not_offer
         (answer(id, other, "Allow once"), AnswerStatus::Closed),
         (answer(&unknown, digest, "Allow once"), AnswerStatus::Closed),
         (answer(&of_other_run, digest, "Allow once"), AnswerStatus::Closed),
-        // It has no `Deny always`.
+        // The request has no `Deny always`.
         (answer(id, digest, "Deny always"), AnswerStatus::NotOffered),
         (answer(id, digest, "Deny"), AnswerStatus::Taken),
     ];
@@ -462,7 +463,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     let answer = SubmittedAnswer { scope: AnswerScope::Project, ..answering("Allow once", &question.nonce, "ann") };
     hub.answer(&question.id, answer).await.unwrap();
     assert!(done(operation).await.is_proceed());
-    // The same question is not asked again.
+    // The same request is not sent again.
     assert!(done(session.run("ls")).await.is_proceed());
     assert_eq!(session.decided().last(), Some(&(DecisionBasis::Rule, None)));
     let rules = hub.rules().await.unwrap().rules;
@@ -478,7 +479,7 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
              unless another rule denies them."
         )
     );
-    // Taken back, it is asked again.
+    // After the revocation, the request is sent again.
     hub.revoke(&rule.id, ann()).await.unwrap();
     assert!(hub.rules().await.unwrap().rules.is_empty());
     let operation = session.run("ls");
@@ -550,7 +551,7 @@ async fn only_one_server_has_the_door_and_that_of_a_dead_one_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("server");
     std::fs::create_dir(&place).unwrap();
-    // Left behind by a server that is gone.
+    // A leftover of a server that is gone.
     drop(std::os::unix::net::UnixListener::bind(place.join(SOCKET)).unwrap());
     let door = LinkListener::open(&place, Hub::new()).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

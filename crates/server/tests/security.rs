@@ -1,6 +1,7 @@
-//! Who gets in, who does not, and what the server does about those who are slow, many or rude.
+//! Authentication, roles, and limits for slow, numerous or invalid requests.
 //!
-//! After a change of the API, write its description and the types of its clients: `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date`.
+//! After a change of the API, regenerate its description and the types of its clients: `UPDATE_SCHEMAS=1 cargo test -p
+//! amplifier-server --test security up_to_date`.
 
 #![cfg(unix)]
 #![allow(

@@ -411,7 +411,7 @@ mod tests {
             session(Some(facts(1, true, None)), None, None, 0, Contact::Missed(since), now).state
         };
         assert_eq!((lost(1), lost(6)), (SessionState::Away, SessionState::Gone));
-        // A sub-agent, while the session in whose process it runs is there.
+        // A sub-agent of a connected session.
         let within = |pending| session(Some(facts(60, true, None)), None, None, pending, Contact::Here, now).state;
         assert_eq!((within(0), within(1)), (SessionState::Running, SessionState::Waiting));
         check(Some(facts(0, true, None)), None, None, SessionState::Running);

@@ -1,4 +1,4 @@
-//! The hub, driven with plain values.
+//! The hub's state, tested without I/O.
 
 use amplifier_core::{
     ActionPreview, Actor, ApprovalAnswer, ApprovalDecision, ApprovalOption, ApprovalRequest, ApprovalRule,
@@ -72,7 +72,7 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> OpenApproval {
     }
 }
 
-/// The id of a request of the session itself.
+/// Returns the id of a request of the session itself.
 fn own(number: u64) -> ApprovalId {
     ApprovalId::new("s", "r", number)
 }
@@ -91,14 +91,13 @@ fn outcome(basis: &str, by: Option<Actor>) -> ApprovalDecision {
     ApprovalDecision { by, ..ApprovalDecision::new(basis == DecisionBasis::Answer, basis, "so it is") }
 }
 
-/// A hub with one session, `s`, and its connection.
+/// Returns a hub with one session, `s`, and its connection.
 fn with_session() -> (State<&'static str>, u64) {
     let mut state = State::default();
     let (connection, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", BEGIN).unwrap();
     (state, connection)
 }
 
-/// An id from its text.
 fn id(text: &str) -> ApprovalId {
     text.parse().unwrap()
 }
@@ -145,7 +144,7 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     assert_eq!(taken.unwrap().by, Some(ann()));
     assert!(matches!(&changes[0], HubEvent::ApprovalClosed { id, .. } if *id == own(1)), "{changes:?}");
     assert!(state.pending().is_empty());
-    // The second one is told to the session all the same, which records it.
+    // The second answer is sent to the session all the same, which records it.
     let second = state.answer(&id("s.r.1"), &answering("Deny", "n1", AnswerScope::Once)).unwrap();
     assert!(second.decided.is_some());
     let (second, changes) = state.finish_answer(
@@ -157,7 +156,7 @@ fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     );
     let second = second.unwrap_err();
     assert_eq!((second.code, second.by, changes.len()), (Answered, Some(ann()), 0));
-    // When the session is gone, nobody has to be told.
+    // A session that is gone receives nothing.
     state.leave(connection, after(3));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "n1", AnswerScope::Once)), (Answered, Some(ann())));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Deny", "other", AnswerScope::Once)).0, Nonce);
@@ -185,7 +184,7 @@ fn a_session_that_comes_back_announces_its_questions_again_with_other_nonces() {
     state.add_request(again, asks(1, "guard", "Go?", BEGIN), "n2".to_owned(), after(2));
     assert_eq!(refused(&mut state, "s.r.1", &answering("Allow", "n1", AnswerScope::Once)).0, Nonce);
     assert!(state.answer(&id("s.r.1"), &answering("Allow", "n2", AnswerScope::Once)).is_ok());
-    // What the old connection says no longer counts.
+    // Messages of the old connection no longer count.
     assert!(state.close_request(connection, &own(1), outcome("answer", None), after(3)).is_empty());
 }
 
@@ -203,7 +202,7 @@ fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
     assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
     assert_eq!(refused(&mut state, "s.r2.1", &late).0, Nonce);
     assert_eq!(state.pending().iter().map(|asked| asked.id.to_string()).collect::<Vec<_>>(), ["s.r2.1"]);
-    // One that says it is the same run is told nothing either, and cannot put another question in the place of the first.
+    // A connection that claims the same run receives nothing either, and cannot replace the first request.
     state.leave(again, after(3));
     let (forged, _) = state.join(hello("s"), SessionHost::Process, Some(9), "forged", after(3)).unwrap();
     assert_eq!(refused(&mut state, "s.r.1", &late).0, Closed);
@@ -211,7 +210,7 @@ fn an_id_never_comes_again_and_an_answer_goes_to_the_process_that_asked() {
     state.leave(forged, after(4));
     let (back, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(4)).unwrap();
     assert!(state.add_request(back, asks(1, "guard", "Run `rm`?", BEGIN), "n4".to_owned(), after(4)).is_empty());
-    // The process itself, connected again, has its question back, until it is closed for good.
+    // The process itself reconnects, and its request is open again until it is closed for good.
     assert!(!state.add_request(back, asks(1, "guard", "Run `ls`?", BEGIN), "n5".to_owned(), after(4)).is_empty());
     assert_eq!(state.answer(&id("s.r.1"), &answering("Allow", "n5", AnswerScope::Once)).unwrap().digest, digest());
     state.close_request(back, &own(1), outcome("answer", Some(ann())), after(5));
@@ -228,7 +227,7 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
     let child = ApprovalId::new("child", "r", 1);
     state.add_request(connection, asks_as("child", 1), "n1".to_owned(), BEGIN);
     state.add_request(connection, asks_as("s", 2), "n2".to_owned(), BEGIN);
-    // Whoever has a connection of its own is nobody's sub-agent, and no question takes the place of another.
+    // A session with its own connection is not a sub-agent, and no request replaces another.
     let (other, _) = state.join(hello("other"), SessionHost::Process, Some(8), "other", BEGIN).unwrap();
     state.add_request(other, asks_as("s", 3), "n3".to_owned(), BEGIN);
     assert!(state.add_request(other, asks_as("child", 1), "n4".to_owned(), BEGIN).is_empty());
@@ -249,7 +248,7 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
     assert!(is_told("s") && is_told("child"), "{changes:?}");
     assert_eq!((state.pending_of("s"), state.pending_of("child")), (1, 0));
 
-    // It goes with the connection.
+    // The request closes with the connection.
     state.add_request(connection, asks_as("child", 5), "n5".to_owned(), BEGIN);
     let changes = state.leave(connection, after(2));
     assert!(changes.iter().any(|change| matches!(change, HubEvent::Session(id) if id == "child")), "{changes:?}");
@@ -266,7 +265,7 @@ fn what_was_announced_again_is_remembered_from_its_last_close() {
             connection = state.join(hello("s"), SessionHost::Process, Some(7), "link", BEGIN).unwrap().0;
         }
     }
-    // As many as are remembered, of which the first is closed before the question.
+    // As many as are stored; the first is closed before the request.
     for number in 2..=10_001 {
         state.add_request(connection, asks(number, "guard", "Go?", BEGIN), "n".to_owned(), BEGIN);
         state.close_request(connection, &own(number), outcome("answer", None), after(1));
@@ -330,12 +329,12 @@ fn questions_beyond_the_room_of_a_session_are_announced_without_their_bodies() {
     assert!(held < 12 << 20, "{held}");
     let listed: usize = pending.iter().map(|asked| serde_json::to_vec(&asked.brief()).unwrap().len()).sum();
     assert!(listed < 4 << 20, "{listed}");
-    // What is not shown can be denied.
+    // A request without a preview can be denied.
     let last = &pending[1_999];
     assert!(last.preview.warnings[0].contains("no room"), "{last:?}");
     assert_eq!(refused(&mut state, "s.r.2000", &answering("Allow", "n", AnswerScope::Once)).0, InvalidOption);
     assert!(state.answer(&id("s.r.2000"), &answering("Deny", "n", AnswerScope::Once)).is_ok());
-    // It is the same question when the session comes back, and there is room again for what was closed.
+    // The request is the same when the session returns, and there is room again for closed ones.
     state.leave(connection, after(1));
     let (again, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(2)).unwrap();
     assert!(!state.add_request(again, long(2_000), "n".to_owned(), after(2)).is_empty());
@@ -374,7 +373,7 @@ fn more_than_five_questions_of_a_hook_in_a_minute_are_too_many() {
     assert_eq!(ask(6, after(6)), 1);
     let busy = state.flood(after(6)).unwrap();
     assert_eq!((busy.asked, busy.hook.as_str(), busy.pattern.as_str()), (6, "guard", "Run `step *`?"));
-    // Announced again after a broken connection, they count once.
+    // Announced again after a lost connection, they count once.
     state.leave(connection, after(7));
     let (again, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", after(7)).unwrap();
     state.add_request(again, asks(6, "guard", "Run `step 6`?", after(6)), "n".to_owned(), after(7));
@@ -453,7 +452,7 @@ async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
             references.push(reference);
         }
         let refused = ReloadResult { result: ReloadStatus::Refused, message: Some("line 3".to_owned()) };
-        // What another session says about it does not count.
+        // A reply of another session does not count.
         for connection in [links[1].0, links[0].0] {
             let said = SessionMessage::Reloaded { reference: references[0], reload: refused.clone() };
             hub.receive(connection, said).unwrap();

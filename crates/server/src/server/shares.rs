@@ -118,7 +118,7 @@ pub(super) mod tests {
         assert_eq!(shares.take(guest("eve")).unwrap_err(), NoSlot::ForAll);
         held.extend((0..2).map(|_| shares.take(owner()).unwrap()));
         assert_eq!(shares.take(owner()).unwrap_err(), NoSlot::ForAll);
-        // What is given back can be taken again, and nothing is left of those who have gone.
+        // A released connection can be reserved again, and users without connections leave no entries.
         drop(held.remove(0));
         assert!(shares.take(guest("eve")).is_ok());
         drop(held);

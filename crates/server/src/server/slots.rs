@@ -99,12 +99,12 @@ mod tests {
         let (fourth, _fourth_lost) = slots.admit();
         assert!(second_lost.try_recv().is_ok());
         assert!(third_lost.try_recv().is_err());
-        // It ends without having been told to.
+        // The connection ends without a signal.
         assert!(first_lost.try_recv().is_err());
         drop(second);
         let (fifth, _) = slots.admit();
         assert!(third_lost.try_recv().is_ok());
-        // Two are known at most, beside the owner.
+        // At most two authenticated connections, besides the owner's.
         assert_eq!((fourth.assign(guest("bob")), fifth.assign(guest("eve"))), (Ok(()), Err(NoSlot::ForAll)));
         drop(first);
         assert_eq!(fifth.assign(guest("eve")), Ok(()));

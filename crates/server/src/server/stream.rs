@@ -132,7 +132,7 @@ mod tests {
         open.write_all(b"1234").await.unwrap();
         let begun = tokio::time::Instant::now();
         let writing = async {
-            // Taking something in between begins the time anew.
+            // Reading in between restarts the time limit.
             tokio::time::sleep(Duration::from_secs(20)).await;
             client.read_exact(&mut [0; 4]).await.unwrap();
         };

@@ -1,4 +1,4 @@
-//! What holds for any routes.
+//! Behavior of the server with any routes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::access::{AccessOptions, Public};
 use crate::api::error::ApiError;
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Test time limit, longer than any operation here.
 const LIMIT: Duration = Duration::from_secs(90);
 
 async fn start(router: Router, change: impl FnOnce(&mut ServerOptions)) -> (RunningServer, TempDir) {
@@ -38,7 +38,7 @@ async fn ask(running: &RunningServer, request: &str) -> String {
     text
 }
 
-/// The status of what comes first.
+/// Reads the status of the first response.
 async fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     timeout(LIMIT, stream.read_exact(&mut head)).await.unwrap().unwrap();
@@ -78,7 +78,7 @@ async fn a_failure_of_the_server_in_plain_words_is_not_told() {
 
 #[tokio::test]
 async fn only_so_many_sockets_are_open_and_each_gives_its_place_back() {
-    // One person holds at most half of them.
+    // One user holds at most half of them.
     let (running, _folder) = start(sockets(), |options| options.sockets = 4).await;
     let mut first = send(&running, UPGRADE).await;
     assert_eq!(status(&mut first).await, 101);
@@ -134,7 +134,7 @@ async fn stopping_answers_what_is_asked_closes_sockets_and_lets_nobody_in() {
     assert!(Address::find(folder.path()).unwrap().is_some());
 
     let stopping = tokio::spawn(running.stop());
-    // Nobody new comes in while one is still being answered.
+    // New connections are refused while a request is still running.
     timeout(LIMIT, async { while TcpStream::connect(address).await.is_ok() {} }).await.unwrap();
     go.send(true).unwrap();
     let mut answer = String::new();

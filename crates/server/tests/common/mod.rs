@@ -1,4 +1,4 @@
-//! What the tests share: real logs, and sessions that write to them.
+//! Shared parts of the tests: real logs, and sessions that write to them.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// What a question has in it that viewers are not shown.
+/// Secret in an approval request, which viewers must not see.
 pub(crate) const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
-/// Longer than anything takes; a test that waits for it has failed.
+/// Test time limit, longer than any operation here.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// A folder for a log and a key.
@@ -83,7 +83,7 @@ pub(crate) fn event(session: &str, name: &str, data: serde_json::Value) -> Audit
     AuditRecord { at: SystemTime::now(), session: Some(session.to_owned()), turn: 1, event, entry }
 }
 
-/// Waits until it holds. What is waited for is done by threads that nothing else tells about.
+/// Waits until the condition holds. Polls, because the threads involved send no notification.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let limit = Instant::now() + LIMIT;
     loop {
@@ -95,7 +95,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// All records that fit, page by page.
+/// Returns all matching records, page by page.
 pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::wire::LogRecord> {
     let (mut records, mut after) = (Vec::new(), 0);
     loop {
@@ -108,12 +108,12 @@ pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<ampli
     }
 }
 
-/// Waits until the feed has read so many records.
+/// Waits until the feed has read this many records.
 pub(crate) fn read_to(feed: &Feed, size: u64) {
     until(&format!("{size} records"), || (feed.cursor() >= size).then_some(()));
 }
 
-/// Connects a machine that replies like this, and waits until the server knows it.
+/// Connects a machine with these replies, and waits until the server lists it.
 pub(crate) async fn machine(hub: &Hub, reply: impl Fn(MachineRequest) -> MachineReply + Send + Sync + 'static) {
     let pipe = hub.machine_pipes().open();
     tokio::spawn(async move {
@@ -128,8 +128,8 @@ pub(crate) async fn machine(hub: &Hub, reply: impl Fn(MachineRequest) -> Machine
     tokio::time::timeout(LIMIT, connecting).await.expect("the machine connects");
 }
 
-/// A session in the server whose hook asks before every tool. How long it waits, the tool's name says: [`call`]. It is connected, so that
-/// the server hears of every question, however short it is.
+/// A session in the server whose hook requests approval before every tool. The tool's name sets the time limit:
+/// [`call`]. The session is connected, so the server receives every request, however short.
 pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, LinkHandle) {
     let (participant, _) = LinkClient::new(LinkClientOptions {
         workspace: "/".into(),
@@ -152,7 +152,7 @@ pub(crate) fn asking(hub: &Hub, log: Option<&Log>, id: &str) -> (Coordinator, Li
     };
     let link = participant.join(&hub.pipes());
     participant.begin(id, session.clone());
-    // Its hooks are the last of what it says when it connects.
+    // The list of hooks is the last message when a session connects.
     until("the connection", || hub.hooks_of(id).filter(|hooks| !hooks.is_empty()));
     (session, link)
 }
@@ -167,13 +167,13 @@ impl PreviewSource for Curl {
     }
 }
 
-/// Lets such a session ask, for so long.
+/// Runs a tool call with this time limit in such a session.
 pub(crate) fn call(session: &Coordinator, time: Duration) -> JoinHandle<Verdict> {
     let (session, tool) = (session.clone(), time.as_secs_f64().to_string());
     tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new(tool, Map::new())).await })
 }
 
-/// Lets it ask, and gives the question.
+/// Runs a tool call, and returns the approval request.
 pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (OpenApproval, JoinHandle<Verdict>) {
     let mut changes = hub.subscribe();
     let operation = call(session, time);
@@ -185,7 +185,7 @@ pub(crate) async fn asked(hub: &Hub, session: &Coordinator, time: Duration) -> (
     }
 }
 
-/// Somebody who always answers the same.
+/// An approver who always gives the same answer.
 pub(crate) struct Always(pub(crate) &'static str);
 
 impl ApprovalSystem for Always {

@@ -95,7 +95,7 @@ impl<'a> Types<'a> {
         self.text.push_str(if language == JsDoc { " */\n" } else { "}\n" });
     }
 
-    /// Fields that may be missing are those of a second class: Python 3.10 has no other way to say so.
+    /// Optional fields are in a second class: Python 3.10 has no other form.
     fn class(&mut self, name: &str, about: &str, fields: &Fields<'_>) {
         let (always, sometimes): (Vec<_>, Vec<_>) = fields.iter().partition(|(_, (_, is_required))| *is_required);
         let mut base = "TypedDict".to_owned();
@@ -153,7 +153,7 @@ impl<'a> Types<'a> {
         parts.chain(own.map(|(name, schema)| (name.as_str(), (schema, required.contains(&name.as_str()))))).collect()
     }
 
-    /// The type of a value, in the words of the language.
+    /// The type of a value, in the syntax of the language.
     fn kind(&self, schema: &Value) -> String {
         let is_python = self.language == Python;
         if let Some(name) = schema["$ref"].as_str() {

@@ -1,4 +1,4 @@
-//! Those who are slow, and those who are many.
+//! Limits for slow and for numerous clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use super::place::{Asked, Browser, LIMIT, Place, exchange, generous};
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// Five at once, and no more while a test runs.
+/// A burst of five, and no refill during a test.
 const FIVE: Rate = Rate { burst: 5, every: Duration::from_secs(3600) };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,8 +37,8 @@ async fn messages_over_a_websocket_count_as_requests_do() {
     let mut request = format!("ws://{}/api/stream", place.address()).into_client_request().unwrap();
     request.headers_mut().insert("authorization", place.bearer(Role::Viewer).parse().unwrap());
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-    // The request was the first of five, so that the fifth message is one too many. What is sent to a socket that is closed could undo its
-    // last words.
+    // The request was the first of five, so the fifth message is one too many. Data sent to a closed socket could
+    // discard the server's close frame.
     for _ in 0..5 {
         socket.send(Message::text(r#"{"type":"watch","after":0}"#)).await.unwrap();
     }
@@ -75,7 +75,7 @@ async fn who_does_not_say_what_they_want_is_not_waited_for() {
         let reply = exchange(TcpStream::connect(place.address()).unwrap(), beginning.as_bytes());
         assert!(!(200..300).contains(&reply.status), "{beginning}: {reply:?}");
     }
-    // A connection that stays open after an answer ends as well. Whoever is held up may be too late to get one, and comes again.
+    // A connection that stays open after a response ends as well. A delayed client may miss it, and tries again.
     let request = format!("GET /health HTTP/1.1\r\nHost: {}\r\n\r\n", place.address());
     until_let_in(|| exchange(TcpStream::connect(place.address()).unwrap(), request.as_bytes()).status);
 }
@@ -94,7 +94,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     }
 }
 
-/// Asks until the answer is a good one.
+/// Repeats a request until it succeeds.
 fn until_let_in(ask: impl Fn() -> u16) {
     let begun = Instant::now();
     while ask() != 200 {
@@ -102,7 +102,7 @@ fn until_let_in(ask: impl Fn() -> u16) {
     }
 }
 
-/// A connection that stays open after one request: the status.
+/// Opens a connection that stays open after one request, and returns the status.
 fn stay(place: &Place, headers: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(place.address()).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -122,14 +122,14 @@ async fn strangers_make_room_for_each_other_and_lock_nobody_out() {
     let authorization = format!("Authorization: {}\r\n", place.bearer(Role::Viewer));
     let (mut known, status) = stay(&place, &authorization);
     assert_eq!(status, "200");
-    // Many more than there are places, and they stay.
+    // Many more than there are slots, and they stay open.
     let mut strangers: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(place.address()).unwrap()).collect();
     let me = place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(Role::Admin)));
     assert_eq!(me.status, 200, "{me:?}");
     let first = &mut strangers[0];
     first.set_read_timeout(Some(LIMIT)).unwrap();
     assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "the first has lost its place");
-    // Who is known has kept theirs.
+    // Authenticated clients keep their slots.
     write!(known, "GET /api/me HTTP/1.1\r\nHost: {}\r\n{authorization}Connection: close\r\n\r\n", place.address())
         .unwrap();
     let mut answer = String::new();
@@ -141,13 +141,13 @@ async fn strangers_make_room_for_each_other_and_lock_nobody_out() {
 async fn only_so_many_connections_of_known_people_are_open_and_each_gives_its_place_back() {
     let place = Place::with(generous(), |options| {
         (options.connections, options.strangers) = (6, 2);
-        // Those that stay are not closed for saying nothing.
+        // Open connections are not closed for silence.
         options.header_time = LIMIT;
     })
     .await;
     let by = |role| format!("Authorization: {}\r\n", place.bearer(role));
     let me = |role| place.ask(&Asked::new("GET", "/api/me").with("Authorization", &place.bearer(role)));
-    // Of the four for those who are known, two are for one person, and three for all but the owner.
+    // Of the four authenticated slots, two are for one user, and three for all but the owner.
     let mut open: Vec<TcpStream> = (0..2).map(|_| stay(&place, &by(Role::Viewer)).0).collect();
     let refused = me(Role::Viewer);
     assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_connections"));
@@ -170,7 +170,7 @@ async fn a_viewer_with_many_connections_does_not_lock_out_the_owner() {
         options.header_time = LIMIT;
     })
     .await;
-    // With a token and in two browsers it is the same person.
+    // A token and two browsers of the same name count as one user.
     let browsers = [place.browser(Role::Viewer), place.browser(Role::Viewer)];
     let cookies =
         browsers.iter().map(|Browser { cookie, key }| format!("Cookie: {cookie}\r\nX-Amplifier-Key: {key}\r\n"));
@@ -180,7 +180,7 @@ async fn a_viewer_with_many_connections_does_not_lock_out_the_owner() {
     let let_in = opened.iter().filter(|(_, status)| status == "200").count();
     assert_eq!(let_in, 8, "half of the sixteen for those who are known");
     assert!(opened.iter().all(|(_, status)| status == "200" || status == "429"), "{opened:?}");
-    // Nobody else is kept out: neither the owner, by token or in a browser, nor an approver.
+    // No other user is locked out: neither the owner, by token or in a browser, nor an approver.
     let me = |asked: Asked| place.ask(&asked).status;
     for role in [Role::Admin, Role::Approver] {
         assert_eq!(me(Asked::new("GET", "/api/me").with("Authorization", &place.bearer(role))), 200, "{role}");
@@ -206,7 +206,7 @@ async fn a_viewer_with_many_streams_leaves_some_to_others() {
     let first = watch(Role::Viewer).await.unwrap();
     let _second = watch(Role::Viewer).await.unwrap();
     assert_eq!(refusal(watch(Role::Viewer).await.unwrap_err()), (429, "5".to_owned()));
-    // As lines, it is the same limit.
+    // Line streams have the same limit.
     let lines = Asked::new("GET", "/api/stream").with("Authorization", &place.bearer(Role::Viewer));
     let lines = place.ask(&lines);
     assert_eq!((lines.status, lines.code().as_str()), (429, "too_many_sockets"));
@@ -286,6 +286,6 @@ async fn files_of_the_console_are_sent_once() {
     let page = place.get("/api");
     assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
     assert!(page.body.contains("/api/links") && !page.body.contains("<script"), "{}", page.body);
-    // What the policy forbids is not there: no style or script within a page.
+    // Pages contain nothing that the policy forbids: no inline style or script.
     assert!(!page.body.contains("<style") && !page.body.contains(" style="), "{}", page.body);
 }

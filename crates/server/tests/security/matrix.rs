@@ -1,5 +1,5 @@
-//! Requests that are refused, each for one reason. Most come from the description of the API: every route that is described is knocked at in every way, so
-//! a new route is in the matrix by being described.
+//! Requests that are refused, each for one reason. Most are derived from the API description, so a new route is covered
+//! once it is described.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use super::place::{Asked, Browser, LIMIT, Place};
 
 const KEY: &str = "X-Amplifier-Key";
 
-/// A request that is right but for one thing.
+/// A request with exactly one defect.
 struct Case {
     why: String,
     asked: Asked,
@@ -55,13 +55,13 @@ impl Route {
         self.method == "get"
     }
 
-    /// The path with something in the places of its parameters.
+    /// The path with values for its parameters.
     fn filled(&self) -> String {
         let parts = self.path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// The request as somebody makes it who may: with a token.
+    /// The request with a valid token.
     fn by_token(&self, place: &Place, role: Role) -> Asked {
         let asked = Asked::new(&self.method, &self.filled()).with("Authorization", &place.bearer(role));
         if self.is_safe() { asked } else { asked.json("{}") }
@@ -74,7 +74,7 @@ impl Route {
     }
 }
 
-/// What every route refuses.
+/// Requests that every route refuses.
 fn of_any(right: &Asked, place: &Place, cases: &mut Vec<Case>) {
     let mut add = |why: &str, asked: Asked, status, code| cases.push(Case { why: why.to_owned(), asked, status, code });
     let port = place.address().port();
@@ -113,7 +113,7 @@ fn of_any(right: &Asked, place: &Place, cases: &mut Vec<Case>) {
     add("two origins", twice, 403, "origin");
 }
 
-/// What a route refuses that somebody must be known for.
+/// Requests that a route with authentication refuses.
 fn of_known(route: &Route, needed: Role, place: &Place, browsers: &[(Role, Browser)], cases: &mut Vec<Case>) {
     let right = route.by_token(place, Role::Admin);
     let mut add = |why: String, asked: Asked, status, code| cases.push(Case { why, asked, status, code });
@@ -203,7 +203,7 @@ fn of_known(route: &Route, needed: Role, place: &Place, browsers: &[(Role, Brows
     }
 }
 
-/// What a route refuses to read.
+/// Bodies that a route refuses.
 fn of_bodies(route: &Route, right: &Asked, cases: &mut Vec<Case>) {
     let mut add = |why: &str, asked: Asked, status, code| cases.push(Case { why: why.to_owned(), asked, status, code });
     for kind in [
@@ -235,7 +235,7 @@ fn of_bodies(route: &Route, right: &Asked, cases: &mut Vec<Case>) {
     }
 }
 
-/// What is refused in certain places only.
+/// Requests that only some routes refuse.
 fn of_places(place: &Place, cases: &mut Vec<Case>) {
     let mut add = |why: &str, asked: Asked, status, code| cases.push(Case { why: why.to_owned(), asked, status, code });
     let admin = place.bearer(Role::Admin);
@@ -292,7 +292,7 @@ fn of_places(place: &Place, cases: &mut Vec<Case>) {
         r#"{"event": "tool:pre", "bundle": {}}"#,
         r#"{"event": "tool:pre", "workspace": 7}"#,
         r#"{"event": "tool:pre", "more": 1}"#,
-        // It can be read, but there is nothing to try it on.
+        // Valid, but there is no machine.
         r#"{"event": "tool:pre"}"#,
     ] {
         add(&format!("the trial `{body}`"), trial.clone().json(body), 422, "body");
@@ -305,7 +305,7 @@ fn of_methods(routes: &[Route], place: &Place, cases: &mut Vec<Case>) {
     paths.dedup();
     for path in paths {
         let here: Vec<&Route> = routes.iter().filter(|route| route.path == path).collect();
-        // What one path calls a parameter, another may have a name for, with methods of its own.
+        // The parameter of one path may be the name of another, with other methods.
         let filled = here[0].filled();
         let known = |method: &str| routes.iter().any(|route| route.filled() == filled && route.method == method);
         for method in METHODS.into_iter().filter(|method| !known(method)) {
@@ -316,7 +316,7 @@ fn of_methods(routes: &[Route], place: &Place, cases: &mut Vec<Case>) {
                 status: 405,
                 code: "method",
             });
-            // Whether somebody is known makes no difference.
+            // Authentication makes no difference.
             let unknown = asked.set("Authorization", None);
             cases.push(Case {
                 why: "the method is not there, for strangers".to_owned(),
@@ -348,7 +348,7 @@ async fn every_wrong_request_is_refused_for_what_is_wrong_with_it() {
     of_places(&place, &mut cases);
     check(&place, &cases);
     assert!(cases.len() >= 200, "{} cases are too few", cases.len());
-    // Nothing that was refused has used anything up, or locked anybody out.
+    // No refused request has redeemed a code, or locked a user out.
     let me = place.ask(&Asked::new("GET", "/api/me").by(&browsers[0].1));
     assert_eq!((me.status, me.body.as_str()), (200, r#"{"name":"viewer","role":"viewer"}"#));
 }
@@ -356,7 +356,7 @@ async fn every_wrong_request_is_refused_for_what_is_wrong_with_it() {
 fn check(place: &Place, cases: &[Case]) {
     let mut wrong = Vec::new();
     for Case { why, asked, status, code } in cases {
-        // What is refused before all of it was read may be reset, and the answer lost: then it is asked again.
+        // A request that is refused early may be reset, and the response lost: then it is repeated.
         let reply = (0..5).map(|_| place.ask(asked)).find(|reply| reply.status != 0);
         let reply = reply.unwrap_or_else(|| panic!("{} {}: {why}: no answer", asked.method, asked.path));
         reply.check_protected();
@@ -368,12 +368,12 @@ fn check(place: &Place, cases: &[Case]) {
     assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// The same requests, with nothing wrong: what the matrix refuses is not refused for being badly made.
+/// The same requests without the defect, which proves that the matrix is refused for the right reasons.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_lets_those_in_who_may_enter() {
     let place = Place::new().await;
     for route in routes() {
-        // It takes the cookie away that the others need; there is a test for it.
+        // This route signs the browser out, whose cookie the others need; another test covers it.
         if route.path == "/api/leave" {
             continue;
         }
@@ -414,7 +414,7 @@ fn upgrade(asked: Asked) -> Asked {
     asked.with("Sec-WebSocket-Version", "13").with("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
-/// It went past the guards. What the route itself makes of an empty body or a number that nobody has is its own affair.
+/// The request passed the guards. The route may still refuse an empty body or an unknown number.
 fn check_let_in(route: &Route, who: &str, reply: &super::place::Reply, except: &[&str]) {
     let refused = [401, 403, 405, 408, 413, 415, 421, 429, 500];
     let is_exception = except.contains(&route.path.as_str());
@@ -427,7 +427,7 @@ fn check_let_in(route: &Route, who: &str, reply: &super::place::Reply, except: &
     reply.check_protected();
 }
 
-/// Waits until the server knows that a question is no longer open.
+/// Waits until a request is closed.
 async fn closed(hub: &Hub, id: &ApprovalId) {
     let mut changes = hub.subscribe();
     while hub.decision(id).is_none() {
@@ -528,11 +528,11 @@ async fn every_answer_that_cannot_count_is_refused_and_the_question_stays_open()
     add("a token of a viewer".to_owned(), viewer, 403, "role");
     check(&place, &cases);
 
-    // Who was faster is told.
+    // The response names the faster approver.
     let again = place.ask(&answer(&answered.id, &right(&answered)));
     let told: Value = serde_json::from_str(&again.body).unwrap();
     assert_eq!(told["error"]["by"], json!({ "name": "approver", "via": "api" }));
-    // None of all that has answered the one that is open.
+    // None of these requests has answered the open one.
     assert_eq!(hub.pending(), std::slice::from_ref(&open));
     let taken = place.ask(&answer(&open.id, &right(&open)));
     assert_eq!(taken.status, 200, "{taken:?}");
@@ -591,7 +591,7 @@ fn every_route_says_who_may_use_it_and_how_it_refuses() {
             }
         }
     }
-    // Every form that is spoken of is there.
+    // Every referenced schema exists.
     let text = description.to_string();
     for name in text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(description["components"]["schemas"].get(name).is_some(), "the form {name} is not described");
@@ -602,7 +602,7 @@ fn every_route_says_who_may_use_it_and_how_it_refuses() {
 fn the_description_is_up_to_date() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/openapi.json");
     let mut description = description();
-    // Whether objects keep their order depends on the crates of a build.
+    // The order of object keys depends on the crates of a build.
     description.sort_all_objects();
     let text = format!("{description:#}\n");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {

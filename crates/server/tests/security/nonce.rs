@@ -1,4 +1,4 @@
-//! The nonce of a question is for those who may answer it.
+//! The nonce of an approval request is visible only to approvers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use super::common::{asked, asking};
 use super::place::{Asked, LIMIT, Place};
 
-/// What a stream of lines says, up to the first line about that question.
+/// Returns the lines of a stream, up to the first one about the request.
 fn lines(place: &Place, role: Role, id: &str) -> String {
     let mut stream = TcpStream::connect(place.address()).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -30,7 +30,7 @@ fn lines(place: &Place, role: Role, id: &str) -> String {
     }
 }
 
-/// A WebSocket; what it says is read until it is about that question.
+/// Opens a WebSocket, and reads up to the message about the request.
 async fn watch(place: &Place, role: Role) -> impl AsyncFnMut(&str) -> String {
     let mut request = format!("ws://{}/api/stream", place.address()).into_client_request().unwrap();
     request.headers_mut().insert("authorization", place.bearer(role).parse().unwrap());

@@ -1,4 +1,4 @@
-//! A server to knock at, and a client that says exactly what it is told to.
+//! A server for tests, and a client that sends exact bytes.
 
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 
 use crate::common::machine;
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Test time limit, longer than any operation here.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
-/// A server, and what gets in.
+/// A server and its credentials.
 pub(crate) struct Place {
     pub(crate) running: RunningServer,
     pub(crate) folder: TempDir,
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// A server that keeps its things in that folder.
+    /// A server with this folder.
     pub(crate) async fn server(
         folder: &Path,
         access: AccessOptions,
@@ -97,7 +97,7 @@ impl Place {
         format!("Bearer {}", self.tokens[&role])
     }
 
-    /// A browser that is in.
+    /// A signed-in browser.
     pub(crate) fn browser(&self, role: Role) -> Browser {
         self.enter(&self.running.link(role.as_str(), role).unwrap())
     }
@@ -119,16 +119,17 @@ impl Place {
         self.ask(&Asked::new("GET", path))
     }
 
-    /// Sends a request as it is, with the right `Host` unless it has another.
+    /// Sends a request unchanged, with the right `Host` unless it has one.
     pub(crate) fn ask(&self, asked: &Asked) -> Reply {
         exchange(TcpStream::connect(self.address()).unwrap(), &asked.bytes(&self.address().to_string()))
     }
 }
 
-/// Sends bytes, and reads what comes until the server closes. Of a stream, which has no end, it reads the head and what came with it.
+/// Sends bytes, and reads until the server closes. For an endless stream, reads the head and the data that came with
+/// it.
 pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Reply {
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    // A server that refuses early may have closed before all is sent.
+    // A server that refuses early may close before the whole request is sent.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -142,7 +143,7 @@ pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Reply {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
-            // A process that was stopped and goes on.
+            // A stopped process that continues.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => panic!("{error}"),
         }
@@ -150,7 +151,7 @@ pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Reply {
     Reply::read(&answer)
 }
 
-/// What a browser has that is in: the `Cookie` header that it sends, and the key that its pages have.
+/// Credentials of a signed-in browser: the `Cookie` header, and the key of its pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Browser {
     pub(crate) cookie: String,
@@ -177,7 +178,7 @@ impl Asked {
         self
     }
 
-    /// As the console asks.
+    /// As the console sends it.
     pub(crate) fn by(self, Browser { cookie, key }: &Browser) -> Self {
         self.with("Cookie", cookie).with("X-Amplifier-Key", key)
     }
@@ -234,7 +235,7 @@ impl Reply {
         Self { status, headers, body: body.to_owned() }
     }
 
-    /// Whether it goes on for as long as somebody listens.
+    /// `true` if the response has no end.
     fn is_stream(&self) -> bool {
         self.status == 101 || self.header("content-type") == Some("application/x-ndjson")
     }
@@ -243,7 +244,7 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The word for programs of a failure.
+    /// The error code.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let error = &body["error"];
@@ -251,7 +252,7 @@ impl Reply {
         error["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Checks what every answer has, and what none has.
+    /// Checks the headers of every response.
     pub(crate) fn check_protected(&self) {
         let policy = self.header("content-security-policy").unwrap_or_default();
         assert!(

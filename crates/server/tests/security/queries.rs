@@ -1,4 +1,4 @@
-//! What stands behind the `?`: as it is described, and as it is refused.
+//! Query parameters: their description, and invalid ones.
 
 use amplifier_server::access::Role;
 use amplifier_server::description;

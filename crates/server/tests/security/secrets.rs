@@ -69,7 +69,7 @@ async fn a_token_works_from_when_it_is_made_until_it_is_taken_back() {
     files.revoke("bob").unwrap();
     assert_eq!(me().status, 401);
     assert!(files.revoke("bob").unwrap_err().to_string().contains("unknown token `bob`"));
-    // What cannot be read lets nobody in but the owner.
+    // An unreadable file accepts no token except the owner's.
     let again = files.add("bob", Role::Approver).unwrap();
     fs::write(place.folder.path().join("server/tokens.json"), "[").unwrap();
     let me = |token: &str| place.ask(&Asked::new("GET", "/api/me").with("Authorization", token)).status;
@@ -81,7 +81,7 @@ async fn a_link_lets_one_browser_in_once() {
     let place = Place::new().await;
     let link = place.running.link("bob", Role::Approver).unwrap();
     let path = link.strip_prefix(&place.running.url).unwrap();
-    // Looking whether the page is there uses nothing up.
+    // A HEAD request does not redeem the code.
     assert_eq!(place.ask(&Asked::new("HEAD", path)).status, 405);
     let entered = place.get(path);
     entered.check_protected();
@@ -177,7 +177,7 @@ async fn the_owners_commands_find_the_server_while_it_runs() {
     running.stop().await;
     let gone = Client::find(&folder).unwrap_err().to_string();
     assert_eq!(gone, "no server is running; start one with `amplifier serve`");
-    // A crash leaves the file behind, and a stranger may take the port: nobody is led there.
+    // After a crash, the file remains and another user's program may take the port: no client connects to it.
     fs::write(folder.join("address"), r#"{"url":"http://127.0.0.1:1","reach":"127.0.0.1:1","owner":"ada","pid":1}"#)
         .unwrap();
     assert!(Address::find(&folder).unwrap().is_none());
@@ -190,7 +190,7 @@ async fn a_second_server_of_the_same_person_does_not_start() {
     assert!(matches!(second, Err(ServeError::Running)), "{second:?}");
 }
 
-/// What a page computes that has a key.
+/// Computes the proof as a page with the key does.
 fn proof(key: &str, origin: &str, challenge: &str) -> String {
     let mut block = [0; 64];
     block[..32].copy_from_slice(&Sha256::digest(key));
@@ -213,7 +213,7 @@ async fn the_server_proves_that_it_gave_the_key_to_the_browser_of_the_cookie_and
     let right = told(ask(&here, &browser.cookie, challenge));
     assert_eq!(right, proof(&browser.key, &place.origin(), challenge));
     assert_eq!(told(ask(&here, &other.cookie, challenge)), proof(&other.key, &place.origin(), challenge));
-    // Whoever passes the challenge on from another address gets a proof for this one.
+    // A proxy at another address gets a proof for its own address only.
     let local = told(ask(&format!("localhost:{port}"), &browser.cookie, challenge));
     assert_eq!(local, proof(&browser.key, &format!("http://localhost:{port}"), challenge));
     for (cookie, challenge, status) in [
@@ -248,7 +248,7 @@ async fn browsers_are_listed_and_ended_by_name() {
     let me = |browser: &Browser| place.ask(&Asked::new("GET", "/api/me").by(browser)).status;
     assert_eq!((me(&viewer), me(&admin)), (401, 200));
     assert_eq!(place.get(link.strip_prefix(&place.running.url).unwrap()).status, 403);
-    // For good: also for a server that starts anew.
+    // Permanently, also after a restart.
     let Place { running, folder, .. } = place;
     let address = running.address;
     running.stop().await;

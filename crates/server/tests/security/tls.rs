@@ -39,7 +39,7 @@ async fn place() -> (Place, CertificateDer<'static>) {
     (Place::start(folder, generous(), options).await.unwrap(), certificate)
 }
 
-/// Asks as a browser does that trusts the certificate.
+/// Sends a request as a browser that trusts the certificate.
 fn ask(place: &Place, certificate: CertificateDer<'static>, request: &str) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
@@ -99,7 +99,7 @@ async fn the_owners_commands_trust_the_certificate_of_the_server_and_no_other() 
     let path = link.url.strip_prefix(&place.running.url).unwrap();
     let entered = ask(&place, certificate, &format!("GET {path} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"));
     assert!(entered.starts_with("HTTP/1.1 200 "), "{entered}");
-    // As if another had taken the port.
+    // As if another program had taken the port.
     let mut address: Address = serde_json::from_str(&fs::read_to_string(folder.join("address")).unwrap()).unwrap();
     address.certificate = Some("another".to_owned());
     fs::write(folder.join("address"), serde_json::to_string(&address).unwrap()).unwrap();
