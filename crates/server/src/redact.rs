@@ -63,7 +63,7 @@ pub(crate) fn sees_all(role: Role) -> bool {
     role >= Role::Approver
 }
 
-pub(crate) fn decided(mut decided: DecidedApproval, role: Role) -> DecidedApproval {
+pub(crate) fn decision(mut decided: DecidedApproval, role: Role) -> DecidedApproval {
     if !sees_all(role) {
         redact(&mut decided.prompt);
         redact(&mut decided.reason);

@@ -588,7 +588,7 @@ fn a_log_that_is_cut_or_replaced_or_gone_is_broken() {
     });
     assert!(status.problems.iter().any(|problem| problem.text.contains("only")), "{status:?}");
     let (_place, _feed, status) = tampered(30, |place| std::fs::remove_file(place.segment(1)).unwrap());
-    assert!(status.problems[0].text.contains("gone"), "{status:?}");
+    assert!(status.problems[0].text.contains("missing"), "{status:?}");
     let (_place, _feed, status) = tampered(30, |place| {
         let other = Place::new();
         let log = other.open();

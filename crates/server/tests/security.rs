@@ -1,7 +1,7 @@
 //! Authentication, roles, and limits for slow, numerous or invalid requests.
 //!
-//! After a change of the API, regenerate its description and the types of its clients: `UPDATE_SCHEMAS=1 cargo test -p
-//! amplifier-server --test security up_to_date`.
+//! After a change of the API, regenerate its description and the types of its clients:
+//! `UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date`.
 
 #![cfg(unix)]
 #![allow(

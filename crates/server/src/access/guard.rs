@@ -381,10 +381,10 @@ async fn as_api_error(response: Response) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     // The text of an internal failure must not leave the server.
-    let said = axum::body::to_bytes(body, 4096).await.ok().filter(|_| status.is_client_error());
-    let said = said.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).filter(|text| !text.is_empty());
+    let text = axum::body::to_bytes(body, 4096).await.ok().filter(|_| status.is_client_error());
+    let text = text.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).filter(|text| !text.is_empty());
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-    let (kind, body) = ApiError::from_status(status, said).into_response().into_parts();
+    let (kind, body) = ApiError::from_status(status, text).into_response().into_parts();
     parts.headers.extend(kind.headers);
     Response::from_parts(parts, body)
 }

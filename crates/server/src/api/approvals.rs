@@ -147,7 +147,7 @@ async fn one(
         }
     };
     decided
-        .map(|decided| Reply(ApprovalLookup::Decided(Box::new(redact::decided(decided, who.role)))))
+        .map(|decided| Reply(ApprovalLookup::Decided(Box::new(redact::decision(decided, who.role)))))
         .ok_or_else(|| ApiError::not_found(format!("unknown approval request `{id}`")).into())
 }
 

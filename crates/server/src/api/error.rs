@@ -64,7 +64,7 @@ impl ApiError {
     }
 
     /// Returns the default error of a status, with a text from elsewhere if there is one.
-    pub(crate) fn from_status(status: StatusCode, said: Option<String>) -> Self {
+    pub(crate) fn from_status(status: StatusCode, text: Option<String>) -> Self {
         let (code, message) = match status {
             StatusCode::BAD_REQUEST => ("request", "invalid request"),
             StatusCode::NOT_FOUND => ("not_found", "not found; see `/api` for the routes"),
@@ -79,7 +79,7 @@ impl ApiError {
             status if status.is_server_error() => ("failed", "internal error; see the server's log"),
             _ => ("refused", "request refused"),
         };
-        Self::new(status, code, said.unwrap_or_else(|| message.to_owned()))
+        Self::new(status, code, text.unwrap_or_else(|| message.to_owned()))
     }
 }
 

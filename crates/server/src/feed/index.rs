@@ -320,15 +320,15 @@ impl Index {
 
     /// Returns sessions with records from this number on, the least recently active first.
     pub(super) fn sessions_from(&self, seq: u64, most: usize) -> Vec<SessionFacts> {
-        let mut heard: Vec<(u64, &Arc<str>)> = self
+        let mut active: Vec<(u64, &Arc<str>)> = self
             .sessions
             .iter()
             .filter(|(_, session)| session.facts.last_seq >= seq)
             .map(|(id, session)| (session.facts.last_seq, id))
             .collect();
-        heard.sort_unstable();
-        heard.truncate(most);
-        heard.into_iter().filter_map(|(_, id)| self.session(id)).collect()
+        active.sort_unstable();
+        active.truncate(most);
+        active.into_iter().filter_map(|(_, id)| self.session(id)).collect()
     }
 
     /// Returns the position of the decision on a request of a run.

@@ -55,7 +55,7 @@ fn secrets_that_others_can_read_are_not_used() {
     }
     fs::write(folder.path().join("token"), "short").unwrap();
     let error = Access::open(folder.path(), AccessOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("holds no token"), "{error}");
+    assert!(error.contains("invalid token in"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,7 +61,7 @@ pub(super) struct RoleText {
 }
 
 impl RoleText {
-    pub(super) fn shown(self, role: Role) -> Utf8Bytes {
+    pub(super) fn for_role(self, role: Role) -> Utf8Bytes {
         match self.masked {
             Some(text) if !redact::sees_all(role) => text,
             _ => self.whole,
@@ -177,7 +177,7 @@ impl BroadcastTask {
                 self.send_by_role(about, |role| StreamMessage::ApprovalRequested { approval: shown(role) });
             }
             HubEvent::ApprovalClosed { id, decided, parent_session } => {
-                let shown = |role| redact::decided(decided.clone(), role);
+                let shown = |role| redact::decision(decided.clone(), role);
                 let about = request_sessions(&decided.session, parent_session.as_ref());
                 self.send_by_role(about, |role| StreamMessage::ApprovalClosed { id: id.clone(), decided: shown(role) });
             }

@@ -47,8 +47,8 @@ use crate::redact;
 use crate::server::ShutdownSignal;
 use crate::wire::{ErrorDetails, ErrorResponse, Me, SessionState};
 
-/// Limits of approval requests and of inactive sessions in the first message; `GET /api/approvals` and `GET
-/// /api/sessions` return all of them.
+/// Limits of approval requests and of inactive sessions in the first message. `GET /api/approvals` and
+/// `GET /api/sessions` return all of them.
 const FIRST_SESSIONS: usize = 200;
 const FIRST_APPROVALS: usize = 500;
 
@@ -239,7 +239,7 @@ impl Subscription {
     async fn serve(self, mut transport: Transport) {
         let Self { app, broadcast, who, filter, after, mut stopping } = self;
         let _watcher = app.feed.watcher();
-        let heard = broadcast.subscribe();
+        let receiver = broadcast.subscribe();
         app.feed.ready().await;
         let now = app.feed.cursor();
         // A cursor beyond the end belongs to another or a truncated log: the stream continues at the end, as the first
@@ -249,7 +249,7 @@ impl Subscription {
         let staying = who.clone();
         let client = StreamClient { transport: &mut transport, app: &app, who, filter, only, cursor };
         let end = tokio::select! {
-            end = client.run(heard) => match end {
+            end = client.run(receiver) => match end {
                 Ok(never) => match never {},
                 Err(end) => end,
             },
@@ -296,8 +296,8 @@ struct StreamClient<'a> {
 }
 
 impl StreamClient<'_> {
-    async fn run(mut self, heard: BroadcastReceiver) -> Result<Infallible, StreamEnd> {
-        let BroadcastReceiver { mut notes, mut pace } = heard;
+    async fn run(mut self, receiver: BroadcastReceiver) -> Result<Infallible, StreamEnd> {
+        let BroadcastReceiver { mut notes, mut pace } = receiver;
         let mut pings = interval(PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut answers: JoinSet<StreamMessage> = JoinSet::new();
@@ -314,9 +314,9 @@ impl StreamClient<'_> {
             let until = *pace.borrow_and_update();
             let is_behind = until > self.cursor;
             tokio::select! {
-                said = self.transport.receive() => {
+                message = self.transport.receive() => {
                     last_heard = Instant::now();
-                    match said? {
+                    match message? {
                         Message::Text(text) => self.handle_message(&text, &mut answers).await?,
                         Message::Binary(_) => return Err(StreamEnd::InvalidMessage("expected text messages".to_owned())),
                         Message::Close(_) => return Err(StreamEnd::Disconnected),
@@ -368,7 +368,7 @@ impl StreamClient<'_> {
             BroadcastMessage::Message(about, _) if !about.is_empty() && !about.iter().any(|one| self.concerns(one)) => {
                 Ok(())
             }
-            BroadcastMessage::Message(_, text) => in_time(self.transport.feed(text.shown(self.who.role))).await,
+            BroadcastMessage::Message(_, text) => in_time(self.transport.feed(text.for_role(self.who.role))).await,
             BroadcastMessage::Missed => self.hello().await,
         }
     }
@@ -436,8 +436,8 @@ impl StreamClient<'_> {
         }
         // A close reason is limited to 123 bytes.
         let invalid = |why: &str| StreamEnd::InvalidMessage(truncate_bytes(why, 120).into_owned());
-        let said = serde_json::from_str(text).map_err(|error| invalid(&format!("invalid message: {error}")))?;
-        match said {
+        let message = serde_json::from_str(text).map_err(|error| invalid(&format!("invalid message: {error}")))?;
+        match message {
             ClientMessage::Watch { session, event, kind, hook, text, after } => {
                 let wanted = RecordQuery { session, event, kind, hook, text };
                 self.filter = wanted.filter().map_err(|error| invalid(&error.message))?;
