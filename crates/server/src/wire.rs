@@ -138,7 +138,7 @@ impl From<ApprovalRule> for ListedRule {
 pub struct ApprovalRules {
     /// The rules.
     pub rules: Vec<ListedRule>,
-    /// Files that cannot be read. While there are some, file rules do not allow anything.
+    /// Files that cannot be read. While there are some, no rule allows anything.
     pub unreadable: Vec<UnreadableFile>,
 }
 

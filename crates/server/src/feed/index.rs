@@ -60,7 +60,7 @@ pub(super) struct Block {
 pub(super) struct Position {
     pub(super) seq: u64,
     pub(super) asked: Option<u64>,
-    /// Number of the request in its session; `None` if a rule decided.
+    /// Number of the request in its session; `None` if no request was sent.
     pub(super) number: Option<u64>,
     pub(super) session: u64,
     /// Hash of the writer: the run of the session.

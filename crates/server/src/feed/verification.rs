@@ -84,7 +84,7 @@ impl VerifierThread<'_> {
         if is_asked || is_due || self.verified.was_changed(&there) {
             self.ongoing = None;
         }
-        // The status is up to date if the files are the same as before the last verification.
+        // The files were listed before they were read, so a change in between shows up at the next check.
         let is_same = there == self.verified && self.ongoing.is_some();
         if is_same
             && !self.is_torn()
