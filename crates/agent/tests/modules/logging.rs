@@ -109,7 +109,9 @@ async fn lines_of_several_writers_are_whole_and_none_is_lost_when_files_are_full
         tokio::spawn(async move {
             for number in 0..250 {
                 let line = data! { "writer": writer, "number": number, "text": "x".repeat(number) };
-                hooks.emit("build:done", line).await.unwrap();
+                let outcome = hooks.emit("build:done", line).await.unwrap();
+                // Says why, if a line could not be written.
+                assert!(outcome.messages().is_empty(), "{:?}", outcome.messages());
             }
         })
     });
