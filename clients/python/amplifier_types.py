@@ -1,6 +1,6 @@
 """The forms of the API."""
 
-# Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date
+# Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date
 
 from __future__ import annotations
 

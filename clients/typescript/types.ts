@@ -1,4 +1,4 @@
-// Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date
+// Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date
 
 /** The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show. */
 export interface ActionPreview {

@@ -1,11 +1,9 @@
 //! Stopping a turn: once and the running tool finishes, twice and everything stops. The history and the record stay whole.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod sessions;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sessions::{Notes, Place, Wait, provider, said, scripted};
 use amplifier_agent::provider::{
     Chunk, ModelRequest, Provider, ProviderError, Script, ScriptedFault, ScriptedProvider, ScriptedResponse,
 };
@@ -16,7 +14,6 @@ use amplifier_core::{HookRegistry, HookResult, TOOL_PRE, approval_channel};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::json;
-use sessions::{Notes, Place, Wait, provider, said, scripted};
 
 const STOPPED: &str = "assistant: Interrupted by the user.";
 

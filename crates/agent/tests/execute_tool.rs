@@ -1,5 +1,4 @@
 //! Tools that are used outside of a turn: hooks stand around them all the same.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::sync::Arc;
 

@@ -1,27 +1,14 @@
 //! Built-in modules, switched on in a bundle, through whole turns: linter, guards, notifications, cost, rate limits, metrics.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "guards/bash_guard.rs"]
 mod bash_guard;
-#[path = "guards/changed.rs"]
 mod changed;
-#[path = "guards/cost.rs"]
 mod cost;
-#[path = "guards/linter.rs"]
 mod linter;
-#[path = "guards/metrics.rs"]
 mod metrics;
-#[path = "guards/notify.rs"]
 mod notify;
-#[path = "guards/production_guard.rs"]
 mod production_guard;
-#[path = "guards/rate_limit.rs"]
 mod rate_limit;
-#[path = "guards/server.rs"]
 mod server;
-#[path = "guards/session_rules.rs"]
 mod session_rules;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +21,7 @@ use amplifier_modules::{HookEnvironment, MODULES, Scope};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Run, World};
+use crate::common::{Run, World};
 
 /// A workspace, and beside it a folder with a bundle.
 struct Setup {
@@ -165,7 +152,11 @@ fn again(test: &str, command: &[&str], path: &Path) -> std::process::Output {
     words.extend(rest);
     let old = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::env::join_paths([path.to_owned()].into_iter().chain(std::env::split_paths(&old))).unwrap();
-    std::process::Command::new(words[0]).args(&words[1..]).env("AGAIN", path).env("PATH", paths).output().unwrap()
+    let output =
+        std::process::Command::new(words[0]).args(&words[1..]).env("AGAIN", path).env("PATH", paths).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed"), "{text}");
+    output
 }
 
 /// A program in a folder of its own.

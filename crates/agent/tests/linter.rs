@@ -1,5 +1,4 @@
 //! The linter loop for real: the agent writes a bad file, a hook runs `ruff`, and the agent corrects itself within the turn.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Tools of MCP servers, with a real server that speaks over its standard input and output.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::net::UnixListener;

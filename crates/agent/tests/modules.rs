@@ -1,21 +1,11 @@
 //! The modules that come with the program, each in a whole turn of a session, switched on by a bundle.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "modules/approval.rs"]
 mod approval;
-#[path = "modules/logging.rs"]
 mod logging;
-#[path = "modules/progress_monitor.rs"]
 mod progress_monitor;
-#[path = "modules/redaction.rs"]
 mod redaction;
-#[path = "modules/session_naming.rs"]
 mod session_naming;
-#[path = "modules/status_context.rs"]
 mod status_context;
-#[path = "modules/todo.rs"]
 mod todo;
 
 use std::path::Path;
@@ -114,6 +104,6 @@ fn echo(text: &str) -> (&'static str, Value) {
 }
 
 /// The messages of hooks.
-fn shown(run: &common::Run) -> Vec<String> {
+fn shown(run: &crate::common::Run) -> Vec<String> {
     run.messages.iter().map(ToString::to_string).collect()
 }

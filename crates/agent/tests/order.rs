@@ -1,9 +1,5 @@
 //! The events of a turn: which, in which order, and with which data.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "order/data.rs"]
 mod data;
 
 use amplifier_agent::Orchestrator;

@@ -1,11 +1,6 @@
 //! Tools that are asked for together, tools that fail, and providers that do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "parallel/cancel.rs"]
 mod cancel;
-#[path = "parallel/faults.rs"]
 mod faults;
 
 use std::sync::Arc;

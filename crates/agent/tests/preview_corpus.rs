@@ -2,8 +2,8 @@
 //!
 //! The diff of a preview, applied to the file before, gives the file after. A call that the preview says will be refused is refused by the tool in the
 //! same words, and the other way around.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

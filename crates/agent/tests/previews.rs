@@ -1,6 +1,6 @@
 //! An approval covers the file that the person was shown, and no other.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

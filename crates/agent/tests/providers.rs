@@ -1,29 +1,23 @@
 //! Models behind a network, against servers that speak their wire formats.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 #[path = "providers/anthropic.rs"]
 mod anthropic_messages;
-#[path = "providers/faults.rs"]
 mod faults;
 #[path = "providers/gemini.rs"]
 mod gemini_generate_content;
-#[path = "providers/injections.rs"]
 mod injections;
 #[path = "providers/openai.rs"]
 mod openai_chat_completions;
-#[path = "providers/options.rs"]
 mod options;
-mod wire;
-
 use std::time::Duration;
 
+use crate::wire::{Reply, Server, anthropic, gemini, openai};
 use amplifier_agent::provider::{
     Chunk, Kind, ModelRequest, Provider, ProviderError, RemoteOptions, RemoteProvider, StopReason, TokenUsage, ToolSpec,
 };
 use amplifier_core::{Map, Message, ToolCall, data};
 use futures::StreamExt;
 use serde_json::{Value, json};
-use wire::{Reply, Server, anthropic, gemini, openai};
 
 const KEY: &str = "sk-very-secret";
 /// Short, where silence is tested; elsewhere longer than anything takes.
@@ -140,12 +134,12 @@ fn known(body: &Value) -> Value {
     serde_json::from_str(&body.to_string().replace(&nonce(body), "NONCE")).unwrap()
 }
 
-async fn sent(kind: Kind) -> wire::Received {
+async fn sent(kind: Kind) -> crate::wire::Received {
     let mut server = Server::start([Reply::events([""; 0])]).await;
     let answer: Answer = remote(kind, server.url()).answer(conversation()).collect().await;
     assert_eq!(answer, [Err(ProviderError::Truncated)]);
     let received = server.received().await;
-    wire::Received { body: known(&received.body), ..received }
+    crate::wire::Received { body: known(&received.body), ..received }
 }
 
 fn schema() -> Value {

@@ -1,7 +1,4 @@
 //! Regression tests from an adversarial review.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod common;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +131,7 @@ async fn a_turn_that_was_given_up_leaves_no_call_without_a_result_for_the_next_o
     let provider = Arc::new(ScriptedProvider::new(script).recording());
     let begun = Arc::new(Notify::new());
     let tells = begun.clone();
-    let hang = tool("Hang", &common::Inputs::default(), move |_| {
+    let hang = tool("Hang", &crate::common::Inputs::default(), move |_| {
         tells.notify_one();
         async { std::future::pending::<Result<ToolOutput, _>>().await }
     });

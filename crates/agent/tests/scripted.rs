@@ -1,12 +1,10 @@
 //! Scripts: what a file may say, and how it is played.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod sessions;
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sessions::{provider, said};
 use amplifier_agent::provider::{
     Chunk, ModelRequest, Provider, ProviderError, Script, ScriptedCall, ScriptedFault, ScriptedProvider,
     ScriptedResponse, StopReason, TokenUsage,
@@ -15,7 +13,6 @@ use amplifier_agent::{Session, SessionOptions, TurnEnd};
 use amplifier_core::{Message, ToolCall};
 use futures::StreamExt;
 use serde_json::json;
-use sessions::{provider, said};
 use tokio::time::Instant;
 
 fn load(text: &str) -> Result<Script, String> {

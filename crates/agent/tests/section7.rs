@@ -1,24 +1,13 @@
 //! The effect of each hook result at each event: every cell of the table, each in a whole turn, observed at the model, the tool, the
 //! user, the history and the audit log.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "section7/agent.rs"]
 mod agent;
-#[path = "section7/children.rs"]
 mod children;
-#[path = "section7/compaction.rs"]
 mod compaction;
-#[path = "section7/observed.rs"]
 mod observed;
-#[path = "section7/prompt.rs"]
 mod prompt;
-#[path = "section7/provider.rs"]
 mod provider;
-#[path = "section7/session.rs"]
 mod session;
-#[path = "section7/tool.rs"]
 mod tool;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,4 @@
 //! A turn, from end to end.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::sync::Arc;
 

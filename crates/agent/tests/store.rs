@@ -1,7 +1,4 @@
 //! Sessions on disk: listed, found, resumed, forked and exported, also after a crash and on a full disk.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod sessions;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -11,13 +8,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::sessions::{Notes, Place, Wait, said, scripted};
 use amplifier_agent::provider::ScriptedResponse;
 use amplifier_agent::tool::Tool;
 use amplifier_agent::{Session, SessionError, SessionExport, Store, StoreError, StoredSession, TurnEnd};
 use amplifier_core::testing::EventRecorder;
 use amplifier_core::{HookRegistry, HookResult, Message, SESSION_FORK, SESSION_RESUME, SESSION_START};
 use serde_json::{Value, json};
-use sessions::{Notes, Place, Wait, said, scripted};
 
 fn answers<const COUNT: usize>(texts: [&str; COUNT]) -> [ScriptedResponse; COUNT] {
     texts.map(ScriptedResponse::text)
@@ -515,12 +512,12 @@ fn a_full_disk_leaves_no_half_line_and_nothing_is_missing_when_there_is_room_aga
         return on_a_full_disk();
     }
     // A file may grow to a few KiB only, which is a full disk for one process. The shell can ignore the signal for it.
-    let name = "a_full_disk_leaves_no_half_line_and_nothing_is_missing_when_there_is_room_again";
+    let name = "store::a_full_disk_leaves_no_half_line_and_nothing_is_missing_when_there_is_room_again";
     let shell = "trap '' XFSZ; ulimit -S -f 8; exec \"$0\" --exact \"$1\" --nocapture";
     let test = std::env::current_exe().unwrap();
     let output = Command::new("sh").args(["-c", shell]).arg(test).arg(name).env(FULL_DISK, "1").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[tokio::main(flavor = "current_thread")]

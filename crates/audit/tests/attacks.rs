@@ -1,9 +1,5 @@
 //! Attacks with write access to a log's folder, without its key: every one is detected.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use crate::common::disk::Watched;
+use crate::common::{Place, json, kinds, message};
 use amplifier_audit::{
     AuditError, Checkpoint, FileAnchor, Folder, Frontier, Hash, Integrity, Kind, Log, Note, Problem, PublicKey, Record,
     Report, SigningKey, Verifier, read_records,
 };
-use common::disk::Watched;
-use common::{Place, json, kinds, message};
 use serde_json::{Value, json as body};
 
 /// Makes records as everybody can who has read the format.

@@ -1,16 +1,12 @@
 //! A disk that fails in every way, at every call: what is left is a sound log, or a clear refusal.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::common::disk::{Disk, Fault, Left};
+use crate::common::message;
 use amplifier_audit::{Durability, Log, LogOptions, RecordSource, Report, SigningKey, Verifier, read_records};
-use common::disk::{Disk, Fault, Left};
-use common::message;
 
 fn options(disk: &Disk, durability: Durability) -> LogOptions {
     let key = SigningKey::from_seed([7; 32]);

@@ -1,7 +1,5 @@
 //! Reassembly of emissions from a log.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
-
 use std::time::{Duration, SystemTime};
 
 use amplifier_audit::{

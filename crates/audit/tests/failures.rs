@@ -1,21 +1,17 @@
 //! Failing disks, killed processes and other writers: every loss is recorded, and the log stays sound.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::common::disk::{Disk, Fault, Left, Watched};
+use crate::common::{Place, json, message};
 use amplifier_audit::{
     AuditError, Durability, FileAnchor, Folder, Integrity, Kind, Log, LogOptions, RecordSource, Report, SigningKey,
     Storage, Verifier, read_records,
 };
-use common::disk::{Disk, Fault, Left, Watched};
-use common::{Place, json, message};
 
 const KEY: [u8; 32] = [7; 32];
 

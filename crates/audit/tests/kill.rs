@@ -2,18 +2,14 @@
 //!
 //! The test starts itself anew as the writers. `AUDIT_KILL_CYCLES` says how often writers are killed; see `bench/kill`.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use crate::common::{Place, json, message};
 use amplifier_audit::{Durability, Log, SigningKey};
-use common::{Place, json, message};
 
 const FOLDER: &str = "AUDIT_KILL_FOLDER";
 const LEVEL: &str = "AUDIT_KILL_LEVEL";
@@ -57,7 +53,7 @@ struct Writer {
 impl Writer {
     fn start(place: &Place, level: &str, name: String) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writer", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "kill::writer", "--nocapture", "--test-threads=1"])
             .env(FOLDER, place.at(""))
             .env(LEVEL, level)
             .env(NAME, &name)

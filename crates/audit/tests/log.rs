@@ -1,12 +1,9 @@
 //! A log as its users see it.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::common::{Place, intent, json, kinds, message, outcome};
 use amplifier_audit::{
     Durability, FileAnchor, Folder, Hash, Integrity, Log, Note, Problem, PublicKey, SigningKey, Trust, Verifier,
     is_included, read_tree,
@@ -14,7 +11,6 @@ use amplifier_audit::{
 use amplifier_core::{
     AuditLog, Coordinator, HookRegistry, HookResult, SessionConfig, TOOL_POST, TOOL_PRE, ToolPre, data,
 };
-use common::{Place, intent, json, kinds, message, outcome};
 
 #[tokio::test]
 async fn everything_that_a_session_does_is_in_the_log() {

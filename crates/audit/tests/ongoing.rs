@@ -1,11 +1,7 @@
 //! A verification that goes on as the log grows says what one from the beginning says.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
-
-mod common;
-
+use crate::common::{Place, intent, message, outcome};
 use amplifier_audit::{Advance, Folder, Integrity, SigningKey, Verification, Verifier};
-use common::{Place, intent, message, outcome};
 use serde_json::Value;
 
 /// Goes on to the end; false if it has to begin again.

@@ -1,5 +1,4 @@
 //! The text format of Prometheus, read by its own client library.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,9 +1,5 @@
 //! Two verifiers that were written apart come to the same verdict: [`Verifier`] and `verify.py`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -13,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::common::{Place, intent, message, outcome};
 use amplifier_audit::{
     FileAnchor, Folder, Hash, Lock, Log, LogOptions, Note, PublicKey, RecordSource, SigningKey, Storage, Verifier,
 };
-use common::{Place, intent, message, outcome};
 
 type Files = BTreeMap<String, Vec<u8>>;
 

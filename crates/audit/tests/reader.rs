@@ -1,14 +1,10 @@
 //! Reading a log while it grows, is cut, replaced, or loses its first segments.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
-
-mod common;
-
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
+use crate::common::{Place, message};
 use amplifier_audit::{AuditError, Folder, LogPart, LogReader, Record};
-use common::{Place, message};
 
 /// The numbers of the records that were added.
 fn added(reader: &mut LogReader, place: &Place) -> (Vec<u64>, Option<String>) {
@@ -85,7 +81,7 @@ fn a_log_that_is_cut_replaced_or_written_again_is_read_from_its_beginning() {
         let source = Folder::new(place.log());
         assert!(matches!(reader.next_part(&source).unwrap(), LogPart::Restarted));
         let (numbers, _) = added(&mut reader, &place);
-        assert_eq!((numbers[0], numbers.len() as u64), (0, common::lines(&place.log()).len() as u64));
+        assert_eq!((numbers[0], numbers.len() as u64), (0, crate::common::lines(&place.log()).len() as u64));
     }
 }
 

@@ -1,9 +1,7 @@
 //! Text that is redacted, text that is not, and the laws for both.
 //!
 //! The secrets are made up, and put together from pieces, so that no scanner takes this file for a leak.
-#![allow(clippy::unwrap_used)]
 
-#[path = "redact/laws.rs"]
 mod laws;
 
 use std::time::{Duration, Instant};

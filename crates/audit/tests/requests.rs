@@ -1,9 +1,5 @@
 //! Requests to a model are kept as what they add to an earlier one, and read as they were made.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,13 +7,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::common::disk::{Disk, Fault, Left};
+use crate::common::{Place, message};
 use amplifier_audit::{
     AssembledEntry, Bodies, Body, Durability, EmissionAssembler, Folder, Kind, Log, LogOptions, Record, SigningKey,
     Storage, Verifier, has_marker, read_records,
 };
 use amplifier_core::{AuditEntry, AuditRecord, DataStatus, DecisionKind, EventData, EventEntry, PROVIDER_REQUEST};
-use common::disk::{Disk, Fault, Left};
-use common::{Place, message};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -98,7 +94,7 @@ fn check_requests(log: &Path, given: &[(&str, Value)]) {
 
 /// Returns the number of requests that name the record that they continue.
 fn continued(log: &Path) -> usize {
-    common::lines(log).iter().filter(|line| line.contains(r#""body":{"base":"#)).count()
+    crate::common::lines(log).iter().filter(|line| line.contains(r#""body":{"base":"#)).count()
 }
 
 /// All bytes of a log, with its blobs.
@@ -236,8 +232,9 @@ fn what_continues_an_erased_request_says_that_it_was_erased_and_what_was_decided
     _ = log.take(&request("s", &data(1, &more))).unwrap();
     log.checkpoint().unwrap();
     assert_eq!(continued(&place.log()), 1);
-    let lines = common::lines(&place.log());
-    let blob = lines.iter().find_map(|line| common::json(line)["body"]["blob"].as_str().map(str::to_owned)).unwrap();
+    let lines = crate::common::lines(&place.log());
+    let blob =
+        lines.iter().find_map(|line| crate::common::json(line)["body"]["blob"].as_str().map(str::to_owned)).unwrap();
     log.erase(amplifier_audit::Hash::from_hex(&blob.as_bytes()[7..]).unwrap()).unwrap();
     log.seal_blocking("s", "complete").unwrap();
     log.close().unwrap();
@@ -274,7 +271,7 @@ fn secrets_are_replaced_before_messages_are_compared() {
     }
     log.close().unwrap();
     assert_eq!(continued(&place.log()), 2);
-    assert!(common::lines(&place.log()).iter().all(|line| !line.contains(secret)));
+    assert!(crate::common::lines(&place.log()).iter().all(|line| !line.contains(secret)));
     for (_, body) in requests(&Folder::new(place.log())) {
         let body = body.unwrap().to_string();
         assert!(has_marker(&body) && !body.contains(secret), "{body}");
@@ -290,7 +287,7 @@ fn a_base_that_is_not_where_it_was_written_is_an_error_and_no_other_request() {
         _ = log.take(&request("s", &data(call, &all[..2 + 2 * call]))).unwrap();
     }
     log.close().unwrap();
-    let lines = common::lines(&place.log());
+    let lines = crate::common::lines(&place.log());
     let last = lines.iter().rfind(|line| line.contains(r#""body":{"base":"#)).unwrap();
     let text = std::fs::read_to_string(place.segment(1)).unwrap();
     std::fs::write(place.segment(1), text.replacen("I look at file 0.", "I look at file 7.", 1)).unwrap();

@@ -1,17 +1,13 @@
 //! Rotating keys: wherever it stops, the log goes on with a key that is there; and the old one is gone.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
-mod common;
-
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::disk::{Disk, Fault, Left};
+use crate::common::{Place, message};
 use amplifier_audit::{AuditError, Integrity, Log, PublicKey, SigningKey, Verifier};
-use common::disk::{Disk, Fault, Left};
-use common::{Place, message};
 
 fn key() -> SigningKey {
     SigningKey::generate().unwrap()

@@ -1,7 +1,5 @@
 //! A log of version 1 that was stored: whatever changes here, it stays readable.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

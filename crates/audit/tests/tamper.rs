@@ -43,14 +43,8 @@
 //! 10. By whoever only has the records: if it has no signature of that key. If it is handed over to the known key at its end, only
 //!     by whoever knows the key.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
-
-mod common;
-#[path = "tamper/line.rs"]
 mod line;
-#[path = "tamper/memory.rs"]
 mod memory;
-#[path = "tamper/samples.rs"]
 mod samples;
 
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
 //! Questions in a real terminal: keys go in, and what the person sees comes out.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! `amplifier audit`: what people and programs see of a log.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

@@ -1,9 +1,6 @@
 //! What bundles say about a session: models, tools, limits; and what happens when they change while it runs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-use common::{Place, Ran, Running};
+use crate::common::{Place, Ran, Running};
 use serde_json::{Value, json};
 
 fn bash(command: &str) -> Value {

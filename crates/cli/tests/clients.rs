@@ -1,16 +1,13 @@
 //! The clients in Python and TypeScript, as programs use them: against `amplifier serve` with a session in it that asks.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
-mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{Place, Ran, Running, send_signal};
+use crate::common::{Place, Ran, Running, send_signal};
 use serde_json::{Value, json};
 
 /// A server, in a place where the model makes a file, and somebody who may only look.

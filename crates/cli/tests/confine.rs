@@ -3,17 +3,10 @@
 //! Where the system allows no namespaces, this is said, and what is left is tested: commands are denied by what is seen of them.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-#[path = "confine/attacks.rs"]
 mod attacks;
-#[path = "confine/hooks.rs"]
 mod hooks;
-#[path = "confine/weaker.rs"]
 mod weaker;
-#[path = "confine/work.rs"]
 mod work;
 
 use std::collections::BTreeMap;
@@ -21,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Place, Ran, Running, is_possible};
+use crate::common::{Place, Ran, Running, is_possible};
 use serde_json::{Value, json};
 
 /// A place with everything that is to be protected. The home is two folders deep, so that those above it can be renamed.

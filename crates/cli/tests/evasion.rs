@@ -1,11 +1,8 @@
 //! What an agent or a project may try to get around the hooks of bundles.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod common;
 
 use std::process::Command;
 
-use common::Place;
+use crate::common::Place;
 use serde_json::{Value, json};
 
 fn call(tool: &str, input: Value) -> Value {

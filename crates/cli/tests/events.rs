@@ -1,8 +1,5 @@
 //! `amplifier events`, `completions` and `man`: what is said about hooks and commands.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
-#[path = "events/reference.rs"]
 mod reference;
 
 use std::process::Command;

@@ -1,9 +1,6 @@
 //! Hooks from bundles, tried out with the command.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::{Value, json};
 
 const BUNDLE: &str = r#"

@@ -1,31 +1,17 @@
 //! What a session protects, and from whom: from commands of the agent, and from hooks that run what commands have written.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test may fail loudly"
-)]
 
-mod common;
-
-#[path = "protect/dumps.rs"]
 mod dumps;
-#[path = "protect/environment.rs"]
 mod environment;
-#[path = "protect/hooks.rs"]
 mod hooks;
-#[path = "protect/pins.rs"]
 mod pins;
-#[path = "protect/places.rs"]
 mod places;
 
 use std::fs;
 use std::process::Command;
 
-use common::{Place, Ran, Running, is_possible};
+use crate::common::{Place, Ran, Running, is_possible};
 use serde_json::{Value, json};
 
 /// A place whose user has the folder `user` as home, and has allowed everything.

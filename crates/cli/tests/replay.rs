@@ -1,15 +1,12 @@
 //! Recorded sessions, judged again by other bundles.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod common;
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{Place, Ran};
 use amplifier_audit::Log;
 use amplifier_core::{ActionKind, AuditEntry, AuditRecord, EventEntry, HookReportEntry, TOOL_PRE, data};
-use common::{Place, Ran};
 use serde_json::{Value, json};
 
 const BUNDLE: &str = r#"

@@ -1,6 +1,6 @@
 //! What an adversarial review found.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::ffi::OsStr;
 use std::fs;

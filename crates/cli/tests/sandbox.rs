@@ -3,27 +3,12 @@
 //! Where the system allows no namespaces or has no Landlock, this is said, and the tests of it are left out.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test may fail loudly"
-)]
 
-mod common;
-
-#[path = "sandbox/landlock.rs"]
 mod landlock;
-#[path = "sandbox/mounts.rs"]
 mod mounts;
-#[path = "sandbox/pins.rs"]
 mod pins;
-#[path = "sandbox/processes.rs"]
 mod processes;
-#[path = "sandbox/terminals.rs"]
 mod terminals;
-#[path = "sandbox/waiting.rs"]
 mod waiting;
 
 use std::fs;
@@ -32,7 +17,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use common::is_possible;
+use crate::common::is_possible;
 use tempfile::TempDir;
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_amplifier");

@@ -2,14 +2,6 @@
 //! program in a real tmux. Nobody succeeds. The way through a browser is tried in `crates/server/tests/console/profile.test.mjs`.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test that cannot go on should say where"
-)]
-
-mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -20,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use common::{LIMIT, Place};
+use crate::common::{LIMIT, Place};
 
 /// What stands below a question that waits.
 const WAITS: &str = "press 1–3, d · Esc denies";

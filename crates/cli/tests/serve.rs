@@ -1,9 +1,6 @@
 //! `amplifier serve`, as it is run.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
-mod common;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LIMIT, Place, send_signal, with_input};
+use crate::common::{LIMIT, Place, send_signal, with_input};
 use serde_json::{Value, json};
 
 /// A server that runs, and what it said when it began.

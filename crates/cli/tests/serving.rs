@@ -1,9 +1,5 @@
 //! Sessions that a server sees, without a terminal.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::time::Duration;
 
 use amplifier::flags::Flags;

@@ -1,17 +1,10 @@
 //! The program in a real terminal: a person types, and sees what it does.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test that cannot go on should say where")]
 
-mod common;
-
-#[path = "terminal/chat.rs"]
 mod chat;
-#[path = "terminal/run.rs"]
 mod run;
-#[path = "terminal/serve.rs"]
 mod serve;
-#[path = "terminal/trust.rs"]
 mod trust;
 
 use std::process::Command;

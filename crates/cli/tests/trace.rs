@@ -1,18 +1,15 @@
 //! What happened in a session, traced through its audit log.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod common;
 
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use crate::common::Place;
 use amplifier_audit::Log;
 use amplifier_core::{
     Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry, AuditRecord,
     DecisionBasis, DefaultDecision, EventEntry, EventName, HookReportEntry, IntentEntry, LateAnswerEntry, OutcomeEntry,
     TOOL_POST, TOOL_PRE, data,
 };
-use common::Place;
 use serde_json::{Value, json};
 
 const BUNDLE: &str = r#"

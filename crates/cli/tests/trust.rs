@@ -1,16 +1,13 @@
 //! Bundles of projects, without a terminal: nothing of them runs that was not trusted.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where")]
-
-mod common;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use common::{Place, Ran, Running};
+use crate::common::{Place, Ran, Running};
 use serde_json::{Value, json};
 
 const BUNDLE: &str = "hooks:\n  - command: sh ./note.sh\n    name: note\n    on: prompt:submit\n";
@@ -163,7 +160,7 @@ fn the_doctor_says_which_bundles_are_used() {
     let place = place(BUNDLE);
     place.write("home/bundle.yaml", "");
     let about = || {
-        let doctor = common::Running::start(place.scripted(&["doctor", "--json"])).end();
+        let doctor = crate::common::Running::start(place.scripted(&["doctor", "--json"])).end();
         let report: Value = serde_json::from_str(&doctor.out).unwrap();
         let findings = report["findings"].as_array().unwrap().clone();
         let found = findings.into_iter().find(|finding| finding["what"] == "bundles").unwrap();

@@ -1,5 +1,4 @@
 //! Robustness against invalid names and results, huge and deep data, and misbehaving hooks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
 use std::pin::Pin;

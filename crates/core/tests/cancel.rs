@@ -1,5 +1,4 @@
 //! Cancellation: dropped emissions, approval requests without an answer, late answers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};

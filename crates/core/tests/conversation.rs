@@ -1,5 +1,4 @@
 //! The position and lifetime of injections in a conversation.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use amplifier_core::testing::ManualClock;
 use amplifier_core::{

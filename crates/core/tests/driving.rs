@@ -1,5 +1,4 @@
 //! Emissions over other types of data, as drivers in other languages use them, and their routing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,4 @@
 //! Emissions that somebody drives by hand, and data that is emitted more than once.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! The events reference: every documented event is there, with every documented field.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use amplifier_core::*;
 use serde_json::json;

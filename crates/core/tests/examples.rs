@@ -1,7 +1,5 @@
 //! Every example runs unattended, succeeds, and shows what it promises.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::path::PathBuf;
 use std::process::Command;
 

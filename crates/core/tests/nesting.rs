@@ -1,5 +1,4 @@
 //! Hooks and ports may emit, register and ask while they run; what never stops is stopped.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,4 @@
 //! Ports that fail, panic or hang never take the agent down.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,4 @@
 //! The rules of an emission as laws, checked against a small model written from the specification, sections 1 to 4.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! The laws of a token bucket, for any rate and any calls.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! The records of a session, and their names.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ManualClock};
 use amplifier_core::{

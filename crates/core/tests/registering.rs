@@ -1,5 +1,4 @@
 //! Registering hooks and taking them away: names, forms of handlers and answers, snapshots, threads.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,6 @@
 //! The JSON Schemas under `schema/` say what the code says.
 //!
-//! After a change of the wire forms, write them anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test schema`.
-#![allow(clippy::unwrap_used, missing_docs)]
+//! After a change of the wire forms, write them anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test all schema`.
 
 use std::path::Path;
 
@@ -15,7 +14,7 @@ fn check(name: &str, schema: &Value) {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{name} is not up to date: UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test schema");
+    assert!(written == text, "{name} is not up to date: UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test all schema");
 }
 
 #[test]

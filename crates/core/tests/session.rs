@@ -1,5 +1,4 @@
 //! The routing of hook results by a session, beyond the cases in `conformance/`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};

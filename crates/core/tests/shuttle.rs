@@ -1,6 +1,7 @@
 //! A model of registering and unregistering while events are emitted, over many schedules of the threads.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p amplifier-core --test shuttle --target-dir target/shuttle`
+
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,5 +1,4 @@
 //! Spans and events for `tracing`: names and sizes, properly nested, and never the contents of events.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,5 +1,4 @@
 //! Bundles: what can stand in them, and what is said about mistakes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

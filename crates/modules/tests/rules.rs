@@ -1,7 +1,5 @@
 //! Rules, as a person writes them: what they answer, and what they refuse.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

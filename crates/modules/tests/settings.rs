@@ -1,5 +1,4 @@
 //! What a bundle says about the session, its schema, and bundles that change while they are used.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -157,7 +156,7 @@ fn the_schema_is_up_to_date() {
         std::fs::write(&path, &text).unwrap();
     }
     let written: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
-    assert!(written == schema(), "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test settings");
+    assert!(written == schema(), "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test all settings");
 }
 
 /// An editor marks what the program refuses, and nothing that it takes.

@@ -1,8 +1,8 @@
 //! The command guard on two collections of commands: everyday work of coding agents, and commands that destroy work, with evasions.
 //!
 //! The rules were not written from these collections; `cargo run --example guard_commands` measures others. A line is a command, `⏎` stands for a line break.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::fs;
 use std::path::Path;

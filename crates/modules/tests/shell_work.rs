@@ -1,8 +1,7 @@
 //! How much work hostile commands make. Alone in its program, because it measures all of it.
 //!
-//! `cargo test --release -p amplifier-modules --test shell_work -- --nocapture` prints the figures.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
-#![allow(clippy::print_stdout, reason = "the figures are of interest")]
+//! `cargo test --release -p amplifier-modules --test all shell_work -- --nocapture` prints the figures.
+
 #![cfg(target_os = "linux")]
 
 #[path = "shell/shapes.rs"]

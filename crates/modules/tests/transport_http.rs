@@ -1,18 +1,15 @@
 //! Hooks that are servers: good ones, and those that mean harm.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod transport;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::transport::{answers, ask, call, eventually, failure, large, patiently};
 use amplifier_core::{EventData, Hook, HookError, HookResult, data};
 use amplifier_modules::transport::{HttpHook, HttpOptions};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use transport::{answers, ask, call, eventually, failure, large, patiently};
 
 /// What the server does with a request.
 #[derive(Clone)]

@@ -1,7 +1,6 @@
 //! The JSON Schema of requests says what the code says.
 //!
-//! After a change, write it anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test transport_protocol`.
-#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+//! After a change, write it anew: `UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test all transport_protocol`.
 
 use std::path::Path;
 
@@ -15,7 +14,7 @@ fn the_schema_of_requests_is_up_to_date() {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test transport_protocol");
+    assert!(written == text, "UPDATE_SCHEMAS=1 cargo test -p amplifier-modules --test all transport_protocol");
 }
 
 #[test]

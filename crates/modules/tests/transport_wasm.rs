@@ -1,12 +1,13 @@
 //! Hooks that are WebAssembly components: good ones, and those that mean harm.
-#![cfg(feature = "wasm")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod transport;
+#![cfg(feature = "wasm")]
+
+#[path = "wasm/mod.rs"]
 mod wasm;
 
 use std::time::Duration;
 
+use crate::transport::{answers, ask, call, failure, large};
 use amplifier_core::{Hook, HookRegistry, HookResult, data};
 use amplifier_modules::bundle::load;
 use amplifier_modules::transport::{ExpansionError, FolderGrant, Grant, TransportError, WasmHook, WasmOptions};
@@ -14,7 +15,6 @@ use amplifier_modules::{HookEnvironment, Scope};
 use futures::FutureExt;
 use futures::future::join_all;
 use serde_json::json;
-use transport::{answers, ask, call, failure, large};
 use wasm::{Written, answering, component, hook, hook_with};
 
 #[tokio::test]

@@ -1,18 +1,15 @@
 //! Hooks that are kept alive: good ones, and those that mean harm.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod transport;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::transport::{LIMIT, Pids, answers, ask, call, eventually, failure, large, members, patiently};
 use amplifier_core::{Action, EventData, Hook, HookError, HookResult, data};
 use amplifier_modules::transport::{Program, WorkerHook, WorkerOptions};
 use futures::future::{join, join_all};
 use serde_json::{Value, json};
-use transport::{LIMIT, Pids, answers, ask, call, eventually, failure, large, members, patiently};
 
 /// How a program in Python begins that answers requests without the helper.
 const PYTHON: &str = "

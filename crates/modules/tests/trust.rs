@@ -1,6 +1,6 @@
 //! Trust in a project's bundle: what it pins, and what is seen when something changes.
+
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

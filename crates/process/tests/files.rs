@@ -1,5 +1,4 @@
 //! Files and locks, as other crates use them.
-#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};

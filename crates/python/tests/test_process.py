@@ -18,7 +18,8 @@ HERE = pathlib.Path(__file__).parent
 def script(code: str) -> subprocess.CompletedProcess[str]:
     # That a process with threads is forked, newer versions of Python point out; that it works is what is tested.
     about_forks = ["-W", "ignore:This process:DeprecationWarning"]
-    command = [sys.executable, *about_forks, "-c", textwrap.dedent(code)]
+    # Tests that run in the background of a shell ignore SIGINT, and Python would, too.
+    command = ["env", "--default-signal=INT", sys.executable, *about_forks, "-c", textwrap.dedent(code)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 

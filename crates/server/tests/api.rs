@@ -1,9 +1,5 @@
 //! The record over HTTP and WebSocket, as clients see it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
-
-mod common;
-
 use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -25,7 +21,7 @@ use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
 use amplifier_server::{App, Hub, RunningServer, Server, ServerOptions};
 
-use common::{LIMIT, asked, asking, call, machine, until};
+use crate::common::{LIMIT, asked, asking, call, machine, until};
 
 /// A machine without sessions and hooks.
 fn reply(request: MachineRequest) -> MachineReply {

@@ -1,15 +1,12 @@
 //! The feed, tested with real logs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
-
-mod common;
-
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use crate::common::{Place, all, event, message, read_to, turn, until};
 use amplifier_audit::{Durability, Kind, Proof, RecordFilter};
 use amplifier_core::{
     ActionKind, Actor, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRequestEntry, AuditEntry,
@@ -19,7 +16,6 @@ use amplifier_core::{
 };
 use amplifier_server::feed::Feed;
 use amplifier_server::wire::AuditStatus;
-use common::{Place, all, event, message, read_to, turn, until};
 use serde_json::json;
 
 fn of_session(session: &str) -> RecordFilter {

@@ -1,5 +1,4 @@
 //! Sessions and the server over a real socket: approval requests, answers, rules and commands.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -5,8 +5,8 @@ use amplifier_modules::HookEnvironment;
 use amplifier_modules::bundle::load;
 use serde_json::json;
 
-use super::common::Run;
 use super::{Setup, asked, check_problems, echoes, told};
+use crate::common::Run;
 
 /// The tokens of all calls, as the provider reported them: read and written.
 fn used(run: &Run) -> (u64, u64) {

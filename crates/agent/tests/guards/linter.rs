@@ -155,7 +155,7 @@ async fn a_file_is_never_taken_for_an_option() {
 /// Runs itself in an environment in which a well-known linter is there.
 #[tokio::test]
 async fn well_known_linters_are_used_where_they_are_found() {
-    let name = "linter::well_known_linters_are_used_where_they_are_found";
+    let name = "guards::linter::well_known_linters_are_used_where_they_are_found";
     if std::env::var_os("AGAIN").is_none() {
         let folder = tempfile::tempdir().unwrap();
         program(folder.path(), "shellcheck", "#!/bin/sh\necho \"$@\"\nexit 1\n");

@@ -4,9 +4,9 @@ use amplifier_agent::provider::{Script, ScriptedFault, ScriptedResponse};
 use amplifier_core::testing::ManualClock;
 use serde_json::{Value, json};
 
-use super::common::World;
 use super::server::{Server, get};
 use super::{Setup, asked, check_problems, echoes, told};
+use crate::common::World;
 
 /// A turn in which something of everything happens.
 fn eventful(setup: &Setup) -> World {

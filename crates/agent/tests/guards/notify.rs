@@ -157,7 +157,7 @@ async fn nothing_that_is_slow_or_broken_holds_up_the_agent() {
 /// Runs itself in an environment in which there is a desktop.
 #[tokio::test]
 async fn the_desktop_shows_it_where_there_is_one() {
-    let name = "notify::the_desktop_shows_it_where_there_is_one";
+    let name = "guards::notify::the_desktop_shows_it_where_there_is_one";
     if let Some(folder) = std::env::var_os("AGAIN") {
         let setup = Setup::new("hooks:\n  - module: hooks-notify\n    config: { after: 0 }\n");
         setup.world(Script::new([ScriptedResponse::text("Is 1 < 2?")])).run(&["Work"]).await;
@@ -178,7 +178,7 @@ async fn the_desktop_shows_it_where_there_is_one() {
 /// Runs itself in a terminal.
 #[tokio::test]
 async fn the_terminal_rings() {
-    let name = "notify::the_terminal_rings";
+    let name = "guards::notify::the_terminal_rings";
     if std::env::var_os("AGAIN").is_some() {
         let setup =
             Setup::new("hooks:\n  - module: hooks-notify\n    config: { desktop: false, bell: true, after: 0 }\n");

@@ -6,8 +6,8 @@ use amplifier_core::Speaker;
 use amplifier_core::testing::ManualClock;
 use serde_json::json;
 
-use super::common::Run;
 use super::{Setup, asked, check_problems, echoes};
+use crate::common::Run;
 
 /// The results of all tools, as the model read them.
 fn results(run: &Run) -> Vec<&str> {
@@ -151,7 +151,7 @@ async fn another_session_has_room_of_its_own() {
     let world = setup.world(echoes(1));
     let hooks = world.hooks.clone();
     assert_eq!(results(&world.run(&["Echo"]).await), ["hello"]);
-    let mut other = super::common::World::new(echoes(1));
+    let mut other = crate::common::World::new(echoes(1));
     other.recorder = amplifier_core::testing::EventRecorder::watch(&hooks);
     other.hooks = hooks;
     assert_eq!(results(&other.run(&["Echo"]).await), ["hello"]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::Run;
-use crate::{Modules, calls, check_problems, echo};
+use crate::modules::{Modules, calls, check_problems, echo};
 
 const NAME: &str = "hooks-approval";
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use amplifier_core::{HookRegistry, data};
 use serde_json::{Value, json};
 
-use crate::{Modules, calls, check_problems, echo, host, register, shown};
+use crate::modules::{Modules, calls, check_problems, echo, host, register, shown};
 
 const NAME: &str = "hooks-logging";
 

@@ -6,7 +6,7 @@ use amplifier_agent::tool::ToolOutput;
 use serde_json::{Value, json};
 
 use crate::common::{Run, tool};
-use crate::{Modules, calls, check_problems, echo, shown};
+use crate::modules::{Modules, calls, check_problems, echo, shown};
 
 const NAME: &str = "hooks-progress-monitor";
 

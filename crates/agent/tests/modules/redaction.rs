@@ -4,7 +4,7 @@ use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::{Value, json};
 
 use crate::common::{ORCHESTRATORS, Run};
-use crate::{Modules, calls, check_problems, echo, shown};
+use crate::modules::{Modules, calls, check_problems, echo, shown};
 
 const NAME: &str = "hooks-redaction";
 const BUNDLE: &str = "hooks:\n  - module: hooks-redaction\n";
@@ -131,6 +131,6 @@ fn bad_options_are_told() {
             ("{ patterns: { any: 'x*' } }", "`patterns.any` matches the empty text; change the pattern"),
         ],
     );
-    let problem = crate::problem(NAME, "{ patterns: { bad: '(' } }");
+    let problem = crate::modules::problem(NAME, "{ patterns: { bad: '(' } }");
     assert!(problem.starts_with("`patterns`: the pattern of rule `bad` is not a regular expression"), "{problem}");
 }

@@ -3,7 +3,7 @@
 use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::json;
 
-use crate::{Modules, check_problems, shown};
+use crate::modules::{Modules, check_problems, shown};
 
 const NAME: &str = "hooks-session-naming";
 const BUNDLE: &str = "hooks:\n  - module: hooks-session-naming\n";

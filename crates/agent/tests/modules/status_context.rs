@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::Run;
-use crate::{Modules, calls, check_problems, echo};
+use crate::modules::{Modules, calls, check_problems, echo};
 
 const NAME: &str = "hooks-status-context";
 

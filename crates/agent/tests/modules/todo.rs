@@ -4,7 +4,7 @@ use amplifier_agent::provider::{Script, ScriptedResponse};
 use serde_json::{Value, json};
 
 use crate::common::Run;
-use crate::{Modules, calls, check_problems, echo, shown};
+use crate::modules::{Modules, calls, check_problems, echo, shown};
 
 const DISPLAY: &str = "hooks-todo-display";
 const REMINDER: &str = "hooks-todo-reminder";

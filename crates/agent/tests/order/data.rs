@@ -9,7 +9,7 @@ use amplifier_core::{EventData, HookResult, TOOL_PRE, catalog};
 use serde_json::{Value, json};
 
 use crate::common::{ORCHESTRATORS, Run, World, tool};
-use crate::{one_agent, one_tool};
+use crate::order::{one_agent, one_tool};
 
 /// The fields that the events reference documents beside `session_id` and `timestamp`.
 const DOCUMENTED: &[(&str, &[(&str, &str)])] = &[

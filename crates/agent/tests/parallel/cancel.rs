@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::common::{World, tool};
-use crate::in_time;
+use crate::parallel::in_time;
 
 #[tokio::test]
 async fn stopping_gracefully_lets_the_running_tool_finish() {

@@ -177,7 +177,7 @@ async fn bytes_that_are_no_text_are_malformed() {
 #[tokio::test]
 async fn nobody_there_is_a_failed_connection() {
     for kind in KINDS {
-        let answer = ask(&remote(kind, wire::nobody().await)).await;
+        let answer = ask(&remote(kind, crate::wire::nobody().await)).await;
         let [Err(ProviderError::Connection(text))] = answer.as_slice() else { panic!("{answer:?}") };
         assert!(text.contains("refused") && !text.contains("http://"), "{text}");
     }
@@ -204,7 +204,7 @@ async fn the_key_is_in_no_error() {
 
 #[tokio::test]
 async fn a_parameter_of_the_wrong_kind_is_not_sent() {
-    let remote = remote(Kind::Anthropic, wire::nobody().await);
+    let remote = remote(Kind::Anthropic, crate::wire::nobody().await);
     let parameters = data! { "max_tokens": "many" }.into();
     let answer: Answer = remote.answer(ModelRequest { parameters, ..ModelRequest::default() }).collect().await;
     let error = ProviderError::Rejected("parameter `max_tokens` must be a positive integer".to_owned());

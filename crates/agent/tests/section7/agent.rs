@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::common::{Saw, World, texts};
-use crate::{Cell, one_agent};
+use crate::section7::{Cell, one_agent};
 
 /// The parent reads this instead of what the sub-agent said. Delegating is using a tool, so a refusal reads as a failure of it.
 fn reads(saw: &mut Saw, success: bool, result: &str) {
@@ -45,7 +45,7 @@ async fn the_usual_turn_with_a_sub_agent_is_as_the_other_tests_take_it_to_be() {
         history: texts(&["user: go", "assistant: Let me ask. [call-1]", "tool: It is four.", "assistant: Four."]),
         ..Saw::default()
     };
-    assert_eq!(crate::usual(one_agent).await, expected);
+    assert_eq!(crate::section7::usual(one_agent).await, expected);
 }
 
 mod spawn {

@@ -7,7 +7,7 @@ use amplifier_core::{HookResult, Injection};
 use serde_json::json;
 
 use crate::common::{Run, World};
-use crate::gate;
+use crate::section7::gate;
 
 const EVENT: &str = "context:pre_compact";
 const DECISION: &str = "decision:context_resolution";

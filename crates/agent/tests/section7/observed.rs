@@ -9,7 +9,7 @@ use amplifier_core::{HookResult, Map, TOOL_PRE};
 use serde_json::json;
 
 use crate::common::{Run, World, tool};
-use crate::gate;
+use crate::section7::gate;
 
 /// A session of two turns in which every observed event but those of faults happens.
 fn two_turns() -> World {

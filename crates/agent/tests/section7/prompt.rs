@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::common::texts;
-use crate::{Cell, refused};
+use crate::section7::{Cell, refused};
 
 const EVENT: &str = "prompt:submit";
 

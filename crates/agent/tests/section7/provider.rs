@@ -7,7 +7,7 @@ use amplifier_core::{HookResult, Injection, PROVIDER_RESPONSE};
 use serde_json::{Value, json};
 
 use crate::common::{ORCHESTRATORS, World, texts};
-use crate::{Cell, gate, one_tool, refused};
+use crate::section7::{Cell, gate, one_tool, refused};
 
 /// The history of a turn that ended with a refusal: the next turn begins with a prompt again.
 fn says_why(reason: &str) -> Vec<String> {
@@ -212,7 +212,7 @@ mod response {
                 assert_ne!(lines[injected - 1], "assistant: Let me see. [call-1]");
                 lines.remove(injected);
             }
-            let mut expected = crate::usual(one_tool).await;
+            let mut expected = crate::section7::usual(one_tool).await;
             expected.audit =
                 texts(&["inject_context", "injection of gate: mind this", "outcome", "continue", "outcome"]);
             assert_eq!(saw, expected, "{}", orchestrator.as_str());

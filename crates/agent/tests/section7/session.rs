@@ -5,7 +5,7 @@ use amplifier_core::HookResult;
 use serde_json::json;
 
 use crate::common::{Run, Saw, texts};
-use crate::{Cell, refused};
+use crate::section7::{Cell, refused};
 
 mod start {
     use super::*;

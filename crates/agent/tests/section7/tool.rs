@@ -5,8 +5,8 @@ use amplifier_agent::tool::{ToolError, ToolOutput};
 use amplifier_core::{HookResult, Injection, TOOL_POST};
 use serde_json::json;
 
-use crate::Cell;
 use crate::common::{ORCHESTRATORS, Saw, World, texts, tool};
+use crate::section7::Cell;
 
 /// The model reads this instead of what the tool said.
 fn reads(saw: &mut Saw, success: bool, result: &str) {

@@ -7,7 +7,7 @@ use amplifier_agent::tool::{BashTool, ToolOutput};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::place::{Place, failed, failure, output, run};
+use crate::tools::place::{Place, failed, failure, output, run};
 
 /// Longer than anything here takes; a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -171,12 +171,13 @@ async fn commands_do_not_see_secrets_of_the_environment() {
     // The test starts itself anew, with secrets in the environment.
     if std::env::var_os("SEEN").is_none() {
         let test = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "bash::commands_do_not_see_secrets_of_the_environment"])
+            .args(["--exact", "tools::bash::commands_do_not_see_secrets_of_the_environment"])
             .envs([("SEEN", "1"), ("A_API_KEY", "2"), ("A_TOKEN", "3"), ("a_secret", "4"), ("A_PASSWORD", "5")])
             .envs([("AWS_SECRET_ACCESS_KEY", "6"), ("PGPASSWORD", "7"), ("TOK", "8")])
             .output()
             .unwrap();
-        assert!(test.status.success(), "{test:?}");
+        let ran = String::from_utf8_lossy(&test.stdout).contains("1 passed");
+        assert!(test.status.success() && ran, "{test:?}");
         return;
     }
     let place = Place::new();
@@ -189,11 +190,12 @@ async fn a_missing_bash_is_pointed_out() {
     // As above, with a path on which there is no bash.
     if std::env::var_os("PATH").is_some_and(|path| path != "/nowhere") {
         let test = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "bash::a_missing_bash_is_pointed_out"])
+            .args(["--exact", "tools::bash::a_missing_bash_is_pointed_out"])
             .env("PATH", "/nowhere")
             .output()
             .unwrap();
-        assert!(test.status.success(), "{test:?}");
+        let ran = String::from_utf8_lossy(&test.stdout).contains("1 passed");
+        assert!(test.status.success() && ran, "{test:?}");
         return;
     }
     let place = Place::new();

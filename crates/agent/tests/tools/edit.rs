@@ -1,7 +1,7 @@
 use amplifier_agent::tool::{EditTool, MultiEditTool, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::place::{Place, failed, failure, file, out_of_bounds, output, run};
+use crate::tools::place::{Place, failed, failure, file, out_of_bounds, output, run};
 
 fn replace(old: &str, new: &str) -> Value {
     json!({"file_path": "a.py", "old_string": old, "new_string": new})

@@ -6,7 +6,7 @@ use amplifier_agent::tool::{BashTool, EditTool, GrepTool, ReadTool, Workspace, W
 use amplifier_process::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::place::{Place, failed, failure, file, output, run};
+use crate::tools::place::{Place, failed, failure, file, output, run};
 
 fn place() -> (Place, Workspace) {
     let place = Place::with(&[("rules/bundle.yaml", "hooks: []\n"), ("keys/key", "secret\n"), ("src/a", "a\n")]);

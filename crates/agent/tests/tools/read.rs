@@ -1,7 +1,7 @@
 use amplifier_agent::tool::{ReadTool, ToolOutput};
 use serde_json::json;
 
-use crate::place::{Place, failed, failure, file, out_of_bounds, output, run};
+use crate::tools::place::{Place, failed, failure, file, out_of_bounds, output, run};
 
 #[tokio::test]
 async fn lines_come_with_their_numbers() {

@@ -1,7 +1,7 @@
 use amplifier_agent::tool::{GlobTool, GrepTool, ToolOutput};
 use serde_json::json;
 
-use crate::place::{Place, failed, failure, out_of_bounds, output, run};
+use crate::tools::place::{Place, failed, failure, out_of_bounds, output, run};
 
 fn project() -> Place {
     let place = Place::with(&[

@@ -2,7 +2,7 @@ use amplifier_agent::provider::ToolSpec;
 use amplifier_agent::tool::{BashTool, GrepTool, MultiEditTool, ReadTool, Tool, standard};
 use serde_json::{Value, json};
 
-use crate::place::{Place, failure};
+use crate::tools::place::{Place, failure};
 
 #[test]
 fn the_standard_tools_have_the_documented_names_and_fields() {

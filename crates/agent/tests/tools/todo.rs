@@ -1,7 +1,7 @@
 use amplifier_agent::tool::{TodoTool, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::place::{failure, output, run};
+use crate::tools::place::{failure, output, run};
 
 fn todos(todos: &[(&str, &str)]) -> Value {
     let todos: Vec<_> = todos.iter().map(|(content, status)| json!({"content": content, "status": status})).collect();

@@ -2,7 +2,7 @@ use std::io::ErrorKind;
 
 use amplifier_agent::tool::{OutsideWorkspace, Workspace};
 
-use crate::place::Place;
+use crate::tools::place::Place;
 
 #[track_caller]
 fn leads_to(place: &Place, path: &str, expected: &str) {

@@ -6,7 +6,7 @@ use amplifier_agent::tool::{EditTool, ReadTool, ToolOutput, WriteTool};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
-use crate::place::{Place, failed, failure, file, out_of_bounds, output, run};
+use crate::tools::place::{Place, failed, failure, file, out_of_bounds, output, run};
 
 fn content(path: &str, content: &str) -> Value {
     json!({"file_path": path, "content": content})

@@ -6,8 +6,8 @@ use std::time::Duration;
 use amplifier_audit::{Checkpoint, Hash, Log, LogOptions, Note, PublicKey, Report, SigningKey, Storage, Verifier};
 
 use crate::common::{intent, message, outcome};
-use crate::line::Line;
-use crate::memory::{Files, Memory};
+use crate::tamper::line::Line;
+use crate::tamper::memory::{Files, Memory};
 
 /// A log that the library wrote, and what is known of it.
 pub(super) struct Sample {

@@ -1,6 +1,7 @@
 //! Being stopped, by a person or by the system.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -101,6 +102,15 @@ fn a_hook_that_hangs_when_the_program_is_told_to_end_is_given_up_and_the_record_
     }
 }
 
+/// The same command, which does not inherit that SIGHUP is ignored where the tests run under `nohup`.
+fn heeding_hangups(command: Command) -> Command {
+    let mut heeding = Command::new("env");
+    heeding.arg("--default-signal=HUP").arg(command.get_program()).args(command.get_args());
+    heeding.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    heeding.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    heeding
+}
+
 #[test]
 fn hooks_that_are_tried_or_tested_end_with_the_program() {
     for (signal, command) in [("TERM", "try"), ("INT", "try"), ("HUP", "test")] {
@@ -112,7 +122,7 @@ fn hooks_that_are_tried_or_tested_end_with_the_program() {
             "try" => vec!["hooks", "try", "tool:pre", "--bundle", &bundle],
             _ => vec!["hooks", "test", &bundle],
         };
-        let running = Running::start(place.command(&arguments));
+        let running = Running::start(heeding_hangups(place.command(&arguments)));
         assert_eq!(alive.line(), "runs");
         running.signal(signal);
         assert_eq!(running.end().code, 130, "{signal}");

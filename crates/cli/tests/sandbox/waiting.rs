@@ -229,7 +229,7 @@ async fn a_program_ends_when_the_process_that_uses_its_sandbox_is_killed() {
     let place = Place::new();
     super::make_pipe(&place.at("alive"));
     let mut user = std::process::Command::new(std::env::current_exe().unwrap());
-    let name = "waiting::a_program_ends_when_the_process_that_uses_its_sandbox_is_killed";
+    let name = "sandbox::waiting::a_program_ends_when_the_process_that_uses_its_sandbox_is_killed";
     let mut user = user.args([name, "--exact"]).env(FOLDER, place.at("")).spawn().unwrap();
     let alive = place.at("alive");
     let text = tokio::task::spawn_blocking(move || {

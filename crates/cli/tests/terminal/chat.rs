@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::common::{Place, send_signal};
-use crate::{FRAMES, Terminal, WAITS};
+use crate::terminal::{FRAMES, Terminal, WAITS};
 
 fn chat(place: &Place) -> Terminal {
     begin(place, &["chat"])

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::{Pipe, Place};
-use crate::{FRAMES, Terminal};
+use crate::terminal::{FRAMES, Terminal};
 
 fn bash(command: &str) -> Value {
     json!([
@@ -179,7 +179,7 @@ fn without_a_task_it_says_how_to_give_one() {
 fn a_terminal_that_goes_away_at_a_question_ends_the_session_in_order() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "Make it"]);
-    terminal.until(crate::WAITS);
+    terminal.until(crate::terminal::WAITS);
     drop(terminal);
     let begun = std::time::Instant::now();
     loop {
@@ -188,7 +188,7 @@ fn a_terminal_that_goes_away_at_a_question_ends_the_session_in_order() {
             assert_eq!(report["in_doubt"], json!([]));
             break;
         }
-        assert!(begun.elapsed() < crate::LIMIT, "{report}");
+        assert!(begun.elapsed() < crate::terminal::LIMIT, "{report}");
         std::thread::yield_now();
     }
     assert!(!place.at("workspace/made").exists());

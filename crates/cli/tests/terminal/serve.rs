@@ -10,7 +10,7 @@ use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
 use serde_json::json;
 
 use crate::common::{LIMIT, Place};
-use crate::{Terminal, WAITS};
+use crate::terminal::{Terminal, WAITS};
 
 /// A server, as far as sessions see it.
 struct Server {

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::Terminal;
 use crate::common::Place;
+use crate::terminal::Terminal;
 
 /// What stands below the question.
 const ASKS: &str = "press 1–2, n · Esc: not now";

@@ -3,8 +3,8 @@
 use amplifier_core::{EventData, Outcome, Verdict};
 use serde_json::{Value, json};
 
-use crate::case::Expect;
-use crate::world::World;
+use crate::conformance::case::Expect;
+use crate::conformance::world::World;
 
 /// The numbers of messages, records and requests before a step.
 pub struct Before {

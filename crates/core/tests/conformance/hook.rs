@@ -7,7 +7,7 @@ use std::time::Duration;
 use amplifier_core::{EventData, Hook, HookError, HookRegistry, HookResult, InvalidEventName, Registration};
 use serde_json::Value;
 
-use crate::case;
+use crate::conformance::case;
 
 /// One call of a hook.
 pub struct Call {

@@ -10,8 +10,8 @@ use amplifier_core::{
 };
 use serde_json::Value;
 
-use crate::case::{Case, Session};
-use crate::hook::Hooks;
+use crate::conformance::case::{Case, Session};
+use crate::conformance::hook::Hooks;
 
 pub struct World {
     pub hooks: Hooks,

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LIMIT, until, within } from './waits.mjs';
 
-const PROGRAM = process.env.AMPLIFIER ?? fileURLToPath(new URL('../../../../target/debug/amplifier', import.meta.url));
+const PROGRAM = process.env.AMPLIFIER_PROGRAM ?? fileURLToPath(new URL('../../../../target/debug/amplifier', import.meta.url));
 
 export class Place {
   /** @type {Set<import('node:child_process').ChildProcess>} */

@@ -8,7 +8,7 @@ use amplifier_server::description;
 use serde_json::Value;
 
 const NOTE: &str =
-    "Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date";
+    "Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Language {
@@ -45,7 +45,7 @@ fn the_types_of_the_clients_are_up_to_date() {
             std::fs::write(&path, &text).unwrap();
         }
         let is_same = std::fs::read_to_string(&path).is_ok_and(|written| written == text);
-        assert!(is_same, "{file} differs: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date");
+        assert!(is_same, "{file} differs: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date");
     }
 }
 

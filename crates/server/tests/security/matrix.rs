@@ -10,8 +10,8 @@ use amplifier_server::access::Role;
 use amplifier_server::{Hub, description};
 use serde_json::{Value, json};
 
-use super::common::{SECRET, asked, asking};
 use super::place::{Asked, Browser, LIMIT, Place};
+use crate::common::{SECRET, asked, asking};
 
 const KEY: &str = "X-Amplifier-Key";
 
@@ -611,6 +611,6 @@ fn the_description_is_up_to_date() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == text,
-        "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test security up_to_date"
+        "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date"
     );
 }

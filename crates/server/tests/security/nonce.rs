@@ -8,8 +8,8 @@ use amplifier_server::access::Role;
 use futures::StreamExt;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::common::{asked, asking};
 use super::place::{Asked, LIMIT, Place};
+use crate::common::{asked, asking};
 
 /// Returns the lines of a stream, up to the first one about the request.
 fn lines(place: &Place, role: Role, id: &str) -> String {

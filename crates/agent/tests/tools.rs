@@ -1,7 +1,5 @@
 //! The effects and errors of tools.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 mod bash;
 mod edit;
 mod place;

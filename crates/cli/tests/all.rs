@@ -1,0 +1,31 @@
+//! The tests of this crate, as one program.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test may fail loudly"
+)]
+
+mod approval;
+mod audit;
+mod bundles;
+mod clients;
+mod common;
+mod confine;
+mod evasion;
+mod events;
+mod headless;
+mod hooks;
+mod protect;
+mod replay;
+mod review;
+mod sandbox;
+mod self_approval;
+mod serve;
+mod serving;
+mod terminal;
+mod trace;
+mod trust;
