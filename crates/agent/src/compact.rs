@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::context::is_cut_point;
 use crate::session::Core;
-use crate::tokens::{count_messages, token_upper_bound};
+use crate::tokens::{TokenEstimate, token_upper_bound};
 use crate::turn::{ModelCall, Stop, VerdictExt, call_model};
 
 const INSTRUCTION: &str = "The conversation so far has to be shortened. Summarise it for yourself, so that you can go on with it alone: what \
@@ -53,8 +53,8 @@ enum Trigger {
 pub(crate) async fn if_needed(session: &Core) -> Result<(), Stop> {
     let limit = session.provider.context_limit() as f64 * session.options.compact_above;
     let history = session.context.conversation.history();
-    // The tokenizer is slow; for most conversations the byte count suffices.
-    if (token_upper_bound(&history) as f64) < limit || (count_messages(&history) as f64) < limit {
+    // Counting is slow; for most conversations the byte count suffices.
+    if (token_upper_bound(&history) as f64) < limit || (session.tokens.count(&history) as f64) < limit {
         return Ok(());
     }
     compact(session, history, Trigger::Auto).await
@@ -74,12 +74,12 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
             Trigger::Manual => Err(Stop::Failed("nothing to compact: the conversation is empty".to_owned())),
         };
     }
-    let tokens = count_messages(&history);
+    let tokens = session.tokens.count(&history);
     let strategy = strategy(session, tokens).await?;
     let Some(target) = target(session, &history, tokens, trigger).await? else { return Ok(()) };
 
     session.observer.note("compacting the conversation");
-    let (older, newer) = rest.split_at(cut(rest, target / 2));
+    let (older, newer) = rest.split_at(cut(rest, target / 2, &session.tokens));
     let replacement = match strategy {
         Strategy::Summarize => summary(session, system, older).await?,
         Strategy::Truncate => replacement("Older messages of the conversation were removed.".to_owned()),
@@ -90,7 +90,7 @@ async fn compact(session: &Core, history: Vec<Message>, trigger: Trigger) -> Res
     // Messages that hooks injected meanwhile.
     shortened.extend(session.context.conversation.history_since(history.len()));
     shortened.extend_from_slice(newer);
-    let now = count_messages(&shortened);
+    let now = session.tokens.count(&shortened);
     let messages = shortened.len();
     session.restore(shortened);
     let post = ContextPostCompact::new(tokens as u64, now as u64, messages as u64);
@@ -147,10 +147,10 @@ async fn target(session: &Core, history: &[Message], tokens: usize, trigger: Tri
 
 /// Returns the index of the first message to keep: the newest that fit into `room`, without separating a call from its result. At least one message
 /// is replaced.
-fn cut(messages: &[Message], mut room: usize) -> usize {
+fn cut(messages: &[Message], mut room: usize, tokens: &TokenEstimate) -> usize {
     let mut begin = messages.len();
     for (at, message) in messages.iter().enumerate().skip(1).rev() {
-        let Some(left) = room.checked_sub(count_messages(std::slice::from_ref(message))) else { break };
+        let Some(left) = room.checked_sub(tokens.count(std::slice::from_ref(message))) else { break };
         room = left;
         if is_cut_point(messages, at) {
             begin = at;
@@ -164,9 +164,10 @@ async fn summary(session: &Core, system: &[Message], older: &[Message]) -> Resul
     let instruction = Message::user(INSTRUCTION);
     // The response needs room, too.
     let room = (session.provider.context_limit() as f64 * SUMMARY_SHARE) as usize;
-    let room = room.saturating_sub(count_messages(system) + count_messages(std::slice::from_ref(&instruction)));
+    let count = |messages| session.tokens.count(messages);
+    let room = room.saturating_sub(count(system) + count(std::slice::from_ref(&instruction)));
     let mut messages = system.to_vec();
-    messages.extend(shorten_to_fit(older.iter().map(flatten).collect(), room));
+    messages.extend(shorten_to_fit(older.iter().map(flatten).collect(), room, &session.tokens));
     messages.push(instruction);
     let answer = call_model(session, ModelCall::Side(messages)).await?;
     session.inject(answer.injected).await;
@@ -194,9 +195,9 @@ fn flatten(message: &Message) -> Message {
 }
 
 /// Truncates the longest messages until all fit, so that a conversation over the context limit can still be summarized.
-fn shorten_to_fit(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
+fn shorten_to_fit(mut messages: Vec<Message>, room: usize, tokens: &TokenEstimate) -> Vec<Message> {
     let mut longest = messages.iter().map(|message| message.content.len()).max().unwrap_or(0);
-    while longest > MIN_MESSAGE_BYTES && token_upper_bound(&messages) > room && count_messages(&messages) > room {
+    while longest > MIN_MESSAGE_BYTES && token_upper_bound(&messages) > room && tokens.count(&messages) > room {
         longest = (longest / 2).max(MIN_MESSAGE_BYTES);
         for message in messages.iter_mut().filter(|message| message.content.len() > longest) {
             message.content.truncate(message.content.floor_char_boundary(longest));

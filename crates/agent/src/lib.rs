@@ -17,5 +17,7 @@ pub use session::{
     Orchestrator, Session, SessionBuilder, SessionError, SessionExport, SessionOptions, Store, StoreError,
     StoredSession,
 };
-pub use tokens::{Tokenizer, count_messages};
+#[cfg(feature = "tokenizer")]
+pub use tokens::Tokenizer;
+pub use tokens::count_messages;
 pub use turn::{Denial, MAX_STORED_DEPTH, ToolResult, TurnEnd};

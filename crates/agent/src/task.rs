@@ -216,6 +216,7 @@ fn child(parent: &Core, id: String, agent: &str, config: &ChildConfig) -> Core {
         tool_calls: 0.into(),
         own_tokens: 0.into(),
         compaction_deferred: false.into(),
+        tokens: parent.tokens.fresh(),
         delegation: tokio::sync::Mutex::default(),
         journal: Mutex::default(),
     }

@@ -1,62 +1,85 @@
-//! Token counts from a real tokenizer.
+//! Counting tokens: an estimate, corrected by what providers report.
 
-use std::sync::LazyLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use amplifier_core::{Message, TokenCounter};
-use tiktoken_rs::CoreBPE;
+use amplifier_core::{EstimatedTokens, Message, TokenCounter};
 
-/// OpenAI's newest vocabulary, loaded on first use. For models of other providers, the count is an estimate that is close enough for limits.
-static VOCABULARY: LazyLock<Option<CoreBPE>> = LazyLock::new(|| {
-    tiktoken_rs::o200k_base()
-        .inspect_err(|error| tracing::error!(%error, "the tokenizer cannot be loaded; tokens are estimated"))
-        .ok()
-});
+use serde_json::json;
 
-/// The overhead of a message beside its text, in tokens.
+use crate::provider::ModelRequest;
+
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
+
+#[cfg(feature = "tokenizer")]
+pub use tokenizer::Tokenizer;
+
+/// Tokens of a message beside its text, in the known formats.
 const PER_MESSAGE: usize = 4;
 
-/// Counts tokens with OpenAI's `o200k_base`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tokenizer;
-
-impl TokenCounter for Tokenizer {
-    fn count(&self, text: &str) -> usize {
-        match &*VOCABULARY {
-            Some(vocabulary) => pieces(text).map(|piece| vocabulary.encode_ordinary(piece).len()).sum(),
-            None => amplifier_core::EstimatedTokens.count(text),
-        }
-    }
-}
-
-/// Splits the text, because the tokenizer fails on long runs of the same kind of character. Each split adds one token at most.
-fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
-    std::iter::from_fn(move || {
-        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
-        text = rest;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-const PIECE_BYTES: usize = 16 * 1024;
-
-/// Returns the number of tokens in these messages.
+/// Estimates the tokens that a model reads with these messages.
 pub fn count_messages(messages: &[Message]) -> usize {
-    let count = |message: &Message| {
-        let calls = message
-            .tool_calls
-            .iter()
-            .map(|call| Tokenizer.count(&call.name) + Tokenizer.count(&call.input.to_string()) + PER_MESSAGE);
-        Tokenizer.count(&message.content) + calls.sum::<usize>() + PER_MESSAGE
-    };
-    messages.iter().map(count).sum()
+    sum(messages, |text| EstimatedTokens.count(text))
 }
 
-/// Returns an upper bound of the number of tokens, without the tokenizer: a token has at least one byte.
+/// Returns the most tokens that the messages can have: a token has at least one byte.
 pub(crate) fn token_upper_bound(messages: &[Message]) -> usize {
-    let count = |message: &Message| {
+    sum(messages, str::len)
+}
+
+fn sum(messages: &[Message], count: impl Fn(&str) -> usize) -> usize {
+    let message = |message: &Message| {
         let calls = message.tool_calls.iter();
-        let calls = calls.map(|call| call.name.len() + call.input.to_string().len() + PER_MESSAGE);
-        message.content.len() + calls.sum::<usize>() + PER_MESSAGE
+        let calls = calls.map(|call| count(&call.name) + count(&call.input.to_string()) + PER_MESSAGE);
+        count(&message.content) + calls.sum::<usize>() + PER_MESSAGE
     };
-    messages.iter().map(count).sum()
+    messages.iter().map(message).sum()
+}
+
+/// The tokens of a session's messages. The counts grow if its provider reports more than was counted.
+pub(crate) struct TokenEstimate {
+    counter: Arc<dyn TokenCounter>,
+    /// Reported tokens per thousand counted ones.
+    per_thousand: AtomicUsize,
+}
+
+const EXACT: usize = 1000;
+
+/// The largest correction. A report beyond it is taken for a mistake of the provider, and must not shorten the conversation with every call.
+const LARGEST: usize = 4 * EXACT;
+
+impl TokenEstimate {
+    pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter, per_thousand: EXACT.into() }
+    }
+
+    /// An estimate by the same counter, without the corrections.
+    pub(crate) fn fresh(&self) -> Self {
+        Self::new(self.counter.clone())
+    }
+
+    /// Returns about how many tokens the messages have.
+    pub(crate) fn count(&self, messages: &[Message]) -> usize {
+        let per_thousand = self.per_thousand.load(Ordering::Relaxed);
+        self.counted(messages).saturating_mul(per_thousand).div_ceil(EXACT)
+    }
+
+    /// Returns the tokens of a request before any correction, its tools included.
+    pub(crate) fn of_request(&self, request: &ModelRequest) -> usize {
+        let tools = request.tools.iter().map(|tool| self.counter.count(&json!(tool).to_string()));
+        self.counted(&request.messages) + tools.sum::<usize>()
+    }
+
+    /// Compares the count of a request to what the provider reports.
+    pub(crate) fn correct(&self, counted: usize, reported: u64) {
+        let reported = usize::try_from(reported).unwrap_or(usize::MAX);
+        let per_thousand = reported.saturating_mul(EXACT).checked_div(counted).unwrap_or(EXACT);
+        // Never below the count: a conversation that is shortened early goes on, one that outgrew the model may not.
+        self.per_thousand.store(per_thousand.clamp(EXACT, LARGEST), Ordering::Relaxed);
+    }
+
+    fn counted(&self, messages: &[Message]) -> usize {
+        sum(messages, |text| self.counter.count(text))
+    }
 }

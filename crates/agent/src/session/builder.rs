@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use amplifier_audit::{AuditError, Log};
 use amplifier_core::{
-    ApprovalRuleSource, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, HookRegistry, Map, Message,
-    SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume, SessionStart,
+    ApprovalRuleSource, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, EstimatedTokens,
+    HookRegistry, Map, Message, SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume,
+    SessionStart, TokenCounter,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use crate::context::{SessionContext, with_all_results};
 use crate::observer::{NullObserver, SessionObserver};
 use crate::provider::{ContextTag, Provider};
 use crate::task::{self, TaskTool};
-use crate::tokens::Tokenizer;
+use crate::tokens::TokenEstimate;
 use crate::tool::Tool;
 use crate::turn::{Denial, Stop, ToolPreviews};
 
@@ -58,6 +59,7 @@ pub enum SessionError {
 pub struct SessionBuilder {
     provider: Arc<dyn Provider>,
     coordinator: CoordinatorBuilder,
+    tokens: Arc<dyn TokenCounter>,
     context: SessionContext,
     tools: Vec<Arc<dyn Tool>>,
     only: Vec<Vec<String>>,
@@ -76,7 +78,7 @@ impl SessionBuilder {
         let context = SessionContext::default();
         Self {
             provider,
-            coordinator: Coordinator::builder(HookRegistry::new()).context(context.clone()).tokens(Tokenizer),
+            coordinator: Coordinator::builder(HookRegistry::new()).context(context.clone()),
             context,
             tools: Vec::new(),
             only: Vec::new(),
@@ -86,6 +88,7 @@ impl SessionBuilder {
             observer: Arc::new(NullObserver),
             cancel: Cancel::default(),
             audit: None,
+            tokens: Arc::new(EstimatedTokens),
             store: None,
             mount_plan: Map::new(),
         }
@@ -112,6 +115,14 @@ impl SessionBuilder {
     /// Sets the system prompt. Resumed and forked sessions keep the one they have.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
+        self
+    }
+
+    /// Sets the counter of tokens in injections and in the conversation; without one, four characters are a token. Counts below those that the provider
+    /// reports are corrected.
+    pub fn tokens(mut self, counter: impl TokenCounter) -> Self {
+        self.tokens = Arc::new(counter);
+        self.coordinator = self.coordinator.tokens(self.tokens.clone());
         self
     }
 
@@ -316,6 +327,7 @@ impl SessionBuilder {
             tool_calls: 0.into(),
             own_tokens: 0.into(),
             compaction_deferred: false.into(),
+            tokens: TokenEstimate::new(self.tokens),
             delegation: tokio::sync::Mutex::default(),
             journal: Mutex::default(),
         })

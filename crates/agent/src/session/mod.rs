@@ -28,6 +28,7 @@ use crate::compact;
 use crate::context::{SessionContext, with_all_results};
 use crate::observer::SessionObserver;
 use crate::provider::{ContextTag, Provider, TokenUsage, ToolSpec};
+use crate::tokens::TokenEstimate;
 use crate::tool::Tool;
 use crate::turn::{self, Stop, ToolResult, TurnEnd, VerdictExt};
 
@@ -127,6 +128,7 @@ pub(crate) struct Core {
     pub(crate) tool_calls: AtomicU64,
     pub(crate) own_tokens: AtomicU64,
     pub(crate) compaction_deferred: AtomicBool,
+    pub(crate) tokens: TokenEstimate,
     /// Serializes the events of sub-agents, so that injections reach the right one.
     pub(crate) delegation: tokio::sync::Mutex<()>,
     // A std lock: nothing awaits while it is held.

@@ -18,6 +18,7 @@ use super::{Stop, VerdictExt, invalid_data};
 use crate::cancel::CancelLevel;
 use crate::provider::{Chunk, ModelRequest, ProviderError, StopReason, TokenUsage};
 use crate::session::{Core, Orchestrator, new_id};
+use crate::tokens::token_upper_bound;
 
 pub(crate) enum ModelCall {
     /// The conversation, with tools.
@@ -41,6 +42,7 @@ pub(crate) struct ModelResponse {
 pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelResponse, Stop> {
     let is_side = matches!(call, ModelCall::Side(_));
     let request = request(session, call).await?;
+    let counted = counted(session, &request);
     let is_live = !is_side && session.orchestrator == Orchestrator::Streaming && !is_reviewed(session);
     if !is_side {
         session.observer.thinking();
@@ -63,6 +65,9 @@ pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelR
         }
     };
     session.count_tokens(&answer.usage);
+    if let Some(counted) = counted {
+        session.tokens.correct(counted, answer.usage.input_tokens);
+    }
     if session.orchestrator == Orchestrator::Basic && !answer.thinking.is_empty() {
         session.coordinator.emit_often(THINKING_FINAL, ThinkingFinal::new(answer.thinking.as_str())).await;
     }
@@ -74,6 +79,12 @@ pub(crate) async fn call_model(session: &Core, call: ModelCall) -> Result<ModelR
         session.observer.response_ended(&answer.usage);
     }
     Ok(answer)
+}
+
+/// Counts the tokens of a request; none while the conversation is far from the limit of the model, because counting takes time.
+fn counted(session: &Core, request: &ModelRequest) -> Option<usize> {
+    let is_large = token_upper_bound(&request.messages) > session.provider.context_limit() / 4;
+    is_large.then(|| session.tokens.of_request(request))
 }
 
 async fn emit_failure(session: &Core, kind: &str, message: &str) {

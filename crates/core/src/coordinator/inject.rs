@@ -17,6 +17,12 @@ pub trait TokenCounter: Send + Sync + 'static {
     fn count(&self, text: &str) -> usize;
 }
 
+impl<T: TokenCounter + ?Sized> TokenCounter for Arc<T> {
+    fn count(&self, text: &str) -> usize {
+        (**self).count(text)
+    }
+}
+
 /// An estimate for sessions without a tokenizer: four characters a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EstimatedTokens;
