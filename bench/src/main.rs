@@ -1,6 +1,6 @@
 //! Prints what an emission costs, beside floors measured in the same run.
 //!
-//! `cargo run --release -p amplifier-bench`
+//! `cargo run --profile dist -p amplifier-bench`
 
 use std::hint::black_box;
 use std::process::Command;
@@ -153,7 +153,8 @@ fn registrations() {
 /// `cargo run` builds this program only; it needs the others of this package beside it.
 fn build_siblings() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo).args(["build", "--quiet", "--release", "-p", "amplifier-bench", "--bins"]).status();
+    let built =
+        Command::new(cargo).args(["build", "--quiet", "--profile", "dist", "-p", "amplifier-bench", "--bins"]).status();
     if !built.is_ok_and(|status| status.success()) {
         eprintln!("the programs beside this one could not be built: run it with cargo, inside the repository");
         std::process::exit(1);
@@ -164,7 +165,7 @@ fn build_siblings() {
 fn allocations() -> Vec<String> {
     let output = sibling("allocations").output();
     let lines = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    assert!(!lines.is_empty(), "build everything first: cargo build --release -p amplifier-bench");
+    assert!(!lines.is_empty(), "build everything first: cargo build --profile dist -p amplifier-bench");
     lines.lines().map(str::to_owned).collect()
 }
 

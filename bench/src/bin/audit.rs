@@ -1,6 +1,6 @@
 //! Prints what keeping an audit log costs, beside floors measured in the same run.
 //!
-//! `cargo run --release -p amplifier-bench --bin audit [FOLDER]`: the folder is where the logs are written, so that a certain disk
+//! `cargo run --profile dist -p amplifier-bench --bin audit [FOLDER]`: the folder is where the logs are written, so that a certain disk
 //! can be measured; a folder below the system's temporary one if not given.
 
 use std::fs::{self, File, OpenOptions};

@@ -1,6 +1,6 @@
 //! Prints what the analysis of shell commands costs, beside a floor measured in the same run.
 //!
-//! `cargo run --release -p amplifier-bench --bin shell`. The floor is what reading the same text takes at least: a thread with room
+//! `cargo run --profile dist -p amplifier-bench --bin shell`. The floor is what reading the same text takes at least: a thread with room
 //! for deep nesting, and one pass of tree-sitter, which gives up after the same number of steps as the analysis.
 
 #[path = "../../../crates/modules/tests/shell/shapes.rs"]

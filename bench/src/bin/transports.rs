@@ -1,6 +1,6 @@
 //! Prints what a hook in another process costs, beside floors measured in the same run.
 //!
-//! `cargo run --release -p amplifier-bench --bin transports`. The program at the other end is this one, started with the name of a part
+//! `cargo run --profile dist -p amplifier-bench --bin transports`. The program at the other end is this one, started with the name of a part
 //! to play; both sides of a row talk to the same one.
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,6 +1,6 @@
 //! Prints how the server does under load, beside a floor measured in the same run with the same clients: an axum server that only echoes.
 //!
-//! `cargo run --release -p amplifier-bench --features server --bin server -- [--sessions N] [--questions N] [--watchers N] [--rate N]`
+//! `cargo run --profile dist -p amplifier-bench --features server --bin server -- [--sessions N] [--questions N] [--watchers N] [--rate N]`
 //!
 //! The server is a process of its own. This one plays everybody else: sessions that emit and ask over the server's socket, browsers that watch
 //! all of it, and people who answer. It takes about a minute, and fails if an event was lost, or a question timed out too early or too late.
