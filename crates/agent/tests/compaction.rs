@@ -110,8 +110,12 @@ impl Provider for Costly {
 
 #[tokio::test]
 async fn a_provider_that_reports_more_tokens_than_estimated_has_its_conversation_shortened_earlier() {
-    let model =
-        small([ScriptedResponse::text(words(300)), ScriptedResponse::text("Yes."), ScriptedResponse::text("They talked."), ScriptedResponse::text("Done.")]);
+    let model = small([
+        ScriptedResponse::text(words(300)),
+        ScriptedResponse::text("Yes."),
+        ScriptedResponse::text("They talked."),
+        ScriptedResponse::text("Done."),
+    ]);
     let session = Session::builder(Arc::new(Costly(model.clone()))).system("Be brief.").start().await.unwrap();
     session.prompt("tell me").await;
     session.prompt("is that all?").await;

@@ -14,7 +14,10 @@ fn check(name: &str, schema: &Value) {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{name} is not up to date: UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test all schema");
+    assert!(
+        written == text,
+        "{name} is not up to date: UPDATE_SCHEMAS=1 cargo test -p amplifier-core --test all schema"
+    );
 }
 
 #[test]

@@ -163,7 +163,9 @@ fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
 
 fn check_model(choice: &ModelChoice) -> Result<String, String> {
     match choice {
-        ModelChoice::Unconfigured => Err("no model; set ANTHROPIC_API_KEY, or use --provider and --base-url".to_owned()),
+        ModelChoice::Unconfigured => {
+            Err("no model; set ANTHROPIC_API_KEY, or use --provider and --base-url".to_owned())
+        }
         ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
             Err(error) => Err(error.to_string()),

@@ -181,7 +181,9 @@ fn meaning(spec: &EventSpec) -> Meaning {
     known.unwrap_or(match spec.effects {
         EventEffects::Observed => OBSERVED,
         EventEffects::All => all("the operation does not happen", "its data", "next call"),
-        EventEffects::NoApprovals => Meaning { ask: false, ..all("the operation does not happen", "its data", "next call") },
+        EventEffects::NoApprovals => {
+            Meaning { ask: false, ..all("the operation does not happen", "its data", "next call") }
+        }
         EventEffects::DenyOrModify => {
             Meaning { ask: false, ..all("the operation does not happen", "its data", "no effect") }
         }

@@ -52,7 +52,8 @@ impl ApprovalRate {
             asked.pop_front().map(|oldest| self.ids.remove(&oldest.id));
         }
         let place = asked.partition_point(|known| known.at <= at);
-        let prompt = (approval.offers_rule(true) && approval.prompt.len() <= MAX_PROMPT).then(|| approval.prompt.clone());
+        let prompt =
+            (approval.offers_rule(true) && approval.prompt.len() <= MAX_PROMPT).then(|| approval.prompt.clone());
         asked.insert(place, RecentRequest { id: approval.id.clone(), at, prompt });
     }
 

@@ -609,8 +609,5 @@ fn the_description_is_up_to_date() {
         std::fs::write(&path, &text).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == text,
-        "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date"
-    );
+    assert!(written == text, "write it anew: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date");
 }

@@ -99,7 +99,8 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     };
     let sandbox = sandbox.map_err(|why| format!("`confine`: the sandbox cannot be created: {why}"))?;
     let command = command.map(program).transpose()?;
-    let command = command.map(|program| program.sandbox(sandbox).folder(context.folder).pinned_files(context.held.clone()));
+    let command =
+        command.map(|program| program.sandbox(sandbox).folder(context.folder).pinned_files(context.held.clone()));
     let webhook = webhook.map(|url| Post::new("hooks-notify", &url, &headers, timeout)).transpose();
     let webhook = webhook.map_err(|error| format!("`webhook`: {error}"))?;
     if !desktop && !bell && command.is_none() && webhook.is_none() {
