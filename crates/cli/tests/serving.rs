@@ -423,7 +423,7 @@ async fn an_event_is_tried_out_for_the_server() {
 
     for (wrong, why) in [
         (DryRun { event: "tool".to_owned(), ..dry_run(None) }, "`amplifier events` lists all events"),
-        (DryRun { workspace: Some("nowhere".to_owned()), ..dry_run(None) }, "please give its whole path"),
+        (DryRun { workspace: Some("nowhere".to_owned()), ..dry_run(None) }, "give an absolute path"),
         (dry_run(Some("hooks: 7")), "bundle.yaml"),
     ] {
         let told = hub.dry_run(wrong).await.unwrap_err().message;

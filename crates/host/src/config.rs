@@ -164,7 +164,7 @@ impl Config {
     pub fn load(overrides: &Overrides, home: &Home) -> Result<Self> {
         let path = overrides.config.clone().unwrap_or_else(|| home.config_file());
         let file = read(&path, overrides.config.is_some())?;
-        let mut settings = Settings::default();
+        let mut settings = SettingList::default();
         settings.choose("provider", &overrides.provider, &file.provider, "");
         settings.choose("model", &overrides.model, &file.model, "");
         settings.choose("base_url", &overrides.base_url, &file.base_url, "");
@@ -301,9 +301,9 @@ impl Config {
 }
 
 #[derive(Default)]
-struct Settings(Vec<Setting>);
+struct SettingList(Vec<Setting>);
 
-impl Settings {
+impl SettingList {
     /// Chooses the override, otherwise the value in the file, otherwise the default.
     fn choose<T>(&mut self, name: &'static str, given: &Option<T>, file: &Option<T>, default: &str) -> T
     where

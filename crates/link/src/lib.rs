@@ -19,4 +19,4 @@ pub use machine::{
     serve_machine,
 };
 pub use message::{AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
-pub use transport::{Lines, MAX_LINE_BYTES, PipeConnector, SOCKET, is_open, write};
+pub use transport::{LineReader, MAX_LINE_BYTES, PipeConnector, SOCKET, is_open, write};

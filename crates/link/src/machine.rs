@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::message::VERSION;
-use crate::transport::{Lines, MAX_LINE_BYTES, write};
+use crate::transport::{LineReader, MAX_LINE_BYTES, write};
 
 const REPLY_QUEUE: usize = 64;
 
@@ -199,7 +199,7 @@ where
     F: Future<Output = MachineReply> + Send + 'static,
 {
     let (from, to) = tokio::io::split(server);
-    let mut lines = Lines::new(BufReader::new(from));
+    let mut lines = LineReader::new(BufReader::new(from));
     let mut to = BufWriter::new(to);
     let handle = Arc::new(handle);
     write(&mut to, &MachineMessage::Hello { version: VERSION }).await?;

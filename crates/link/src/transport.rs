@@ -53,12 +53,12 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize)
 }
 
 /// A reader of lines.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     from: R,
     line: Vec<u8>,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
     /// A reader for a stream.
     pub fn new(from: R) -> Self {
         Self { from, line: Vec::new() }

@@ -13,15 +13,15 @@ use crate::system::sockets as system;
 
 /// A listener for processes of the same user.
 #[derive(Debug)]
-pub struct Listener(system::Listener);
+pub struct SocketListener(system::SystemListener);
 
-impl Listener {
+impl SocketListener {
     /// Listens at a path, which must not exist. Needs a tokio runtime.
     ///
     /// # Errors
     /// If the path exists, or the system call fails.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        system::Listener::bind(path).map(Self)
+        system::SystemListener::bind(path).map(Self)
     }
 
     /// Accepts the next connection.
@@ -31,16 +31,16 @@ impl Listener {
     ///
     /// # Cancel safety
     /// Dropping the future loses no connection.
-    pub async fn accept(&mut self) -> io::Result<Connection> {
-        self.0.accept().await.map(Connection)
+    pub async fn accept(&mut self) -> io::Result<SocketConnection> {
+        self.0.accept().await.map(SocketConnection)
     }
 }
 
 /// An accepted connection.
 #[derive(Debug)]
-pub struct Connection(system::AcceptedStream);
+pub struct SocketConnection(system::AcceptedStream);
 
-impl Connection {
+impl SocketConnection {
     /// Returns both directions, and the process id of the peer where known.
     ///
     /// # Errors

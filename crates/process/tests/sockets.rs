@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use amplifier_process::files::exposed_mode;
-use amplifier_process::sockets::{Listener, connect, is_open};
+use amplifier_process::sockets::{SocketListener, connect, is_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
@@ -11,7 +11,7 @@ async fn both_ends_hear_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     assert!(!is_open(&path));
-    let mut listener = Listener::bind(&path).unwrap();
+    let mut listener = SocketListener::bind(&path).unwrap();
     assert_eq!(exposed_mode(&std::fs::metadata(&path).unwrap()), None);
     let (accepted, connected) = tokio::join!(listener.accept(), connect(&path));
     let (mut from_client, mut to_client, process) = accepted.unwrap().into_parts().unwrap();
@@ -32,9 +32,9 @@ async fn both_ends_hear_each_other() {
 async fn a_path_that_is_taken_is_not_listened_at() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let _listener = Listener::bind(&path).unwrap();
+    let _listener = SocketListener::bind(&path).unwrap();
     assert!(is_open(&path));
-    assert!(Listener::bind(&path).is_err());
+    assert!(SocketListener::bind(&path).is_err());
 }
 
 #[tokio::test]

@@ -435,7 +435,7 @@ def test_a_server_of_tools_is_confined_as_commands_are(place: pathlib.Path) -> N
     async def main() -> None:
         async with Session(ScriptedProvider([]), bundle=good, store=place / "store", config=UNRECORDED) as running:
             assert (await running.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
-        with pytest.raises(RuntimeError, match="the MCP server `bad` did not introduce itself"):
+        with pytest.raises(RuntimeError, match="the MCP server `bad` failed the handshake"):
             await Session(ScriptedProvider([]), bundle=bad, store=place / "store", config=UNRECORDED).start()
         with pytest.raises(RuntimeError, match="the MCP server `none` cannot be started: `no-such-program-here`: not found in `PATH`"):
             await Session(ScriptedProvider([]), bundle=missing, store=place / "store", config=UNRECORDED).start()
@@ -558,7 +558,7 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
     workspace.mkdir()
     (workspace / "guard.sh").symlink_to("../real/guard.sh")
     (workspace / "bundle.yaml").write_text("hooks: [{command: ./guard.sh, on: 'tool:pre'}]")
-    why = f"`{workspace}/guard.sh` is a link, .*name what it leads to: `{tmp_path}/real/guard.sh`"
+    why = f"`{workspace}/guard.sh` is a link that .*; name the target instead: `{tmp_path}/real/guard.sh`"
     with pytest.raises(RuntimeError, match=why):
         Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True, config=UNRECORDED)
     Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", config=UNRECORDED)
@@ -571,7 +571,7 @@ def test_a_key_behind_a_link_cannot_be_read_when_the_link_is_gone(tmp_path: path
     workspace.mkdir()
     open_log(tmp_path / "audit", key).close()
     (workspace / "linked.key").symlink_to(key)
-    why = f"`{workspace}/linked.key` is a link, .*; name what it leads to: `{key}`"
+    why = f"`{workspace}/linked.key` is a link that .*; name the target instead: `{key}`"
 
     async def main() -> None:
         with open_log(tmp_path / "audit", workspace / "linked.key") as log:

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_link::{
-    Lines, MachineCall, MachineMessage, PipeConnector, SOCKET, ServerMessage, SessionHello, SessionMessage, VERSION,
-    is_valid_id, write,
+    LineReader, MachineCall, MachineMessage, PipeConnector, SOCKET, ServerMessage, SessionHello, SessionMessage,
+    VERSION, is_valid_id, write,
 };
 use amplifier_process::files::{OpenOptionsExt, create_private_folder, make_private};
-use amplifier_process::sockets::{Connection, Listener};
+use amplifier_process::sockets::{SocketConnection, SocketListener};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc};
@@ -84,7 +84,7 @@ impl LinkListener {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&socket)(error)),
             _ => {}
         }
-        let listener = Listener::bind(&socket).map_err(at(&socket))?;
+        let listener = SocketListener::bind(&socket).map_err(at(&socket))?;
         hub.presence().set_opened_at(Timestamp::now());
         let task = tokio::spawn(accept(listener, hub));
         Ok(Self { socket, task, _lock: file })
@@ -104,7 +104,7 @@ impl Drop for LinkListener {
     }
 }
 
-async fn accept(mut listener: Listener, hub: Hub) {
+async fn accept(mut listener: SocketListener, hub: Hub) {
     let slots = Arc::new(Semaphore::new(SESSIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -129,7 +129,7 @@ async fn accept(mut listener: Listener, hub: Hub) {
     }
 }
 
-async fn accept_session(connection: Connection, hub: Hub) -> io::Result<()> {
+async fn accept_session(connection: SocketConnection, hub: Hub) -> io::Result<()> {
     let (from, to, peer) = connection.into_parts()?;
     serve_session(hub, from, to, SessionHost::Process, peer).await
 }
@@ -173,7 +173,7 @@ impl Hub {
 /// Handles the machine's messages until the connection ends.
 async fn serve_machine(hub: &Hub, stream: tokio::io::DuplexStream) -> io::Result<()> {
     let (from, to) = tokio::io::split(stream);
-    let (mut lines, mut to) = (Lines::new(BufReader::new(from)), BufWriter::new(to));
+    let (mut lines, mut to) = (LineReader::new(BufReader::new(from)), BufWriter::new(to));
     match tokio::time::timeout(PATIENCE, lines.next()).await?? {
         Some(MachineMessage::Hello { version: VERSION }) => {}
         _ => return Err(io::Error::other(format!("expected a hello message of version {VERSION} first"))),
@@ -200,7 +200,7 @@ async fn serve_session(
     runs_in: SessionHost,
     peer: Option<i32>,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from));
+    let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, from));
     let mut to = BufWriter::new(to);
     let first = tokio::time::timeout(PATIENCE, lines.next()).await?;
     let Some(SessionMessage::Hello(hello)) = first? else {

@@ -24,7 +24,7 @@ use crate::task;
 use crate::tool::{Access, Artifact, Tool, ToolError, ToolOutput};
 
 /// A tool call after the hooks.
-enum Stage {
+enum PreparedCall {
     /// The call does not run. The model reads this text.
     Skipped(ToolCall, String),
     /// The call may run, with the data that the hooks left.
@@ -74,8 +74,8 @@ pub(crate) async fn run_single_call(session: &Core, call: ToolCall) -> ToolResul
     let metadata = Map::from_iter([("source".to_owned(), Value::from("caller"))]);
     session.push(Message { tool_calls: vec![call.clone()], metadata, ..Message::assistant("") });
     match prepare(session, call).await {
-        Stage::Skipped(call, why) => skip(session, call, why),
-        Stage::Approved(approved) => {
+        PreparedCall::Skipped(call, why) => skip(session, call, why),
+        PreparedCall::Approved(approved) => {
             let completed = execute(session, approved).await;
             conclude(session, completed).await
         }
@@ -91,17 +91,17 @@ fn skip(session: &Core, call: ToolCall, why: String) -> ToolResult {
 
 /// Runs all tool calls of a response. Afterwards every call has a result.
 pub(super) async fn run_calls(session: &Core, calls: Vec<ToolCall>) -> Result<(), Stop> {
-    let mut stages = Vec::new();
+    let mut prepared = Vec::new();
     for call in calls {
-        stages.push(prepare(session, call).await);
+        prepared.push(prepare(session, call).await);
     }
-    let run = |stage| async {
-        match stage {
-            Stage::Skipped(call, why) => Err((call, why)),
-            Stage::Approved(approved) => Ok(execute(session, approved).await),
+    let run = |call| async {
+        match call {
+            PreparedCall::Skipped(call, why) => Err((call, why)),
+            PreparedCall::Approved(approved) => Ok(execute(session, approved).await),
         }
     };
-    for done in join_all(stages.into_iter().map(run)).await {
+    for done in join_all(prepared.into_iter().map(run)).await {
         match done {
             Ok(completed) => drop(conclude(session, completed).await),
             Err((call, why)) => drop(skip(session, call, why)),
@@ -110,16 +110,16 @@ pub(super) async fn run_calls(session: &Core, calls: Vec<ToolCall>) -> Result<()
     if session.cancel.level() == CancelLevel::No { Ok(()) } else { Err(Stop::Interrupted) }
 }
 
-async fn prepare(session: &Core, call: ToolCall) -> Stage {
+async fn prepare(session: &Core, call: ToolCall) -> PreparedCall {
     match approve(session, &call).await {
-        Ok(approved) => Stage::Approved(approved),
+        Ok(approved) => PreparedCall::Approved(approved),
         Err(Stop::Failed(problem)) => {
             let error = ToolError::Input { tool: call.name.clone(), problem };
             let text = format!("Error: {error}");
             emit_failure(session, &call.name, &error, &text).await;
-            Stage::Skipped(call, text)
+            PreparedCall::Skipped(call, text)
         }
-        Err(stop) => Stage::Skipped(call, stop.to_string()),
+        Err(stop) => PreparedCall::Skipped(call, stop.to_string()),
     }
 }
 

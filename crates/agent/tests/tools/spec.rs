@@ -39,7 +39,7 @@ fn schemas_say_what_the_input_is_in_plain_words() {
         "properties": {
             "file_path": {"type": "string", "description": "The file, absolute or relative to the workspace."},
             "offset": {"type": "integer", "minimum": 1, "description": "The number of the first line to read, from 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read; 2,000 at most."},
+            "limit": {"type": "integer", "minimum": 1, "description": "The largest number of lines; at most 2,000."},
         },
         "required": ["file_path"],
         "additionalProperties": false,

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::{ClientState, Command, LinkClient, State};
 use crate::message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
-use crate::transport::{Lines, PipeConnector, write};
+use crate::transport::{LineReader, PipeConnector, write};
 
 /// The delay before the first reconnect, doubled up to the second value.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
@@ -115,7 +115,7 @@ impl ClientState {
         to: impl AsyncWrite + Unpin,
         is_welcome: &mut bool,
     ) -> io::Result<()> {
-        let mut lines = Lines::new(BufReader::new(from));
+        let mut lines = LineReader::new(BufReader::new(from));
         let mut to = BufWriter::new(to);
         let hello = SessionMessage::Hello(self.hello());
         tokio::time::timeout(SERVER_TIMEOUT, write(&mut to, &hello)).await??;

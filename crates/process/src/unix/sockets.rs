@@ -12,9 +12,9 @@ use tokio::net::{UnixListener, UnixStream};
 pub(crate) type AcceptedStream = UnixStream;
 
 #[derive(Debug)]
-pub(crate) struct Listener(UnixListener);
+pub(crate) struct SystemListener(UnixListener);
 
-impl Listener {
+impl SystemListener {
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         set_permissions(path, Permissions::from_mode(0o600))?;

@@ -27,14 +27,14 @@ const SHARE_READ_AND_DELETE: u32 = 1 | 4;
 const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct SystemListener {
     name: String,
     next: NamedPipeServer,
     /// The system removes the file when it is closed, even if this process is killed, so that clients do not connect to a later pipe of that name.
     _file: File,
 }
 
-impl Listener {
+impl SystemListener {
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
