@@ -166,7 +166,7 @@ fn mistakes_in_its_options_are_told() {
             ("{ prices: [{ model: a, input: 1 }] }", "`prices[0]`: missing field `output`"),
             (
                 "{ prices: [{ model: '[', input: 1, output: 1 }] }",
-                "`prices[0]`: `model` is not a pattern: unclosed character class; missing ']'",
+                "`prices[0]`: invalid pattern in `model`: unclosed character class; missing ']'",
             ),
             ("{ timeout: 0 }", "`timeout` is 0: give a number of seconds above zero"),
         ],
