@@ -55,8 +55,12 @@ fn check_terminal_is_sane(session: &mut OsSession) {
 fn a_number_answers() {
     let mut session = ask(CALL, 300, "");
     let shown = until(&mut session, WAITS);
-    let seen =
-        ["│ Bash", "│   cargo publish", "│ hook guard says: ⚠️ Is this what you want?", "3  Deny           denies it"];
+    let seen = [
+        "│ Bash",
+        "│   cargo publish",
+        "│ hook guard says: ⚠️ Is this what you want?",
+        "3  Deny           deny this once",
+    ];
     assert!(seen.iter().all(|part| shown.contains(part)), "{shown}");
     until(&mut session, "denies in 4:5");
     session.send("1").unwrap();

@@ -275,5 +275,5 @@ fn an_answer_for_want_of_another_that_does_not_count_is_pointed_out() {
     let (place, file) = place("hooks:\n  - rule: ask\n    on: tool:pre\n    ask: Go on?\n    default: allow\n");
     let ran = place.amplifier(&["hooks", "validate", &file]);
     assert_eq!((ran.code, ran.out), (0, format!("{file}: 1 hook in 1 file, no mistakes, 1 warning\n")));
-    assert!(ran.error.contains(":5:5: `amplifier` allows nothing for want of an answer"), "{}", ran.error);
+    assert!(ran.error.contains(":5:5: `amplifier` ignores `default: allow`"), "{}", ran.error);
 }

@@ -332,7 +332,7 @@ fn an_empty_log_changes_nothing_and_what_cannot_be_done_is_told_apart() {
     for (arguments, code, said) in [
         (&["--session", "nobody"][..], 3, "unknown session `nobody`"),
         (&["../nowhere"], 3, "no audit log in `../nowhere`"),
-        (&["../candidate.yaml"], 3, "`../candidate.yaml` is no segment of a log"),
+        (&["../candidate.yaml"], 3, "`../candidate.yaml` is not a log segment"),
         (&["--against", "../nowhere.yaml"], 3, "../nowhere.yaml"),
         (&["--since", "yesterday"], 2, "yesterday"),
         (&["--event", "tool:{"], 2, "tool:{"),

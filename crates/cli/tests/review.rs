@@ -275,7 +275,7 @@ fn the_lines_that_a_person_typed_are_for_that_person_alone() {
         .env("TERM", "xterm");
     let mut session = Session::spawn(command).unwrap();
     session.set_expect_timeout(Some(Duration::from_secs(60)));
-    session.expect("Ctrl-D ends it").unwrap();
+    session.expect("Ctrl-D ends the session").unwrap();
     // The line editor asks where the cursor is.
     if session.expect("\u{1b}[6n").is_ok() {
         session.send("\u{1b}[1;1R").unwrap();

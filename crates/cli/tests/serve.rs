@@ -160,7 +160,7 @@ fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
     let listed: Value = serde_json::from_str(&place.amplifier(&["serve", "browsers", "--json"]).fine()).unwrap();
     assert_eq!((&listed[0]["name"], &listed[0]["role"]), (&json!("bob"), &json!("approver")));
     assert!(listed[0]["since"].is_string() && listed[0]["seen"].is_string(), "{listed}");
-    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "bob"]).fine(), "1 browser of `bob` ended.\n");
+    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "bob"]).fine(), "Signed out 1 browser of `bob`.\n");
     assert_eq!((served.get("/api/me", &bob).0, served.get("/api/me", &ada).0), (401, 200));
     // A link that was not used ends as well.
     assert_eq!(served.get(unused.trim().strip_prefix(served.told("url")).unwrap(), "").0, 403);
@@ -169,11 +169,11 @@ fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
         .check_failed("amplifier: no browser of `bob` is signed in; see `amplifier serve browsers`");
     // Taking a token back means the person, who may have browsers.
     let (first, second) = (served.browser(link().trim()), served.browser(link().trim()));
-    assert_eq!(place.amplifier(&["serve", "token", "revoke", "bob"]).fine(), "2 browsers of `bob` ended.\n");
+    assert_eq!(place.amplifier(&["serve", "token", "revoke", "bob"]).fine(), "Signed out 2 browsers of `bob`.\n");
     assert_eq!((served.get("/api/me", &first).0, served.get("/api/me", &second).0), (401, 401));
     served.end("TERM");
     assert_eq!(place.amplifier(&["serve", "browsers"]).fine().lines().count(), 1);
-    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "ada"]).fine(), "1 browser of `ada` ended.\n");
+    assert_eq!(place.amplifier(&["serve", "browsers", "revoke", "ada"]).fine(), "Signed out 1 browser of `ada`.\n");
     assert_eq!(place.amplifier(&["serve", "browsers"]).fine(), "No browser is signed in.\n");
 }
 
@@ -598,7 +598,7 @@ fn whoever_runs_an_agent_is_told_that_the_log_was_tampered_with() {
     place.write(segment, &format!("{}\n", lines.join("\n")));
     let ran = place.run(&["Two"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{ran:?}");
-    assert!(ran.error.contains("audit log: tampered with, or the disk is broken: "), "{ran:?}");
+    assert!(ran.error.contains("audit log: it was tampered with, or its disk is broken: "), "{ran:?}");
     assert!(ran.error.contains("`amplifier audit verify`"), "{ran:?}");
     assert_eq!(place.amplifier(&["audit", "verify"]).code, 1);
     // It is recorded, and said once.

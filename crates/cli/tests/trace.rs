@@ -46,9 +46,13 @@ fn trace(place: &Place, arguments: &[&str]) -> String {
 
 /// The text without times: what is when differs, and how long it took.
 fn timeless(text: &str) -> String {
+    let is_duration = |row: &str| match row.chars().skip(48).take(2).collect::<Vec<_>>()[..] {
+        [unit, 's'] => unit.is_ascii_digit() || "mµn".contains(unit),
+        _ => false,
+    };
     let row = |line: &str| match line.strip_prefix("    ") {
         // The column of the times is the third; a hook's row is the only one that has it.
-        Some(row) if row.is_char_boundary(41) && row.chars().nth(49).is_some_and(|last| last == 's') => {
+        Some(row) if row.is_char_boundary(41) && is_duration(row) => {
             let rest: String = row.chars().skip(50).collect();
             format!("    {}{rest}", row[..41].trim_end())
         }

@@ -230,7 +230,7 @@ fn without_a_terminal_trust_needs_to_be_agreed_to() {
     );
     place.amplifier(&["hooks", "trust", &other, "--yes"]).check_usage(&usage);
     fs::remove_file(place.at("workspace/.amplifier/bundle.yaml")).unwrap();
-    let none = format!("amplifier: there is no `{}`; `amplifier init` writes one", file(&place, "bundle.yaml"));
+    let none = format!("amplifier: `{}` not found; create one with `amplifier init`", file(&place, "bundle.yaml"));
     place.amplifier(&["hooks", "trust"]).check_failed(&none);
     assert_eq!(noted(&place), (false, String::new()));
 }

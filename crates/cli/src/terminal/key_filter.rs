@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_looked_is_no_silence() {
+    fn unpolled_time_is_not_silence() {
         let begin = Instant::now();
         let at = |milliseconds| begin + Duration::from_millis(milliseconds);
         let mut filter = KeyFilter::new(begin);

@@ -109,7 +109,7 @@ fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
     let Ran { code, out, error } = place.run(&["Make it"]);
     assert_eq!((code, out.as_str()), (0, "Let me try.\nThen I leave it.\n"));
     let expected = "● Bash  touch made\n  └ Denied by hook confirm: Approval failed (no terminal to ask on; run in a terminal, or \
-                    answer for good with the approval rule `\"confirm:Run `touch made`?\": \"allow\"`): Run `touch made`?\n";
+                    add the approval rule `\"confirm:Run `touch made`?\": \"allow\"`): Run `touch made`?\n";
     assert_eq!(error, expected);
     assert!(!place.at("workspace/made").exists());
 

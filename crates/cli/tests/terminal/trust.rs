@@ -89,7 +89,7 @@ fn control_c_at_the_question_ends_it_all() {
     terminal.until(ASKS);
     terminal.keys("\x03");
     assert_ne!(terminal.end(), 0);
-    assert!(!terminal.seen.contains("Ctrl-D ends it"));
+    assert!(!terminal.seen.contains("Ctrl-D ends the session"));
 }
 
 #[test]
