@@ -4,6 +4,7 @@
 //! `UPDATE_DOCS=1 cargo test -p amplifier --test events reference`.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -218,4 +219,24 @@ fn every_file_on_the_map_of_the_code_exists() {
     }
     assert_eq!(missing, [""; 0]);
     assert!(found > 100, "{found}");
+}
+
+#[test]
+fn the_bundles_of_the_guides_pass_their_own_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tested = 0;
+    for name in ["../start/policy-for-a-team.md", "rules.md"] {
+        let text = std::fs::read_to_string(page(name)).unwrap();
+        let bundles = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        for bundle in bundles.filter(|bundle| bundle.contains("\ntests:")) {
+            let file = folder.path().join("bundle.yaml");
+            std::fs::write(&file, bundle).unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_amplifier"));
+            command.args(["hooks", "test"]).arg(&file).env("AMPLIFIER_HOME", folder.path());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+            tested += 1;
+        }
+    }
+    assert_eq!(tested, 3);
 }
