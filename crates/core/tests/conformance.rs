@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use amplifier_core::{EventData, EventName, HookResult};
 
-use crate::case::{Case, Expect, File, Step};
-use crate::check::{Before, Came, differences};
-use crate::world::World;
+use self::case::{Case, Expect, File, Step};
+use self::check::{Before, Came, differences};
+use self::world::World;
 
 fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub(super) struct File {
     #[allow(dead_code, reason = "for people")]
     pub about: String,
     pub cases: Vec<Case>,
@@ -13,7 +13,7 @@ pub struct File {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub(super) struct Case {
     pub name: String,
     /// The section of `docs/specification.md` that the case checks.
     pub section: String,
@@ -32,7 +32,7 @@ pub struct Case {
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hook {
+pub(super) struct Hook {
     pub name: String,
     #[serde(default = "tool_pre")]
     pub on: String,
@@ -60,7 +60,7 @@ fn thirty() -> f64 {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub(super) struct Session {
     #[serde(default = "size_limit")]
     pub injection_size_limit: Option<usize>,
     #[serde(default = "budget")]
@@ -89,7 +89,7 @@ fn budget() -> Option<usize> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub enum Step {
+pub(super) enum Step {
     Emit(Emit),
     Collect(Collect),
     Process(Box<Process>),
@@ -103,7 +103,7 @@ pub enum Step {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Emit {
+pub(super) struct Emit {
     pub emit: String,
     #[serde(default)]
     pub data: Map<String, Value>,
@@ -113,7 +113,7 @@ pub struct Emit {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Collect {
+pub(super) struct Collect {
     pub collect: String,
     #[serde(default)]
     pub data: Map<String, Value>,
@@ -129,7 +129,7 @@ fn one() -> f64 {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Process {
+pub(super) struct Process {
     pub process: Value,
     pub event: String,
     pub hook: String,
@@ -139,7 +139,7 @@ pub struct Process {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Register {
+pub(super) struct Register {
     pub register: Hook,
     #[serde(default)]
     pub expect: Expect,
@@ -147,31 +147,31 @@ pub struct Register {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unregister {
+pub(super) struct Unregister {
     pub unregister: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Defaults {
+pub(super) struct Defaults {
     pub defaults: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BeginTurn {
+pub(super) struct BeginTurn {
     pub begin_turn: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wait {
+pub(super) struct Wait {
     pub wait: f64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub(super) struct List {
     // Present even if null, or every unreadable step would be taken for a list.
     #[serde(deserialize_with = "present")]
     pub list: Option<String>,
@@ -185,7 +185,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Expect {
+pub(super) struct Expect {
     pub decision: Option<String>,
     pub by: Option<String>,
     pub reason: Option<String>,

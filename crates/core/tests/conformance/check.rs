@@ -7,7 +7,7 @@ use crate::conformance::case::Expect;
 use crate::conformance::world::World;
 
 /// The numbers of messages, records and requests before a step.
-pub struct Before {
+pub(super) struct Before {
     calls: usize,
     asked: usize,
     context: usize,
@@ -16,7 +16,7 @@ pub struct Before {
 }
 
 impl Before {
-    pub fn new(world: &World) -> Self {
+    pub(super) fn new(world: &World) -> Self {
         Self {
             calls: world.hooks.calls.lock().unwrap().len(),
             asked: world.person.requests().len(),
@@ -29,7 +29,7 @@ impl Before {
 
 /// The result of a step.
 #[derive(Default)]
-pub struct Came {
+pub(super) struct Came {
     pub outcome: Option<Outcome>,
     pub verdict: Option<Verdict>,
     pub responses: Option<Vec<Value>>,
@@ -38,7 +38,7 @@ pub struct Came {
 }
 
 /// Every difference, in words.
-pub fn differences(expect: &Expect, came: &Came, world: &World, before: &Before) -> Vec<String> {
+pub(super) fn differences(expect: &Expect, came: &Came, world: &World, before: &Before) -> Vec<String> {
     let mut found = Differences::default();
     found.same("error", expect.error.as_deref(), came.error);
     if expect.error.is_none() && came.error.is_some() {

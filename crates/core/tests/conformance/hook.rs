@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::conformance::case;
 
 /// One call of a hook.
-pub struct Call {
+pub(super) struct Call {
     pub hook: String,
     pub told: String,
     pub data: EventData,
@@ -18,18 +18,18 @@ pub struct Call {
 
 /// The hooks of a case, and how they were called.
 #[derive(Clone)]
-pub struct Hooks {
+pub(super) struct Hooks {
     pub registry: HookRegistry,
     pub calls: Arc<Mutex<Vec<Call>>>,
     registrations: Arc<Mutex<HashMap<String, Registration>>>,
 }
 
 impl Hooks {
-    pub fn new(registry: HookRegistry) -> Self {
+    pub(super) fn new(registry: HookRegistry) -> Self {
         Self { registry, calls: Arc::default(), registrations: Arc::default() }
     }
 
-    pub fn register(&self, hook: &case::Hook) -> Result<(), InvalidEventName> {
+    pub(super) fn register(&self, hook: &case::Hook) -> Result<(), InvalidEventName> {
         let registration = self
             .registry
             .hook(hook.on.as_str())
@@ -43,7 +43,7 @@ impl Hooks {
         Ok(())
     }
 
-    pub fn unregister(&self, name: &str) {
+    pub(super) fn unregister(&self, name: &str) {
         self.registrations.lock().unwrap()[name].unregister();
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::conformance::case::{Case, Session};
 use crate::conformance::hook::Hooks;
 
-pub struct World {
+pub(super) struct World {
     pub hooks: Hooks,
     pub session: Option<Coordinator>,
     pub person: ScriptedApprovals,
@@ -23,7 +23,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(case: &Case) -> Self {
+    pub(super) fn new(case: &Case) -> Self {
         let builder = HookRegistry::builder();
         let registry = if case.parallel_observers { builder.parallel_observers() } else { builder }.build();
         registry.set_default_fields(case.defaults.clone());
@@ -80,7 +80,7 @@ fn scripted(entry: &Value) -> ScriptedAnswer {
 }
 
 #[derive(Clone, Default)]
-pub struct Context {
+pub(super) struct Context {
     broken: bool,
     pub messages: Arc<Mutex<Vec<InjectedMessage>>>,
 }
@@ -96,7 +96,7 @@ impl ContextManager for Context {
 }
 
 #[derive(Clone)]
-pub struct Screen {
+pub(super) struct Screen {
     broken: bool,
     pub shown: CollectingDisplay,
 }
@@ -111,7 +111,7 @@ impl Display for Screen {
 }
 
 #[derive(Clone)]
-pub struct Audit {
+pub(super) struct Audit {
     broken: bool,
     pub log: MemoryAudit,
 }

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::commands::audit::text::padded;
+use crate::commands::audit::text::pad;
 use crate::commands::output::stdout;
 
 /// List the built-in modules, or the options of one
@@ -52,7 +52,7 @@ impl Modules {
 fn list(out: &mut impl Write) -> std::io::Result<()> {
     let widest = MODULES.iter().map(|module| module.name.len()).max().unwrap_or_default();
     for Module { name, summary, .. } in MODULES {
-        writeln!(out, "{}  {summary}", padded(name, widest))?;
+        writeln!(out, "{}  {summary}", pad(name, widest))?;
     }
     writeln!(out, "\n`amplifier hooks modules NAME` lists the options of a module.")
 }
@@ -68,7 +68,7 @@ fn show(out: &mut impl Write, module: &Module) -> std::io::Result<()> {
             Some(default) => format!("default: {default}"),
             None => String::new(),
         };
-        let line = format!("  {}  {}  {default}", padded(&option.name, names), padded(&option.kind, kinds));
+        let line = format!("  {}  {}  {default}", pad(&option.name, names), pad(&option.kind, kinds));
         writeln!(out, "{}\n      {}", line.trim_end(), option.meaning)?;
     }
     Ok(())
