@@ -13,7 +13,7 @@ class _ActionPreview(TypedDict):
 
 
 class ActionPreview(_ActionPreview, total=False):
-    """The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show."""
+    """The effect of an operation, described for the approver before it runs. The code that will run the operation makes it; other operations are shown as data. Terminals, pages and programs only draw it. The texts may contain any characters: the drawing code must escape them."""
 
     #: The operation line by line: a command, a diff, a task.
     body: List[PreviewRow]
@@ -23,11 +23,11 @@ class ActionPreview(_ActionPreview, total=False):
     fields: List[PreviewField]
     #: The effect in a few words: a new file, the number of lines that are added and removed.
     summary: Union[str, None]
-    #: The file, pattern or agent that it is about.
+    #: The file, pattern or agent.
     target: Union[str, None]
-    #: `true` if something is left out because it is too large. The first warning says so.
+    #: `true` if a part is left out because it is too large. The first warning says so.
     truncated: bool
-    #: Facts that the person has to know before an answer.
+    #: Warnings that the approver must read before the answer.
     warnings: List[str]
 
 
@@ -40,13 +40,18 @@ class Actor(TypedDict):
     via: str
 
 
-class AllReloaded(TypedDict):
-    """What came of it."""
+class _AnswerBody(TypedDict):
+    #: Nonce of the request.
+    nonce: str
+    #: Label of the chosen option.
+    option: str
 
-    #: What came of it in each.
-    results: List[SessionReloaded]
-    #: How many sessions are connected.
-    sessions: int
+
+class AnswerBody(_AnswerBody, total=False):
+    """An answer to an approval request."""
+
+    #: Scope of the answer.
+    scope: AnswerScope
 
 
 class _ApprovalAnswer(TypedDict):
@@ -77,12 +82,25 @@ class ApprovalDecision(_ApprovalDecision, total=False):
     by: Union[Actor, None]
 
 
-class ApprovalOption(TypedDict):
-    """An answer that is offered, and what it does."""
+class ApprovalFlood(TypedDict):
+    """A report about too many approval requests in a short time."""
 
-    #: What it does. The kernel decides by this, never by the label.
+    #: Number of requests.
+    asked: int
+    #: The hook.
+    hook: str
+    #: Pattern of a rule that would answer them.
+    pattern: str
+    #: Period in seconds.
+    seconds: int
+
+
+class ApprovalOption(TypedDict):
+    """A possible answer, with its effect."""
+
+    #: The effect. The kernel decides by the effect, never by the label.
     effect: Effect
-    #: What the person reads and answers.
+    #: The text of the option.
     label: str
 
 
@@ -94,9 +112,9 @@ class _ApprovalReport(TypedDict):
 class ApprovalReport(_ApprovalReport, total=False):
     """An approval that a hook requested, and the decision."""
 
-    #: `true` if another hook changed the data after this one asked, so that no allow given in advance counted.
+    #: `true` if another hook changed the data after the request, so that no allow given in advance counted.
     changed_after_asking: bool
-    #: The file that the approver was shown a change of.
+    #: The file whose change the approver was shown.
     compared_with: Union[ComparedWith, None]
     #: The time of the request.
     created_at: Union[str, None]
@@ -112,13 +130,13 @@ class ApprovalReport(_ApprovalReport, total=False):
     digest: Union[str, None]
     #: `true` if the approval is requested only when no other hook requests one.
     fallback: bool
-    #: The id of the request, `SESSION.RUN.N`; missing if nobody was asked.
+    #: The id of the request, `SESSION.RUN.N`; missing if the decision needed no request.
     id: Union[str, None]
-    #: The answers that came when the request was no longer open.
+    #: The answers that arrived after the request was closed.
     late_answers: List[ApprovalAnswer]
     #: The options of the approver.
     options: List[ApprovalOption]
-    #: The question.
+    #: The prompt of the request.
     prompt: Union[str, None]
     #: The time limit in seconds.
     timeout_s: Union[float, None]
@@ -141,7 +159,7 @@ class _ApprovalRequest(TypedDict):
     number: int
     #: The possible answers.
     options: List[ApprovalOption]
-    #: The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+    #: The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since.
     preview: ActionPreview
     #: The text of the request.
     prompt: str
@@ -184,73 +202,69 @@ class ApprovalRule(_ApprovalRule, total=False):
     session: Union[str, None]
 
 
+class ApprovalRules(TypedDict):
+    """Approval rules, and rule files that could not be read."""
+
+    #: The rules.
+    rules: List[ListedRule]
+    #: Files that cannot be read. While there are some, no rule allows anything.
+    unreadable: List[UnreadableFile]
+
+
 class _AuditStatus(TypedDict):
-    #: What it cannot prove.
+    #: Properties that it cannot prove.
     cannot_prove: List[str]
-    #: Whether it is being verified.
+    #: `true` while a verification runs.
     checking: bool
-    #: How many records are newer than the last checkpoint that is kept elsewhere; all if none is.
+    #: Number of records since the last anchored checkpoint; all records without one.
     exposed: int
-    #: The id of the log.
+    #: Log id.
     log: str
-    #: What is wrong.
+    #: The problems.
     problems: List[Problem]
-    #: What verifying proves.
+    #: Properties that the verification proves.
     proves: List[str]
-    #: How many records there are.
+    #: Number of records.
     size: int
-    #: Whether nothing is wrong with them.
+    #: `true` if no problem was found.
     sound: bool
-    #: Every record below this number is verified.
+    #: Records below this number are verified.
     verified_to: int
 
 
 class AuditStatus(_AuditStatus, total=False):
-    """What is proven about the audit log."""
+    """Verification status of the audit log."""
 
-    #: The last checkpoint.
-    checkpoint: Union[CheckpointSeen, None]
+    #: Last checkpoint.
+    checkpoint: Union[CheckpointStatus, None]
 
 
 class Browser(TypedDict):
-    """A browser that is in."""
+    """A signed-in browser."""
 
-    #: The name that its answers are recorded under.
+    #: Name in records of its answers.
     name: str
-    #: What it may do.
+    #: Role.
     role: Role
-    #: When it last asked for something.
+    #: Time of the last request.
     seen: str
-    #: When it came in.
+    #: Sign-in time.
     since: str
 
 
 class Browsers(TypedDict):
-    """The browsers that are in."""
+    """The signed-in browsers."""
 
-    #: They.
+    #: The browsers.
     browsers: List[Browser]
 
 
-class Busy(TypedDict):
-    """Too many questions in a short time."""
-
-    #: How many were asked.
-    asked: int
-    #: By which hook.
-    hook: str
-    #: A rule that would answer them.
-    pattern: str
-    #: In how many seconds.
-    seconds: int
-
-
-class CheckpointSeen(TypedDict):
+class CheckpointStatus(TypedDict):
     """A signed checkpoint."""
 
-    #: When it was signed.
+    #: Signing time.
     at: str
-    #: How many records it covers.
+    #: Number of records covered.
     size: int
 
 
@@ -268,11 +282,11 @@ class _DecidedApproval(TypedDict):
     basis: DecisionBasis
     #: The time of the decision.
     decided_at: str
-    #: The event at which it asked.
+    #: The event of the request.
     event: str
     #: `true` if the operation may run.
     granted: bool
-    #: The hook that asked.
+    #: The hook of the request.
     hook: str
     #: The text of the request.
     prompt: str
@@ -289,16 +303,16 @@ class DecidedApproval(_DecidedApproval, total=False):
     by: Union[Actor, None]
     #: The time of the request.
     created_at: Union[str, None]
-    #: `SESSION.RUN.NUMBER`; missing if no approver had to be asked.
+    #: `SESSION.RUN.NUMBER`; missing if no approver was asked.
     id: Union[str, None]
-    #: The number of the record of the decision; 0 if it is not read yet.
+    #: The sequence number of the decision record; 0 until read.
     seq: int
 
 
 class Decisions(TypedDict):
     """Decisions."""
 
-    #: They, the newest first.
+    #: The decisions, the newest first.
     decisions: List[DecidedApproval]
 
 
@@ -308,13 +322,13 @@ class _DryRun(TypedDict):
 
 
 class DryRun(_DryRun, total=False):
-    """An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks."""
+    """An event to try. Only hooks run, and no approvals are requested."""
 
-    #: A bundle as text, whose hooks alone are tried.
+    #: A bundle as text, if only its hooks are to be tried.
     bundle: Union[str, None]
-    #: Its data.
+    #: The data.
     data: Dict[str, Any]
-    #: The folder whose hooks are tried, as a session there would have them; the server's own if missing.
+    #: The workspace of the hooks; that of the server if missing.
     workspace: Union[str, None]
 
 
@@ -333,14 +347,14 @@ class _DryRunReport(TypedDict):
     injections: List[InjectionReport]
     #: The messages for the user.
     messages: List[MessageReport]
-    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    #: The output of hooks, unless suppressed. It is not recorded.
     outputs: List[OutputReport]
     #: The number of further records of the emission whose content is erased or withheld.
     unreadable: int
 
 
 class DryRunReport(_DryRunReport, total=False):
-    """The report of an event that was tried."""
+    """The report of a tried event."""
 
     #: The data as the hooks left it; missing if it was erased or withheld.
     data: Union[Dict[str, Any], None]
@@ -354,7 +368,7 @@ class DryRunReport(_DryRunReport, total=False):
     reason: Union[str, None]
     #: The result of the operation that ended before the event.
     result: Union[OperationResult, None]
-    #: The reason why hooks of a project may be missing: it is not trusted.
+    #: The reason why hooks may be missing: the project is not trusted.
     warning: Union[str, None]
 
 
@@ -373,14 +387,14 @@ class _EmissionReport(TypedDict):
     injections: List[InjectionReport]
     #: The messages for the user.
     messages: List[MessageReport]
-    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    #: The output of hooks, unless suppressed. It is not recorded.
     outputs: List[OutputReport]
     #: The number of further records of the emission whose content is erased or withheld.
     unreadable: int
 
 
 class EmissionReport(_EmissionReport, total=False):
-    """The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is missing."""
+    """The outcome of an emission as JSON, built from the outcome itself or from the records of a log. Fields that are unknown to the source are missing."""
 
     #: The data as the hooks left it; missing if it was erased or withheld.
     data: Union[Dict[str, Any], None]
@@ -396,32 +410,25 @@ class EmissionReport(_EmissionReport, total=False):
     result: Union[OperationResult, None]
 
 
-class Ended(TypedDict):
-    """How many browsers are out now."""
-
-    #: So many.
-    ended: int
-
-
-class _Explained(TypedDict):
-    #: A word for programs.
+class _ErrorDetails(TypedDict):
+    #: Error code for programs.
     code: str
-    #: What is wrong, and what to do.
+    #: The problem, and what to do.
     message: str
 
 
-class Explained(_Explained, total=False):
-    """What went wrong."""
+class ErrorDetails(_ErrorDetails, total=False):
+    """An error."""
 
-    #: Who was faster, if somebody else has answered.
+    #: The approver who was faster.
     by: Union[Actor, None]
 
 
-class Failure(TypedDict):
-    """Something went wrong."""
+class ErrorResponse(TypedDict):
+    """The body of every error response."""
 
-    #: What.
-    error: Explained
+    #: The error.
+    error: ErrorDetails
 
 
 class FailureReport(TypedDict):
@@ -433,26 +440,12 @@ class FailureReport(TypedDict):
     part: str
 
 
-class _Given(TypedDict):
-    #: The nonce of the question.
-    nonce: str
-    #: The label of an option.
-    option: str
-
-
-class Given(_Given, total=False):
-    """An answer."""
-
-    #: For what it holds.
-    scope: AnswerScope
-
-
 class Health(TypedDict):
-    """That the server works."""
+    """Health check response."""
 
     #: `ok`.
     status: str
-    #: The version of the server.
+    #: Server version.
     version: str
 
 
@@ -472,52 +465,45 @@ class HookReport(_HookReport, total=False):
     error: Union[str, None]
     #: The reason that it gave.
     reason: Union[str, None]
-    #: `true` if it kept its output out of the transcript.
+    #: `true` if its output is left out of the transcript.
     suppressed_output: bool
 
 
 class HookStats(TypedDict):
-    """What a hook has done so far."""
+    """Statistics of a hook."""
 
-    #: How often it asked a person.
+    #: Number of approval requests.
     asks: int
-    #: How often it was called.
+    #: Number of calls.
     calls: int
-    #: How often it denied.
+    #: Number of denials.
     denials: int
-    #: How often it failed.
+    #: Number of failures.
     errors: int
-    #: The events at which it was called.
+    #: Events of its calls.
     events: List[str]
-    #: Its name.
+    #: Hook name.
     hook: str
-    #: How often it told the agent something.
+    #: Number of injections.
     injects: int
-    #: How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
+    #: Histogram of durations up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts.
     latency: List[int]
-    #: The slowest call.
+    #: Longest duration, in nanoseconds.
     max_ns: int
-    #: How often it changed data.
+    #: Number of modifications.
     modifies: int
-    #: Half of the calls were as fast as that, in nanoseconds.
+    #: Median duration, in nanoseconds.
     p50_ns: int
-    #: 95 of 100 calls were as fast as that.
+    #: 95th percentile of the duration, in nanoseconds.
     p95_ns: int
     #: Calls in each of the last 30 minutes, the oldest first.
     recent: List[int]
 
 
-class HooksOf(TypedDict):
-    """The hooks of a session."""
+class HookStatsList(TypedDict):
+    """Statistics of hooks, by name."""
 
-    #: They, in running order.
-    hooks: List[Dict[str, Any]]
-
-
-class HooksSeen(TypedDict):
-    """Hooks, by name."""
-
-    #: What each has done so far.
+    #: The statistics.
     hooks: List[HookStats]
 
 
@@ -526,7 +512,7 @@ class _InjectionReport(TypedDict):
     bytes: int
     #: The hook.
     hook: str
-    #: The place in the conversation.
+    #: The position in the conversation.
     placement: Placement
     #: The role of the message.
     role: MessageRole
@@ -546,69 +532,106 @@ class InjectionReport(_InjectionReport, total=False):
 class _IntentReport(TypedDict):
     #: The number of its record.
     seq: int
-    #: `true` if the log has no result of it: it runs, or it is unknown how it ended.
+    #: `true` if the log has no result for it: it is running, or its end is unknown.
     unresolved: bool
 
 
 class IntentReport(_IntentReport, total=False):
     """A gated operation that may begin."""
 
-    #: The digest of the operation; missing if the data is too deep to have one.
+    #: The digest of the operation; missing if the data is nested too deeply.
     digest: Union[str, None]
-    #: The call that it is paired with its result by.
+    #: The tool call, which pairs the intent with its result.
     tool_call_id: Union[str, None]
 
 
-class Link(TypedDict):
-    """A link that lets one browser in, once."""
+class KeyProof(TypedDict):
+    """A proof that the server knows the key of a browser."""
 
-    #: Until when.
+    #: The proof.
+    proof: str
+
+
+class Link(TypedDict):
+    """A one-time sign-in link."""
+
+    #: Expiry time.
     expires_at: str
-    #: To be opened in a browser.
+    #: URL for a browser.
     url: str
 
 
-class LinkWanted(TypedDict):
-    """A link that is wanted."""
+class LinkRequest(TypedDict):
+    """A request for a sign-in link."""
 
-    #: The name that answers given through it are recorded under.
+    #: Name for records of answers.
     name: str
-    #: What it allows: `viewer`, `approver`, `admin`.
+    #: Role: `viewer`, `approver` or `admin`.
     role: str
 
 
+class _ListedRule(TypedDict):
+    #: The answer.
+    decision: DefaultDecision
+    #: The requests that it answers, in a sentence.
+    explanation: str
+    #: The hook whose requests the rule answers.
+    hook: str
+    #: Identifies the rule when it is revoked.
+    id: str
+    #: The prompts; `*` stands for any text.
+    pattern: str
+    #: The sessions that the rule is for.
+    scope: RuleScope
+
+
+class ListedRule(_ListedRule, total=False):
+    """An approval rule as the API lists it."""
+
+    #: The user who gave it, where known.
+    by: Union[Actor, None]
+    #: The time at which it was given, where known.
+    created_at: Union[str, None]
+    #: The event of the request that the answer was given to. The pattern is then its exact prompt.
+    event: Union[str, None]
+    #: The folder, if the scope is a project.
+    project: Union[str, None]
+    #: The session, if the scope is one.
+    session: Union[str, None]
+
+
 class _LogRecord(TypedDict):
-    #: When.
+    #: Time.
     at: str
-    #: What it says.
+    #: Body.
     body: Any
-    #: Its hash, in hexadecimal.
+    #: Hash, in hexadecimal.
     hash: str
-    #: What kind of record it is.
+    #: Kind of record.
     kind: str
-    #: Its number: the cursor of streams.
+    #: Record number, the cursor of streams.
     seq: int
-    #: Who wrote it.
+    #: The writer: the run of a session, or the server.
     writer: str
 
 
 class LogRecord(_LogRecord, total=False):
     """One record of the audit log."""
 
-    #: At which event.
+    #: Event name.
     event: Union[str, None]
-    #: In which session.
+    #: Session id.
     session: Union[str, None]
-    #: In which turn of it.
+    #: Turn number.
     turn: Union[int, None]
 
 
 class Me(TypedDict):
-    """Who is asking the server."""
+    """The authenticated user."""
 
-    #: The name.
+    #: Name.
     name: str
-    #: What they may do: `viewer`, `approver`, `admin`.
+    #: Role: `viewer`, `approver` or `admin`.
     role: str
 
 
@@ -628,19 +651,39 @@ class MessageReport(_MessageReport, total=False):
     shown: Union[bool, None]
 
 
-class NewSession(TypedDict, total=False):
-    """A session that is to be."""
+class _NewRule(TypedDict):
+    #: The decision.
+    decision: DefaultDecision
+    #: The hook whose approval requests the rule answers.
+    hook: str
+    #: Pattern of prompts; `*` matches any text.
+    pattern: str
+    #: Scope of the rule.
+    scope: RuleScope
 
-    #: What it works on first.
+
+class NewRule(_NewRule, total=False):
+    """An approval rule to add."""
+
+    #: The folder, for scope `project`.
+    project: Union[str, None]
+    #: The session, for scope `session`.
+    session: Union[str, None]
+
+
+class NewSession(TypedDict, total=False):
+    """A session to start."""
+
+    #: First prompt.
     prompt: Union[str, None]
-    #: The folder that it works in; that of the server unless given.
+    #: Working folder; the server's by default.
     workspace: Union[str, None]
 
 
 class _OpenApproval(TypedDict):
     #: The time of the request.
     created_at: str
-    #: The time at which the kernel stops waiting.
+    #: The time limit for an answer.
     deadline: str
     #: The decision when the time is up.
     default: DefaultDecision
@@ -656,30 +699,30 @@ class _OpenApproval(TypedDict):
     number: int
     #: The possible answers.
     options: List[ApprovalOption]
-    #: The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then.
+    #: The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since.
     preview: ActionPreview
     #: The text of the request.
     prompt: str
-    #: The session that asks.
+    #: The session of the request.
     session: str
     #: The time that the kernel waits for an answer, in seconds.
     timeout_s: float
-    #: The folder that the session works in.
+    #: The workspace.
     workspace: str
 
 
 class OpenApproval(_OpenApproval, total=False):
-    """An approval request that waits for an answer, and the session that made it."""
+    """An open approval request with its session."""
 
-    #: Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server makes it.
+    #: Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it.
     nonce: str
-    #: If the session is a sub-agent: the connected session that it works for.
+    #: The connected session, if the request comes from its sub-agent.
     parent_session: Union[str, None]
     #: The reason that the hook gives.
     reason: Union[str, None]
     #: The name of the session.
     session_name: Union[str, None]
-    #: `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them.
+    #: `true` if a long preview is omitted here: `GET /api/approvals/{id}` returns the whole request.
     truncated: bool
     #: The kernel's own warning to the approver.
     warning: Union[str, None]
@@ -690,7 +733,7 @@ class OperationResult(TypedDict, total=False):
 
     #: `true` if it succeeded, where that is known.
     success: Union[bool, None]
-    #: The call that it is paired with its intent by.
+    #: The tool call, which pairs the outcome with its intent.
     tool_call_id: Union[str, None]
 
 
@@ -704,28 +747,28 @@ class OutputReport(TypedDict):
 
 
 class Page(TypedDict):
-    """Some records, and where to go on."""
+    """A page of records."""
 
-    #: What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for.
+    #: Next cursor: records from this number on, or before it for requests with `before`. There may be more records although the page is short.
     cursor: int
-    #: The number of the first record that is still there.
+    #: Number of the first record in the log.
     first: int
     #: The records, the oldest first.
     records: List[LogRecord]
 
 
-class _Pending(TypedDict):
-    #: The questions, the oldest first, and long ones without the lines of their actions.
+class _PendingApprovals(TypedDict):
+    #: The requests, the oldest first. Long previews are omitted.
     approvals: List[OpenApproval]
-    #: How many there are, listed or not.
+    #: Number of all open requests.
     pending: int
 
 
-class Pending(_Pending, total=False):
-    """What waits for an answer."""
+class PendingApprovals(_PendingApprovals, total=False):
+    """Open approval requests."""
 
-    #: Whether there are too many in a short time.
-    busy: Union[Busy, None]
+    #: Report about too many requests in a short time.
+    busy: Union[ApprovalFlood, None]
 
 
 class PreviewField(TypedDict):
@@ -754,29 +797,22 @@ class PreviewRow(_PreviewRow, total=False):
 
 
 class _Problem(TypedDict):
-    #: What.
+    #: Description.
     text: str
 
 
 class Problem(_Problem, total=False):
-    """Something that is wrong with the audit log."""
+    """A problem of the audit log."""
 
-    #: At which record, where that is known.
+    #: Record number, if known.
     seq: Union[int, None]
 
 
 class Prompt(TypedDict):
-    """A prompt."""
+    """A prompt for a session."""
 
-    #: It.
+    #: The text.
     text: str
-
-
-class Proof(TypedDict):
-    """A proof that the server knows the key of a browser."""
-
-    #: It.
-    proof: str
 
 
 class _RecordedEmission(TypedDict):
@@ -794,7 +830,7 @@ class _RecordedEmission(TypedDict):
     injections: List[InjectionReport]
     #: The messages for the user.
     messages: List[MessageReport]
-    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    #: The output of hooks, unless suppressed. It is not recorded.
     outputs: List[OutputReport]
     #: The run of the session.
     run: str
@@ -839,125 +875,109 @@ class ReloadResult(_ReloadResult, total=False):
     message: Union[str, None]
 
 
-class _Rule(TypedDict):
-    #: The answer.
-    decision: DefaultDecision
-    #: The requests that it answers, in a sentence.
-    explanation: str
-    #: The hook whose requests the rule answers.
-    hook: str
-    #: Identifies the rule when it is revoked.
-    id: str
-    #: The prompts; `*` stands for any text.
-    pattern: str
-    #: The sessions that the rule is for.
-    scope: RuleScope
+class ReloadResults(TypedDict):
+    """The results of a reload."""
 
-
-class Rule(_Rule, total=False):
-    """An approval rule as the API lists it."""
-
-    #: The user who gave it, where known.
-    by: Union[Actor, None]
-    #: The time at which it was given, where known.
-    created_at: Union[str, None]
-    #: The event of the request that the answer was given to. The pattern is then its exact prompt.
-    event: Union[str, None]
-    #: The folder, if the scope is a project.
-    project: Union[str, None]
-    #: The session, if the scope is one.
-    session: Union[str, None]
-
-
-class Rules(TypedDict):
-    """Standing answers."""
-
-    #: They.
-    rules: List[Rule]
-    #: The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything.
-    unreadable: List[UnreadableFile]
+    #: The result of each session.
+    results: List[SessionReload]
+    #: Number of connected sessions.
+    sessions: int
 
 
 class _Session(TypedDict):
-    #: Whether it is connected, so that it can be answered, stopped and prompted from here.
+    #: `true` if the session is connected, and accepts answers and commands.
     connected: bool
-    #: How many operations were denied.
+    #: Number of denied operations.
     denials: int
-    #: How many hooks failed.
+    #: Number of failed hook calls.
     errors: int
-    #: Its id.
+    #: Session id.
     id: str
-    #: How many questions are open.
+    #: Number of open approval requests.
     pending: int
-    #: When it was first heard of.
+    #: Time of the first activity.
     started_at: str
-    #: What it does at the moment.
-    state: State
-    #: Whether it takes prompts from here.
+    #: Current state.
+    state: SessionState
+    #: `true` if the session accepts prompts from the server.
     takes_prompts: bool
-    #: How many tokens were used.
+    #: Number of tokens used.
     tokens: int
-    #: How many tools were called.
+    #: Number of tool calls.
     tool_calls: int
-    #: How many turns it has had.
+    #: Number of turns.
     turns: int
-    #: When it was last heard of.
+    #: Time of the last activity.
     updated_at: str
 
 
 class Session(_Session, total=False):
-    """A session, as far as it is known."""
+    """A session."""
 
-    #: Why it ended, if it has.
+    #: The reason of the end.
     ended: Union[str, None]
-    #: The name that a hook or a person gave it.
+    #: Name given by a hook or a user.
     name: Union[str, None]
-    #: The session that delegated to it.
+    #: Parent session.
     parent: Union[str, None]
-    #: The process that it runs in, if it is connected.
+    #: Process id of a connected session.
     pid: Union[int, None]
-    #: The last prompt, or its beginning.
+    #: The last prompt, possibly truncated.
     prompt: Union[str, None]
-    #: Where it runs, if it is connected.
-    runs_in: Union[Place, None]
-    #: The folder that it works in.
+    #: Location of a connected session.
+    runs_in: Union[SessionHost, None]
+    #: Working folder.
     workspace: Union[str, None]
 
 
-class _SessionReloaded(TypedDict):
+class SessionHooks(TypedDict):
+    """The hooks of a session."""
+
+    #: The hooks, in running order.
+    hooks: List[Dict[str, Any]]
+
+
+class SessionList(TypedDict):
+    """Sessions."""
+
+    #: The sessions, the newest first.
+    sessions: List[Session]
+
+
+class _SessionReload(TypedDict):
     #: The outcome.
     result: ReloadStatus
-    #: Which.
+    #: The session.
     session: str
 
 
-class SessionReloaded(_SessionReloaded, total=False):
-    """What came of it in one session."""
+class SessionReload(_SessionReload, total=False):
+    """The result of a reload in one session."""
 
     #: The problem, or what to do about it.
     message: Union[str, None]
 
 
-class Sessions(TypedDict):
-    """Sessions."""
+class SignedOutBrowsers(TypedDict):
+    """The result of signing browsers out."""
 
-    #: They, the newest first.
-    sessions: List[Session]
+    #: Number of browsers.
+    ended: int
 
 
 class TestBody(TypedDict, total=False):
-    """Which bundle is tested."""
+    """The bundle to test."""
 
-    #: The bundle as text; that of the server's folder if none is given.
+    #: The bundle as text; by default, the bundle of the server's folder.
     bundle: Union[str, None]
 
 
 class Timeline(TypedDict):
-    """The course of a session."""
+    """The timeline of a session."""
 
-    #: Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with the same `seq` takes the place of the one before.
+    #: Next cursor. Fewer items than requested means the end; items that may still change come again, and replace those with the same `seq`.
     cursor: int
-    #: What happened, the oldest first.
+    #: The items, the oldest first.
     items: List[TimelineItem]
 
 
@@ -976,11 +996,11 @@ class _TimelineItem(TypedDict):
     hooks: List[HookReport]
     #: The texts for the agent.
     injections: List[InjectionReport]
-    #: `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`.
+    #: `event`, or the kind of a record without an emission: `seal`, `gap`. The kind is repeated in `event`, and the body is in `data`.
     kind: str
     #: The messages for the user.
     messages: List[MessageReport]
-    #: The output of hooks, as far as they did not suppress it. It is not recorded.
+    #: The output of hooks, unless suppressed. It is not recorded.
     outputs: List[OutputReport]
     #: The run of the session.
     run: str
@@ -1018,38 +1038,22 @@ class TimelineItem(_TimelineItem, total=False):
 class UnreadableFile(TypedDict):
     """A file of approval rules that cannot be read."""
 
-    #: The file, or the folder that it should be in.
+    #: The file, or the folder of a missing file.
     file: str
     #: The reason.
     reason: str
-
-
-class _Wanted(TypedDict):
-    #: What it answers.
-    decision: DefaultDecision
-    #: The hook whose questions it answers.
-    hook: str
-    #: The questions: `*` stands for any text.
-    pattern: str
-    #: For what it holds.
-    scope: RuleScope
-
-
-class Wanted(_Wanted, total=False):
-    """A standing answer that is to be."""
-
-    #: The folder, if it holds for one.
-    project: Union[str, None]
-    #: The session, if it holds for one.
-    session: Union[str, None]
 
 
 #: The action of a hook without its payload, or the kind of its failure.
 ActionKind = Literal["continue", "respond", "deny", "modify", "inject_context", "ask_user", "failed", "panicked", "timed_out", "unreadable"]
 
 
-#: The requests that an answer is for.
+#: The scope of an answer.
 AnswerScope = Literal["once", "project"]
+
+
+#: An approval request: open, or decided.
+ApprovalLookup = Union[OpenApproval, DecidedApproval]
 
 
 #: The state of the data of an event.
@@ -1060,11 +1064,11 @@ DataStatus = Literal["whole", "redacted", "erased", "withheld"]
 DecisionBasis = Literal["answer", "rule", "remembered", "timeout", "not_offered", "no_system", "failed", "cancelled", "disconnected"]
 
 
-#: The decision of an emission, in a word.
+#: The decision of an emission without its denial.
 DecisionKind = Literal["continue", "modify", "inject_context", "ask_user", "deny", "cancelled"]
 
 
-#: An answer that counts without an approver: after the time limit, or by a rule.
+#: A decision without an approver: after the time limit, or by a rule.
 DefaultDecision = Literal["allow", "deny"]
 
 
@@ -1072,27 +1076,23 @@ DefaultDecision = Literal["allow", "deny"]
 Effect = Literal["allow_once", "allow_always", "deny", "deny_always"]
 
 
+#: An empty object.
+EmptyBody = Dict[str, Any]
+
+
 #: The status of an injection after the session's limits were applied.
 InjectionStatus = Literal["injected", "over_budget", "truncated", "dropped", "refused", "no_context"]
 
 
-#: How urgent a message is.
+#: The urgency of a message.
 MessageLevel = Literal["info", "warning", "error"]
 
 
-#: As whom a message speaks.
+#: The role of a message.
 MessageRole = Literal["system", "user", "assistant"]
 
 
-#: Nothing.
-Nothing = Dict[str, Any]
-
-
-#: Where a session runs.
-Place = Literal["server", "process"]
-
-
-#: Where an injection lands, and how long it stays.
+#: The position and lifetime of an injection.
 Placement = Literal["history", "next_call", "last_tool_result"]
 
 
@@ -1100,11 +1100,7 @@ Placement = Literal["history", "next_call", "last_tool_result"]
 PreviewRowKind = Literal["plain", "context", "added", "removed", "gap", "note"]
 
 
-#: A question: open, or decided.
-Question = Union[OpenApproval, DecidedApproval]
-
-
-#: Nothing has to be said.
+#: Request body without fields.
 ReloadBody = Dict[str, Any]
 
 
@@ -1112,7 +1108,7 @@ ReloadBody = Dict[str, Any]
 ReloadStatus = Literal["unchanged", "changed", "refused", "not_trusted", "no_answer"]
 
 
-#: What somebody may do. Each role may do what those before it may.
+#: Permissions of a user. Each role includes those before it.
 Role = Literal["viewer", "approver", "admin"]
 
 
@@ -1120,41 +1116,45 @@ Role = Literal["viewer", "approver", "admin"]
 RuleScope = Literal["session", "project", "user"]
 
 
-#: What a session does.
-State = Literal["running", "waiting", "idle", "away", "ended", "gone"]
+#: The location of a session.
+SessionHost = Literal["server", "process"]
+
+
+#: The state of a session.
+SessionState = Literal["running", "waiting", "idle", "away", "ended", "gone"]
 
 
 class _StreamMessageHello(TypedDict):
-    #: The questions that are open, the oldest first; not all if there are very many.
+    #: The open approval requests, the oldest first; limited in number.
     approvals: List[OpenApproval]
-    #: What is proven about the audit log.
+    #: Verification status of the audit log.
     audit: AuditStatus
-    #: The number of the first record that will come.
+    #: Number of the first record that follows.
     cursor: int
-    #: How many sessions there are.
+    #: Number of all sessions.
     known: int
-    #: Who the server takes the client for.
+    #: The authenticated user.
     me: Me
-    #: The time at the server.
+    #: Server time.
     now: str
-    #: How many questions are open.
+    #: Number of open approval requests.
     pending: int
-    #: The sessions last heard of, and all that are not over.
+    #: The sessions updated last, and all that are active.
     sessions: List[Session]
     type: Literal["hello"]
 
 
 class StreamMessageHello(_StreamMessageHello, total=False):
-    """How things are."""
+    """The current state."""
 
-    #: Whether there are too many.
-    busy: Union[Busy, None]
+    #: Report about too many requests, if there are.
+    busy: Union[ApprovalFlood, None]
 
 
 class StreamMessageSession(TypedDict):
-    """Something about a session has changed."""
+    """A session has changed."""
 
-    #: How it is now.
+    #: The session.
     session: Session
     type: Literal["session"]
 
@@ -1172,7 +1172,7 @@ class StreamMessageApprovalclosed(TypedDict):
 
     #: The decision.
     decided: DecidedApproval
-    #: Its id.
+    #: The id of the request.
     id: str
     type: Literal["approval_closed"]
 
@@ -1182,39 +1182,39 @@ class _StreamMessageApprovalflood(TypedDict):
 
 
 class StreamMessageApprovalflood(_StreamMessageApprovalflood, total=False):
-    """There are too many approval requests, or no longer."""
+    """The report about too many approval requests has changed."""
 
-    #: How many; none if there are not too many any more.
-    busy: Union[Busy, None]
+    #: The report; `None` if there are not too many any more.
+    busy: Union[ApprovalFlood, None]
 
 
 class StreamMessageRules(TypedDict):
-    """The standing answers have changed."""
+    """The approval rules have changed."""
 
     type: Literal["rules"]
 
 
 class StreamMessageAudit(TypedDict):
-    """What is proven about the audit log has changed."""
+    """The verification status of the audit log has changed."""
 
-    #: What is proven.
+    #: The status.
     audit: AuditStatus
     type: Literal["audit"]
 
 
 class _StreamMessageAnswered(TypedDict):
-    #: Of the answer to which question.
+    #: The id of the request.
     id: str
-    #: Whether it counts.
+    #: `true` if the answer counts.
     ok: bool
     type: Literal["answered"]
 
 
 class StreamMessageAnswered(_StreamMessageAnswered, total=False):
-    """What became of an answer."""
+    """The result of an answer."""
 
-    #: Why not.
-    error: Union[Explained, None]
+    #: The reason if it does not count.
+    error: Union[ErrorDetails, None]
 
 
 class StreamMessageRecords(TypedDict):
@@ -1227,9 +1227,9 @@ class StreamMessageRecords(TypedDict):
     type: Literal["records"]
 
 
-#: What the server sends.
+#: A message of the server.
 StreamMessage = Union[StreamMessageHello, StreamMessageSession, StreamMessageApprovalrequested, StreamMessageApprovalclosed, StreamMessageApprovalflood, StreamMessageRules, StreamMessageAudit, StreamMessageAnswered, StreamMessageRecords]
 
 
-#: Nothing has to be said.
+#: Request body without fields.
 VerifyBody = Dict[str, Any]

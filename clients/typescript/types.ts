@@ -1,6 +1,6 @@
 // Generated from schema/openapi.json: UPDATE_SCHEMAS=1 cargo test -p amplifier-server --test all up_to_date
 
-/** The effect of an operation, described for the person who is asked before it runs. The code that will run the operation makes it; an operation that nobody describes is shown as data. Terminals, pages and programs only draw it. The texts may hold any characters: whoever draws them makes them safe to show. */
+/** The effect of an operation, described for the approver before it runs. The code that will run the operation makes it; other operations are shown as data. Terminals, pages and programs only draw it. The texts may contain any characters: the drawing code must escape them. */
 export interface ActionPreview {
     /** The operation line by line: a command, a diff, a task. */
     body?: PreviewRow[];
@@ -10,13 +10,13 @@ export interface ActionPreview {
     fields?: PreviewField[];
     /** The effect in a few words: a new file, the number of lines that are added and removed. */
     summary?: string | null;
-    /** The file, pattern or agent that it is about. */
+    /** The file, pattern or agent. */
     target?: string | null;
     /** The kind of operation: the name of a tool, `prompt`, `agent`, or an event. */
     title: string;
-    /** `true` if something is left out because it is too large. The first warning says so. */
+    /** `true` if a part is left out because it is too large. The first warning says so. */
     truncated?: boolean;
-    /** Facts that the person has to know before an answer. */
+    /** Warnings that the approver must read before the answer. */
     warnings?: string[];
 }
 
@@ -28,12 +28,14 @@ export interface Actor {
     via: string;
 }
 
-/** What came of it. */
-export interface AllReloaded {
-    /** What came of it in each. */
-    results: SessionReloaded[];
-    /** How many sessions are connected. */
-    sessions: number;
+/** An answer to an approval request. */
+export interface AnswerBody {
+    /** Nonce of the request. */
+    nonce: string;
+    /** Label of the chosen option. */
+    option: string;
+    /** Scope of the answer. */
+    scope?: AnswerScope;
 }
 
 /** The option that an approver chose, and the approver's identity. */
@@ -56,19 +58,31 @@ export interface ApprovalDecision {
     reason: string;
 }
 
-/** An answer that is offered, and what it does. */
+/** A report about too many approval requests in a short time. */
+export interface ApprovalFlood {
+    /** Number of requests. */
+    asked: number;
+    /** The hook. */
+    hook: string;
+    /** Pattern of a rule that would answer them. */
+    pattern: string;
+    /** Period in seconds. */
+    seconds: number;
+}
+
+/** A possible answer, with its effect. */
 export interface ApprovalOption {
-    /** What it does. The kernel decides by this, never by the label. */
+    /** The effect. The kernel decides by the effect, never by the label. */
     effect: Effect;
-    /** What the person reads and answers. */
+    /** The text of the option. */
     label: string;
 }
 
 /** An approval that a hook requested, and the decision. */
 export interface ApprovalReport {
-    /** `true` if another hook changed the data after this one asked, so that no allow given in advance counted. */
+    /** `true` if another hook changed the data after the request, so that no allow given in advance counted. */
     changed_after_asking?: boolean;
-    /** The file that the approver was shown a change of. */
+    /** The file whose change the approver was shown. */
     compared_with?: ComparedWith | null;
     /** The time of the request. */
     created_at?: string | null;
@@ -86,13 +100,13 @@ export interface ApprovalReport {
     fallback?: boolean;
     /** The hook. */
     hook: string;
-    /** The id of the request, `SESSION.RUN.N`; missing if nobody was asked. */
+    /** The id of the request, `SESSION.RUN.N`; missing if the decision needed no request. */
     id?: string | null;
-    /** The answers that came when the request was no longer open. */
+    /** The answers that arrived after the request was closed. */
     late_answers?: ApprovalAnswer[];
     /** The options of the approver. */
     options?: ApprovalOption[];
-    /** The question. */
+    /** The prompt of the request. */
     prompt?: string | null;
     /** The time limit in seconds. */
     timeout_s?: number | null;
@@ -116,7 +130,7 @@ export interface ApprovalRequest {
     number: number;
     /** The possible answers. */
     options: ApprovalOption[];
-    /** The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then. */
+    /** The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since. */
     preview: ActionPreview;
     /** The text of the request. */
     prompt: string;
@@ -150,65 +164,61 @@ export interface ApprovalRule {
     session?: string | null;
 }
 
-/** What is proven about the audit log. */
+/** Approval rules, and rule files that could not be read. */
+export interface ApprovalRules {
+    /** The rules. */
+    rules: ListedRule[];
+    /** Files that cannot be read. While there are some, no rule allows anything. */
+    unreadable: UnreadableFile[];
+}
+
+/** Verification status of the audit log. */
 export interface AuditStatus {
-    /** What it cannot prove. */
+    /** Properties that it cannot prove. */
     cannot_prove: string[];
-    /** Whether it is being verified. */
+    /** `true` while a verification runs. */
     checking: boolean;
-    /** The last checkpoint. */
-    checkpoint?: CheckpointSeen | null;
-    /** How many records are newer than the last checkpoint that is kept elsewhere; all if none is. */
+    /** Last checkpoint. */
+    checkpoint?: CheckpointStatus | null;
+    /** Number of records since the last anchored checkpoint; all records without one. */
     exposed: number;
-    /** The id of the log. */
+    /** Log id. */
     log: string;
-    /** What is wrong. */
+    /** The problems. */
     problems: Problem[];
-    /** What verifying proves. */
+    /** Properties that the verification proves. */
     proves: string[];
-    /** How many records there are. */
+    /** Number of records. */
     size: number;
-    /** Whether nothing is wrong with them. */
+    /** `true` if no problem was found. */
     sound: boolean;
-    /** Every record below this number is verified. */
+    /** Records below this number are verified. */
     verified_to: number;
 }
 
-/** A browser that is in. */
+/** A signed-in browser. */
 export interface Browser {
-    /** The name that its answers are recorded under. */
+    /** Name in records of its answers. */
     name: string;
-    /** What it may do. */
+    /** Role. */
     role: Role;
-    /** When it last asked for something. */
+    /** Time of the last request. */
     seen: string;
-    /** When it came in. */
+    /** Sign-in time. */
     since: string;
 }
 
-/** The browsers that are in. */
+/** The signed-in browsers. */
 export interface Browsers {
-    /** They. */
+    /** The browsers. */
     browsers: Browser[];
 }
 
-/** Too many questions in a short time. */
-export interface Busy {
-    /** How many were asked. */
-    asked: number;
-    /** By which hook. */
-    hook: string;
-    /** A rule that would answer them. */
-    pattern: string;
-    /** In how many seconds. */
-    seconds: number;
-}
-
 /** A signed checkpoint. */
-export interface CheckpointSeen {
-    /** When it was signed. */
+export interface CheckpointStatus {
+    /** Signing time. */
     at: string;
-    /** How many records it covers. */
+    /** Number of records covered. */
     size: number;
 }
 
@@ -230,19 +240,19 @@ export interface DecidedApproval {
     created_at?: string | null;
     /** The time of the decision. */
     decided_at: string;
-    /** The event at which it asked. */
+    /** The event of the request. */
     event: string;
     /** `true` if the operation may run. */
     granted: boolean;
-    /** The hook that asked. */
+    /** The hook of the request. */
     hook: string;
-    /** `SESSION.RUN.NUMBER`; missing if no approver had to be asked. */
+    /** `SESSION.RUN.NUMBER`; missing if no approver was asked. */
     id?: string | null;
     /** The text of the request. */
     prompt: string;
     /** The reason, in words. */
     reason: string;
-    /** The number of the record of the decision; 0 if it is not read yet. */
+    /** The sequence number of the decision record; 0 until read. */
     seq?: number;
     /** The session. */
     session: string;
@@ -250,23 +260,23 @@ export interface DecidedApproval {
 
 /** Decisions. */
 export interface Decisions {
-    /** They, the newest first. */
+    /** The decisions, the newest first. */
     decisions: DecidedApproval[];
 }
 
-/** An event whose outcome is to be tried. Approvals are not requested, and nothing runs but the hooks. */
+/** An event to try. Only hooks run, and no approvals are requested. */
 export interface DryRun {
-    /** A bundle as text, whose hooks alone are tried. */
+    /** A bundle as text, if only its hooks are to be tried. */
     bundle?: string | null;
-    /** Its data. */
+    /** The data. */
     data?: { [key: string]: unknown };
     /** The event. */
     event: string;
-    /** The folder whose hooks are tried, as a session there would have them; the server's own if missing. */
+    /** The workspace of the hooks; that of the server if missing. */
     workspace?: string | null;
 }
 
-/** The report of an event that was tried. */
+/** The report of a tried event. */
 export interface DryRunReport {
     /** The approvals that hooks requested. */
     approvals: ApprovalReport[];
@@ -290,7 +300,7 @@ export interface DryRunReport {
     intent?: IntentReport | null;
     /** The messages for the user. */
     messages: MessageReport[];
-    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    /** The output of hooks, unless suppressed. It is not recorded. */
     outputs: OutputReport[];
     /** The reason of the denial. */
     reason?: string | null;
@@ -298,11 +308,11 @@ export interface DryRunReport {
     result?: OperationResult | null;
     /** The number of further records of the emission whose content is erased or withheld. */
     unreadable: number;
-    /** The reason why hooks of a project may be missing: it is not trusted. */
+    /** The reason why hooks may be missing: the project is not trusted. */
     warning?: string | null;
 }
 
-/** The outcome of an emission as JSON, built from the outcome itself or from the records of a log. A field that the source does not know is missing. */
+/** The outcome of an emission as JSON, built from the outcome itself or from the records of a log. Fields that are unknown to the source are missing. */
 export interface EmissionReport {
     /** The approvals that hooks requested. */
     approvals: ApprovalReport[];
@@ -326,7 +336,7 @@ export interface EmissionReport {
     intent?: IntentReport | null;
     /** The messages for the user. */
     messages: MessageReport[];
-    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    /** The output of hooks, unless suppressed. It is not recorded. */
     outputs: OutputReport[];
     /** The reason of the denial. */
     reason?: string | null;
@@ -336,26 +346,20 @@ export interface EmissionReport {
     unreadable: number;
 }
 
-/** How many browsers are out now. */
-export interface Ended {
-    /** So many. */
-    ended: number;
-}
-
-/** What went wrong. */
-export interface Explained {
-    /** Who was faster, if somebody else has answered. */
+/** An error. */
+export interface ErrorDetails {
+    /** The approver who was faster. */
     by?: Actor | null;
-    /** A word for programs. */
+    /** Error code for programs. */
     code: string;
-    /** What is wrong, and what to do. */
+    /** The problem, and what to do. */
     message: string;
 }
 
-/** Something went wrong. */
-export interface Failure {
-    /** What. */
-    error: Explained;
+/** The body of every error response. */
+export interface ErrorResponse {
+    /** The error. */
+    error: ErrorDetails;
 }
 
 /** A part of the system that failed. */
@@ -366,21 +370,11 @@ export interface FailureReport {
     part: string;
 }
 
-/** An answer. */
-export interface Given {
-    /** The nonce of the question. */
-    nonce: string;
-    /** The label of an option. */
-    option: string;
-    /** For what it holds. */
-    scope?: AnswerScope;
-}
-
-/** That the server works. */
+/** Health check response. */
 export interface Health {
     /** `ok`. */
     status: string;
-    /** The version of the server. */
+    /** Server version. */
     version: string;
 }
 
@@ -396,49 +390,43 @@ export interface HookReport {
     hook: string;
     /** The reason that it gave. */
     reason?: string | null;
-    /** `true` if it kept its output out of the transcript. */
+    /** `true` if its output is left out of the transcript. */
     suppressed_output?: boolean;
 }
 
-/** What a hook has done so far. */
+/** Statistics of a hook. */
 export interface HookStats {
-    /** How often it asked a person. */
+    /** Number of approval requests. */
     asks: number;
-    /** How often it was called. */
+    /** Number of calls. */
     calls: number;
-    /** How often it denied. */
+    /** Number of denials. */
     denials: number;
-    /** How often it failed. */
+    /** Number of failures. */
     errors: number;
-    /** The events at which it was called. */
+    /** Events of its calls. */
     events: string[];
-    /** Its name. */
+    /** Hook name. */
     hook: string;
-    /** How often it told the agent something. */
+    /** Number of injections. */
     injects: number;
-    /** How many calls took up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts. */
+    /** Histogram of durations up to 1 µs, 2 µs, 4 µs, …, and longer: 16 counts. */
     latency: number[];
-    /** The slowest call. */
+    /** Longest duration, in nanoseconds. */
     max_ns: number;
-    /** How often it changed data. */
+    /** Number of modifications. */
     modifies: number;
-    /** Half of the calls were as fast as that, in nanoseconds. */
+    /** Median duration, in nanoseconds. */
     p50_ns: number;
-    /** 95 of 100 calls were as fast as that. */
+    /** 95th percentile of the duration, in nanoseconds. */
     p95_ns: number;
     /** Calls in each of the last 30 minutes, the oldest first. */
     recent: number[];
 }
 
-/** The hooks of a session. */
-export interface HooksOf {
-    /** They, in running order. */
-    hooks: { [key: string]: unknown }[];
-}
-
-/** Hooks, by name. */
-export interface HooksSeen {
-    /** What each has done so far. */
+/** Statistics of hooks, by name. */
+export interface HookStatsList {
+    /** The statistics. */
     hooks: HookStats[];
 }
 
@@ -448,7 +436,7 @@ export interface InjectionReport {
     bytes: number;
     /** The hook. */
     hook: string;
-    /** The place in the conversation. */
+    /** The position in the conversation. */
     placement: Placement;
     /** The role of the message. */
     role: MessageRole;
@@ -462,59 +450,91 @@ export interface InjectionReport {
 
 /** A gated operation that may begin. */
 export interface IntentReport {
-    /** The digest of the operation; missing if the data is too deep to have one. */
+    /** The digest of the operation; missing if the data is nested too deeply. */
     digest?: string | null;
     /** The number of its record. */
     seq: number;
-    /** The call that it is paired with its result by. */
+    /** The tool call, which pairs the intent with its result. */
     tool_call_id?: string | null;
-    /** `true` if the log has no result of it: it runs, or it is unknown how it ended. */
+    /** `true` if the log has no result for it: it is running, or its end is unknown. */
     unresolved: boolean;
 }
 
-/** A link that lets one browser in, once. */
+/** A proof that the server knows the key of a browser. */
+export interface KeyProof {
+    /** The proof. */
+    proof: string;
+}
+
+/** A one-time sign-in link. */
 export interface Link {
-    /** Until when. */
+    /** Expiry time. */
     expires_at: string;
-    /** To be opened in a browser. */
+    /** URL for a browser. */
     url: string;
 }
 
-/** A link that is wanted. */
-export interface LinkWanted {
-    /** The name that answers given through it are recorded under. */
+/** A request for a sign-in link. */
+export interface LinkRequest {
+    /** Name for records of answers. */
     name: string;
-    /** What it allows: `viewer`, `approver`, `admin`. */
+    /** Role: `viewer`, `approver` or `admin`. */
     role: string;
+}
+
+/** An approval rule as the API lists it. */
+export interface ListedRule {
+    /** The user who gave it, where known. */
+    by?: Actor | null;
+    /** The time at which it was given, where known. */
+    created_at?: string | null;
+    /** The answer. */
+    decision: DefaultDecision;
+    /** The event of the request that the answer was given to. The pattern is then its exact prompt. */
+    event?: string | null;
+    /** The requests that it answers, in a sentence. */
+    explanation: string;
+    /** The hook whose requests the rule answers. */
+    hook: string;
+    /** Identifies the rule when it is revoked. */
+    id: string;
+    /** The prompts; `*` stands for any text. */
+    pattern: string;
+    /** The folder, if the scope is a project. */
+    project?: string | null;
+    /** The sessions that the rule is for. */
+    scope: RuleScope;
+    /** The session, if the scope is one. */
+    session?: string | null;
 }
 
 /** One record of the audit log. */
 export interface LogRecord {
-    /** When. */
+    /** Time. */
     at: string;
-    /** What it says. */
+    /** Body. */
     body: unknown;
-    /** At which event. */
+    /** Event name. */
     event?: string | null;
-    /** Its hash, in hexadecimal. */
+    /** Hash, in hexadecimal. */
     hash: string;
-    /** What kind of record it is. */
+    /** Kind of record. */
     kind: string;
-    /** Its number: the cursor of streams. */
+    /** Record number, the cursor of streams. */
     seq: number;
-    /** In which session. */
+    /** Session id. */
     session?: string | null;
-    /** In which turn of it. */
+    /** Turn number. */
     turn?: number | null;
-    /** Who wrote it. */
+    /** The writer: the run of a session, or the server. */
     writer: string;
 }
 
-/** Who is asking the server. */
+/** The authenticated user. */
 export interface Me {
-    /** The name. */
+    /** Name. */
     name: string;
-    /** What they may do: `viewer`, `approver`, `admin`. */
+    /** Role: `viewer`, `approver` or `admin`. */
     role: string;
 }
 
@@ -530,19 +550,35 @@ export interface MessageReport {
     text: string;
 }
 
-/** A session that is to be. */
+/** An approval rule to add. */
+export interface NewRule {
+    /** The decision. */
+    decision: DefaultDecision;
+    /** The hook whose approval requests the rule answers. */
+    hook: string;
+    /** Pattern of prompts; `*` matches any text. */
+    pattern: string;
+    /** The folder, for scope `project`. */
+    project?: string | null;
+    /** Scope of the rule. */
+    scope: RuleScope;
+    /** The session, for scope `session`. */
+    session?: string | null;
+}
+
+/** A session to start. */
 export interface NewSession {
-    /** What it works on first. */
+    /** First prompt. */
     prompt?: string | null;
-    /** The folder that it works in; that of the server unless given. */
+    /** Working folder; the server's by default. */
     workspace?: string | null;
 }
 
-/** An approval request that waits for an answer, and the session that made it. */
+/** An open approval request with its session. */
 export interface OpenApproval {
     /** The time of the request. */
     created_at: string;
-    /** The time at which the kernel stops waiting. */
+    /** The time limit for an answer. */
     deadline: string;
     /** The decision when the time is up. */
     default: DefaultDecision;
@@ -554,31 +590,31 @@ export interface OpenApproval {
     hook: string;
     /** `SESSION.RUN.NUMBER`. */
     id: string;
-    /** Returned with the answer, so that only what was shown can be answered. Empty for viewers, who cannot answer, and on the link: the server makes it. */
+    /** Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it. */
     nonce?: string;
     /** The number of the request in its session. Sub-agents count with the session that they work for. */
     number: number;
     /** The possible answers. */
     options: ApprovalOption[];
-    /** If the session is a sub-agent: the connected session that it works for. */
+    /** The connected session, if the request comes from its sub-agent. */
     parent_session?: string | null;
-    /** The effect of the operation. If it was compared with a file, the data says in [`COMPARED_WITH`](crate::COMPARED_WITH) which version of it, and nothing is run if the file has another one by then. */
+    /** The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since. */
     preview: ActionPreview;
     /** The text of the request. */
     prompt: string;
     /** The reason that the hook gives. */
     reason?: string | null;
-    /** The session that asks. */
+    /** The session of the request. */
     session: string;
     /** The name of the session. */
     session_name?: string | null;
     /** The time that the kernel waits for an answer, in seconds. */
     timeout_s: number;
-    /** `true` if the lines of the preview are left out here, because there are many: `GET /api/approvals/{id}` has them. */
+    /** `true` if a long preview is omitted here: `GET /api/approvals/{id}` returns the whole request. */
     truncated?: boolean;
     /** The kernel's own warning to the approver. */
     warning?: string | null;
-    /** The folder that the session works in. */
+    /** The workspace. */
     workspace: string;
 }
 
@@ -586,7 +622,7 @@ export interface OpenApproval {
 export interface OperationResult {
     /** `true` if it succeeded, where that is known. */
     success?: boolean | null;
-    /** The call that it is paired with its intent by. */
+    /** The tool call, which pairs the outcome with its intent. */
     tool_call_id?: string | null;
 }
 
@@ -598,23 +634,23 @@ export interface OutputReport {
     text: string;
 }
 
-/** Some records, and where to go on. */
+/** A page of records. */
 export interface Page {
-    /** What to ask for next: records from this number on, or before it if `before` was asked for. There may be more even if there are fewer here than were asked for. */
+    /** Next cursor: records from this number on, or before it for requests with `before`. There may be more records although the page is short. */
     cursor: number;
-    /** The number of the first record that is still there. */
+    /** Number of the first record in the log. */
     first: number;
     /** The records, the oldest first. */
     records: LogRecord[];
 }
 
-/** What waits for an answer. */
-export interface Pending {
-    /** The questions, the oldest first, and long ones without the lines of their actions. */
+/** Open approval requests. */
+export interface PendingApprovals {
+    /** The requests, the oldest first. Long previews are omitted. */
     approvals: OpenApproval[];
-    /** Whether there are too many in a short time. */
-    busy?: Busy | null;
-    /** How many there are, listed or not. */
+    /** Report about too many requests in a short time. */
+    busy?: ApprovalFlood | null;
+    /** Number of all open requests. */
     pending: number;
 }
 
@@ -638,24 +674,18 @@ export interface PreviewRow {
     text: string;
 }
 
-/** Something that is wrong with the audit log. */
+/** A problem of the audit log. */
 export interface Problem {
-    /** At which record, where that is known. */
+    /** Record number, if known. */
     seq?: number | null;
-    /** What. */
+    /** Description. */
     text: string;
 }
 
-/** A prompt. */
+/** A prompt for a session. */
 export interface Prompt {
-    /** It. */
+    /** The text. */
     text: string;
-}
-
-/** A proof that the server knows the key of a browser. */
-export interface Proof {
-    /** It. */
-    proof: string;
 }
 
 /** The report of an emission that is in a log. */
@@ -682,7 +712,7 @@ export interface RecordedEmission {
     intent?: IntentReport | null;
     /** The messages for the user. */
     messages: MessageReport[];
-    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    /** The output of hooks, unless suppressed. It is not recorded. */
     outputs: OutputReport[];
     /** The reason of the denial. */
     reason?: string | null;
@@ -710,109 +740,95 @@ export interface ReloadResult {
     result: ReloadStatus;
 }
 
-/** An approval rule as the API lists it. */
-export interface Rule {
-    /** The user who gave it, where known. */
-    by?: Actor | null;
-    /** The time at which it was given, where known. */
-    created_at?: string | null;
-    /** The answer. */
-    decision: DefaultDecision;
-    /** The event of the request that the answer was given to. The pattern is then its exact prompt. */
-    event?: string | null;
-    /** The requests that it answers, in a sentence. */
-    explanation: string;
-    /** The hook whose requests the rule answers. */
-    hook: string;
-    /** Identifies the rule when it is revoked. */
-    id: string;
-    /** The prompts; `*` stands for any text. */
-    pattern: string;
-    /** The folder, if the scope is a project. */
-    project?: string | null;
-    /** The sessions that the rule is for. */
-    scope: RuleScope;
-    /** The session, if the scope is one. */
-    session?: string | null;
+/** The results of a reload. */
+export interface ReloadResults {
+    /** The result of each session. */
+    results: SessionReload[];
+    /** Number of connected sessions. */
+    sessions: number;
 }
 
-/** Standing answers. */
-export interface Rules {
-    /** They. */
-    rules: Rule[];
-    /** The files that cannot be read, so that what stands in them is missing here. While that is so, none of them allows anything. */
-    unreadable: UnreadableFile[];
-}
-
-/** A session, as far as it is known. */
+/** A session. */
 export interface Session {
-    /** Whether it is connected, so that it can be answered, stopped and prompted from here. */
+    /** `true` if the session is connected, and accepts answers and commands. */
     connected: boolean;
-    /** How many operations were denied. */
+    /** Number of denied operations. */
     denials: number;
-    /** Why it ended, if it has. */
+    /** The reason of the end. */
     ended?: string | null;
-    /** How many hooks failed. */
+    /** Number of failed hook calls. */
     errors: number;
-    /** Its id. */
+    /** Session id. */
     id: string;
-    /** The name that a hook or a person gave it. */
+    /** Name given by a hook or a user. */
     name?: string | null;
-    /** The session that delegated to it. */
+    /** Parent session. */
     parent?: string | null;
-    /** How many questions are open. */
+    /** Number of open approval requests. */
     pending: number;
-    /** The process that it runs in, if it is connected. */
+    /** Process id of a connected session. */
     pid?: number | null;
-    /** The last prompt, or its beginning. */
+    /** The last prompt, possibly truncated. */
     prompt?: string | null;
-    /** Where it runs, if it is connected. */
-    runs_in?: Place | null;
-    /** When it was first heard of. */
+    /** Location of a connected session. */
+    runs_in?: SessionHost | null;
+    /** Time of the first activity. */
     started_at: string;
-    /** What it does at the moment. */
-    state: State;
-    /** Whether it takes prompts from here. */
+    /** Current state. */
+    state: SessionState;
+    /** `true` if the session accepts prompts from the server. */
     takes_prompts: boolean;
-    /** How many tokens were used. */
+    /** Number of tokens used. */
     tokens: number;
-    /** How many tools were called. */
+    /** Number of tool calls. */
     tool_calls: number;
-    /** How many turns it has had. */
+    /** Number of turns. */
     turns: number;
-    /** When it was last heard of. */
+    /** Time of the last activity. */
     updated_at: string;
-    /** The folder that it works in. */
+    /** Working folder. */
     workspace?: string | null;
 }
 
-/** What came of it in one session. */
-export interface SessionReloaded {
+/** The hooks of a session. */
+export interface SessionHooks {
+    /** The hooks, in running order. */
+    hooks: { [key: string]: unknown }[];
+}
+
+/** Sessions. */
+export interface SessionList {
+    /** The sessions, the newest first. */
+    sessions: Session[];
+}
+
+/** The result of a reload in one session. */
+export interface SessionReload {
     /** The problem, or what to do about it. */
     message?: string | null;
     /** The outcome. */
     result: ReloadStatus;
-    /** Which. */
+    /** The session. */
     session: string;
 }
 
-/** Sessions. */
-export interface Sessions {
-    /** They, the newest first. */
-    sessions: Session[];
+/** The result of signing browsers out. */
+export interface SignedOutBrowsers {
+    /** Number of browsers. */
+    ended: number;
 }
 
-/** Which bundle is tested. */
+/** The bundle to test. */
 export interface TestBody {
-    /** The bundle as text; that of the server's folder if none is given. */
+    /** The bundle as text; by default, the bundle of the server's folder. */
     bundle?: string | null;
 }
 
-/** The course of a session. */
+/** The timeline of a session. */
 export interface Timeline {
-    /** Where to go on. Fewer items than were asked for are all there are; those of them that may still change come again, and one with the same `seq` takes the place of the one before. */
+    /** Next cursor. Fewer items than requested means the end; items that may still change come again, and replace those with the same `seq`. */
     cursor: number;
-    /** What happened, the oldest first. */
+    /** The items, the oldest first. */
     items: TimelineItem[];
 }
 
@@ -840,11 +856,11 @@ export interface TimelineItem {
     injections: InjectionReport[];
     /** The operation that may begin after the event. */
     intent?: IntentReport | null;
-    /** `event`, or the kind of a record that belongs to no emission: `seal`, `gap`. Its kind stands in `event`, too, and its body in `data`. */
+    /** `event`, or the kind of a record without an emission: `seal`, `gap`. The kind is repeated in `event`, and the body is in `data`. */
     kind: string;
     /** The messages for the user. */
     messages: MessageReport[];
-    /** The output of hooks, as far as they did not suppress it. It is not recorded. */
+    /** The output of hooks, unless suppressed. It is not recorded. */
     outputs: OutputReport[];
     /** The reason of the denial. */
     reason?: string | null;
@@ -868,33 +884,20 @@ export interface TimelineItem {
 
 /** A file of approval rules that cannot be read. */
 export interface UnreadableFile {
-    /** The file, or the folder that it should be in. */
+    /** The file, or the folder of a missing file. */
     file: string;
     /** The reason. */
     reason: string;
 }
 
-/** A standing answer that is to be. */
-export interface Wanted {
-    /** What it answers. */
-    decision: DefaultDecision;
-    /** The hook whose questions it answers. */
-    hook: string;
-    /** The questions: `*` stands for any text. */
-    pattern: string;
-    /** The folder, if it holds for one. */
-    project?: string | null;
-    /** For what it holds. */
-    scope: RuleScope;
-    /** The session, if it holds for one. */
-    session?: string | null;
-}
-
 /** The action of a hook without its payload, or the kind of its failure. */
 export type ActionKind = "continue" | "respond" | "deny" | "modify" | "inject_context" | "ask_user" | "failed" | "panicked" | "timed_out" | "unreadable";
 
-/** The requests that an answer is for. */
+/** The scope of an answer. */
 export type AnswerScope = "once" | "project";
+
+/** An approval request: open, or decided. */
+export type ApprovalLookup = OpenApproval | DecidedApproval;
 
 /** The state of the data of an event. */
 export type DataStatus = "whole" | "redacted" | "erased" | "withheld";
@@ -902,56 +905,53 @@ export type DataStatus = "whole" | "redacted" | "erased" | "withheld";
 /** The basis of a decision. */
 export type DecisionBasis = "answer" | "rule" | "remembered" | "timeout" | "not_offered" | "no_system" | "failed" | "cancelled" | "disconnected";
 
-/** The decision of an emission, in a word. */
+/** The decision of an emission without its denial. */
 export type DecisionKind = "continue" | "modify" | "inject_context" | "ask_user" | "deny" | "cancelled";
 
-/** An answer that counts without an approver: after the time limit, or by a rule. */
+/** A decision without an approver: after the time limit, or by a rule. */
 export type DefaultDecision = "allow" | "deny";
 
 /** The effect of an option. */
 export type Effect = "allow_once" | "allow_always" | "deny" | "deny_always";
 
+/** An empty object. */
+export type EmptyBody = { [key: string]: unknown };
+
 /** The status of an injection after the session's limits were applied. */
 export type InjectionStatus = "injected" | "over_budget" | "truncated" | "dropped" | "refused" | "no_context";
 
-/** How urgent a message is. */
+/** The urgency of a message. */
 export type MessageLevel = "info" | "warning" | "error";
 
-/** As whom a message speaks. */
+/** The role of a message. */
 export type MessageRole = "system" | "user" | "assistant";
 
-/** Nothing. */
-export type Nothing = { [key: string]: unknown };
-
-/** Where a session runs. */
-export type Place = "server" | "process";
-
-/** Where an injection lands, and how long it stays. */
+/** The position and lifetime of an injection. */
 export type Placement = "history" | "next_call" | "last_tool_result";
 
 /** The kind of a line of a preview. */
 export type PreviewRowKind = "plain" | "context" | "added" | "removed" | "gap" | "note";
 
-/** A question: open, or decided. */
-export type Question = OpenApproval | DecidedApproval;
-
-/** Nothing has to be said. */
+/** Request body without fields. */
 export type ReloadBody = { [key: string]: unknown };
 
 /** The outcome of a reload. */
 export type ReloadStatus = "unchanged" | "changed" | "refused" | "not_trusted" | "no_answer";
 
-/** What somebody may do. Each role may do what those before it may. */
+/** Permissions of a user. Each role includes those before it. */
 export type Role = "viewer" | "approver" | "admin";
 
 /** The sessions that a rule is for. */
 export type RuleScope = "session" | "project" | "user";
 
-/** What a session does. */
-export type State = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
+/** The location of a session. */
+export type SessionHost = "server" | "process";
 
-/** What the server sends. */
-export type StreamMessage = { approvals: OpenApproval[]; audit: AuditStatus; busy?: Busy | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: OpenApproval; type: "approval_requested" } | { decided: DecidedApproval; id: string; type: "approval_closed" } | { busy?: Busy | null; type: "approval_flood" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: Explained | null; id: string; ok: boolean; type: "answered" } | { cursor: number; records: LogRecord[]; type: "records" };
+/** The state of a session. */
+export type SessionState = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
 
-/** Nothing has to be said. */
+/** A message of the server. */
+export type StreamMessage = { approvals: OpenApproval[]; audit: AuditStatus; busy?: ApprovalFlood | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: OpenApproval; type: "approval_requested" } | { decided: DecidedApproval; id: string; type: "approval_closed" } | { busy?: ApprovalFlood | null; type: "approval_flood" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: ErrorDetails | null; id: string; ok: boolean; type: "answered" } | { cursor: number; records: LogRecord[]; type: "records" };
+
+/** Request body without fields. */
 export type VerifyBody = { [key: string]: unknown };
