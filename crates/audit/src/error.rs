@@ -7,6 +7,7 @@ use crate::record::RecordError;
 
 /// An error of a log.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The storage failed.
     #[error("the audit log cannot be {doing}: {error}")]

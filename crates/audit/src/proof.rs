@@ -17,6 +17,7 @@ use crate::tail::{CheckpointBody, Segment};
 /// A record, a signed checkpoint that covers it, and the path between them in the Merkle tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Proof {
     /// The number of the record.
     pub seq: u64,
@@ -30,6 +31,7 @@ pub struct Proof {
 
 /// An invalid proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProofError {
     /// The record is invalid, or another one than stated.
     #[error("the record was altered")]

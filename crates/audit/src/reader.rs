@@ -68,6 +68,7 @@ pub struct LogLines {
 
 /// One line of a log.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LogLine<'a> {
     /// The number in the segment, from 1 on.
     pub number: u64,

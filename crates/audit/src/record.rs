@@ -168,6 +168,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
 
 /// A line that is not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The bytes do not have the hash in the line.
     #[error("the bytes do not have the recorded hash")]

@@ -89,6 +89,7 @@ pub enum Trust {
 
 /// An operation with an intent and no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct UnresolvedOperation {
     /// The number of the record of its intent.
     pub seq: u64,
@@ -104,6 +105,7 @@ pub struct UnresolvedOperation {
 
 /// A problem in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// The kind of problem.
     pub problem: Problem,
@@ -120,6 +122,7 @@ pub struct Finding {
 /// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Problem {
     /// A part does not have the form of a log.
     Unreadable,

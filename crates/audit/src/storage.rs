@@ -50,6 +50,7 @@ pub trait RecordSource: Send + Sync + 'static {
 
 /// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileState {
     /// The size in bytes.
     pub size: u64,

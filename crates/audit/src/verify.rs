@@ -17,6 +17,7 @@ use crate::tail::{is_odd_segment, segment_file};
 
 /// The progress of a verification.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// The number of checked bytes.
     pub bytes: u64,

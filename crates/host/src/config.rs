@@ -125,6 +125,7 @@ impl fmt::Display for Source {
 
 /// The configuration of a session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The workspace.
     pub workspace: PathBuf,

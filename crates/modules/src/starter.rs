@@ -17,6 +17,7 @@ pub enum Starter {
 
 /// A file of a starter hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StarterFile {
     /// File name; a path if the file is in a folder.
     pub name: &'static str,

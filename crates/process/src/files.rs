@@ -312,6 +312,7 @@ pub struct FileId {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileStatus {
     /// The identity.
     pub id: FileId,

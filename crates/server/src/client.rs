@@ -81,6 +81,7 @@ impl Address {
 
 /// The reason why a request to the server failed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// No server is running.
     #[error("no server is running; start one with `amplifier serve`")]

@@ -59,6 +59,7 @@ pub struct ToolSpec {
 
 /// A part of a streamed response.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Chunk {
     /// More of the text.
     Text(String),

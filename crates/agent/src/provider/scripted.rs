@@ -25,6 +25,7 @@ use super::{Chunk, ModelRequest, Provider, ProviderError, StopReason, TokenUsage
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Script {
     /// The responses.
     pub answers: Vec<ScriptedResponse>,
@@ -72,6 +73,7 @@ fn no_input() -> Value {
 /// The error of a scripted response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ScriptedFault {
     /// The provider limits the rate of requests.
     Throttled,

@@ -87,6 +87,7 @@ pub struct ToolOutput {
 
 /// A file that the tool read or wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Artifact {
     /// The path within the workspace.
     pub path: String,

@@ -48,6 +48,7 @@ struct CompletedCall {
 
 /// The result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// The id that pairs the call with its result in the conversation.
     pub id: String,

@@ -125,6 +125,7 @@ impl AnchorError {
 
 /// The state of an anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnchorState {
     /// The name of the anchor.
     pub name: String,

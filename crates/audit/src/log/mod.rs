@@ -40,6 +40,7 @@ struct Handle {
 
 /// The status of a log.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LogStatus {
     /// The log's id.
     pub log: String,

@@ -97,6 +97,7 @@ words! {
 /// The answer of a hook, or its failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct HookReport {
     /// The hook.
     pub hook: String,
@@ -172,6 +173,7 @@ pub struct ApprovalReport {
 /// A text that a hook adds to the conversation of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct InjectionReport {
     /// The hook.
     pub hook: String,
@@ -194,6 +196,7 @@ pub struct InjectionReport {
 /// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct MessageReport {
     /// The source: `hook:NAME`, or a part of the system.
     pub source: String,
@@ -209,6 +212,7 @@ pub struct MessageReport {
 /// The output of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct OutputReport {
     /// The hook.
     pub hook: String,

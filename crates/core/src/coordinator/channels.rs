@@ -27,6 +27,7 @@ pub enum ContributorResult<T> {
 
 /// The contributions to a channel.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Contributions<T = Value> {
     /// The values, in order of registration.
     pub values: Vec<Contribution<T>>,

@@ -28,6 +28,7 @@ impl<T: ContextManager> ContextManager for Arc<T> {
 
 /// A message that hooks add to the conversation, with its source.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct InjectedMessage {
     /// The role of the message.
     pub role: Role,

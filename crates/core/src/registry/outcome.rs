@@ -130,6 +130,7 @@ impl Decision {
 
 /// A value with the hook that returned it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Attributed<T> {
     /// The hook's name.
     pub hook: Arc<str>,
@@ -167,6 +168,7 @@ impl Deref for HookApproval {
 
 /// The report on one hook: action, duration and failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct HookReportRef<'a> {
     /// The hook's name.
     pub hook: &'a str,

@@ -24,6 +24,7 @@ const PROJECT_FOLDER: &str = ".amplifier";
 
 /// Additional protected paths of a program.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ProtectedPaths {
     /// Files and folders that tools cannot change.
     pub read_only: Vec<PathBuf>,

@@ -11,6 +11,7 @@ use crate::environment::Environment;
 /// Bundles cannot change these settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct SandboxSettings {
     /// More files and folders that programs cannot change.
     pub read_only: Vec<PathBuf>,

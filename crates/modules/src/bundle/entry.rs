@@ -125,6 +125,7 @@ impl OneOrMany {
 
 /// An invalid hook entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InvalidEntry {
     /// The invalid key; `None` for the whole entry.
     pub key: Option<&'static str>,

@@ -10,6 +10,7 @@ use crate::condition::did_you_mean;
 
 /// An error in a bundle, with its position and the line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleError {
     /// File name.
     pub file: PathBuf,

@@ -76,6 +76,7 @@ pub struct BundleTest {
 /// An event before the tested one.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PriorEvent {
     /// Name of the event.
     pub event: String,
@@ -95,6 +96,7 @@ fn once() -> u16 {
 /// The expected result of an event.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Expectation {
     /// The decision: `continue`, `modify`, `inject_context`, `ask_user` or `deny`.
     pub decision: Option<String>,

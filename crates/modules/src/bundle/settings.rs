@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 /// Settings of a session.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct SessionSettings {
     /// Maximum size of an injection, in characters.
     pub injection_size_limit: Option<usize>,
@@ -70,6 +71,7 @@ words! {
 /// Tools of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Tools {
     /// Names of the only allowed tools; all by default.
     pub only: Option<Vec<String>>,

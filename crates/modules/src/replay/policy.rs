@@ -41,6 +41,7 @@ pub struct ReplayPolicy {
 
 /// A hook that a replay skips because it has side effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SkippedHook {
     /// Name of the hook.
     pub name: String,

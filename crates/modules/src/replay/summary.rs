@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// A decision of hooks on an event, with the hooks that made it and their reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DecisionSummary {
     /// Kind of the decision.
     pub decision: DecisionKind,

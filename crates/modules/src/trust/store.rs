@@ -28,6 +28,7 @@ pub struct TrustStore {
 /// A trusted bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TrustedBundle {
     /// Time of the decision.
     pub trusted_at: String,

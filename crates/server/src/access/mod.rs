@@ -120,6 +120,7 @@ impl Default for AccessOptions {
 
 /// The reason why tokens cannot be read or changed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum AccessError {
     /// A file or folder cannot be used.
     #[error("`{file}`: {source}")]

@@ -13,6 +13,7 @@ use crate::wire::{ErrorDetails, ErrorResponse};
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApiError {
     /// HTTP status.
     pub status: StatusCode,

@@ -46,6 +46,7 @@ pub struct Feed {
 
 /// The reason why the log cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FeedError {
     /// A record is missing or was changed.
     #[error(transparent)]

@@ -10,6 +10,7 @@ use crate::wire::LogRecord;
 
 /// A session according to the audit log.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SessionFacts {
     /// Session id.
     pub id: String,
@@ -61,6 +62,7 @@ pub struct Page {
 
 /// The timeline of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct Timeline {
     /// The items, the oldest first.
     pub items: Vec<TimelineItem>,
@@ -71,6 +73,7 @@ pub struct Timeline {
 
 /// An event of a session with the report of its emission, or a record that belongs to none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct TimelineItem {
     /// `event`, or the kind of a record without an emission: `seal`, `gap`. The kind is repeated in `event`, and the
     /// body is in `data`.

@@ -19,6 +19,7 @@ pub struct HubError {
 
 /// The kinds of errors of the hub. The API has each as a word and a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HubErrorCode {
     /// The approval request, session or rule was not found.
     NotFound,

@@ -72,6 +72,7 @@ struct HubState {
 
 /// A connected session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConnectedSession {
     /// Session id.
     pub session: String,

@@ -94,6 +94,7 @@ impl ServerOptions {
 
 /// The reason why the server cannot start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// The address cannot be bound.
     #[error("cannot listen on `{address}`: {source}")]
