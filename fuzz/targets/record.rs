@@ -28,7 +28,7 @@ fn check(line: &[u8]) {
     assert_eq!(record.h, Hash::leaf(hashed));
     assert_eq!(suffix, [b",\"h\":\"", &record.h.to_hex()[..], b"\"}"].concat());
 
-    // Bodies can be too deep for this, or have numbers that are too large.
+    // BodyReader can be too deep for this, or have numbers that are too large.
     let Ok(json) = serde_json::from_slice::<Value>(line) else { return };
     assert!(json["body"].is_object());
     assert_eq!(serde_json::from_str::<Value>(record.body.get()).ok().as_ref(), Some(&json["body"]));

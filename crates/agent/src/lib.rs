@@ -6,7 +6,7 @@ mod context;
 mod observer;
 pub mod provider;
 mod session;
-mod task;
+mod sub_agent;
 mod tokens;
 pub mod tool;
 mod turn;

@@ -9,8 +9,8 @@ use amplifier_core::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::bodies::Bodies;
 use crate::body::Body;
+use crate::body_reader::BodyReader;
 use crate::error::AuditError;
 use crate::record::{Kind, Record};
 use crate::redact::has_marker;
@@ -28,7 +28,7 @@ const MOST_WAITING: usize = 64;
 #[derive(Debug, Default)]
 pub struct EmissionAssembler {
     open: HashMap<Box<str>, VecDeque<RecordedEmission>>,
-    bodies: Bodies,
+    bodies: BodyReader,
 }
 
 /// An emission with all its records, or a record on its own.

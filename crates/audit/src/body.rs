@@ -1,4 +1,4 @@
-//! Bodies of records.
+//! BodyReader of records.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use serde::Deserialize;
 
 use crate::Hash;
-use crate::bodies::Bodies;
+use crate::body_reader::BodyReader;
 use crate::error::{AuditError, StorageContext};
+use crate::model_request::{CONTINUES, ContinuationBody};
 use crate::record::{Blob, Record, blob_file};
-use crate::request::{CONTINUES, ContinuationBody};
 use crate::storage::RecordSource;
 
 /// The body of a record.
@@ -30,12 +30,12 @@ pub enum Body<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the whole body, also if it is in a separate file or continues an earlier record. To read many records, use [`Bodies`].
+    /// Returns the whole body, also if it is in a separate file or continues an earlier record. To read many records, use [`BodyReader`].
     ///
     /// # Errors
     /// If a part of the body cannot be read or was altered.
     pub fn whole_body(&self, storage: &dyn RecordSource) -> Result<Body<'a>, AuditError> {
-        Bodies::new().read(self, storage)
+        BodyReader::new().read(self, storage)
     }
 
     /// Returns the length of the whole body according to the line.

@@ -21,7 +21,7 @@ pub struct RecordFilter {
     pub kinds: Vec<Kind>,
     /// The hook that answered, requested an approval, sent a message or denied.
     pub hook: Option<String>,
-    /// Text in the line, in the form of a JSON string. Bodies in separate files are not searched.
+    /// Text in the line, in the form of a JSON string. BodyReader in separate files are not searched.
     pub text: Option<String>,
 }
 

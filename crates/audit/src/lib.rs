@@ -1,19 +1,17 @@
-//! The audit log: tamper-evident, durable, verifiable by anyone.
-//!
-//! [`Log`] implements the kernel's audit port with a folder of text files. [`Verifier`] checks such a folder. `docs/reference/audit-format.md` describes
-//! the format.
+#![doc = include_str!("../README.md")]
 
 mod anchor;
 mod appender;
 mod assemble;
-mod bodies;
 mod body;
+mod body_reader;
 mod error;
 mod filter;
 mod hash;
 mod keys;
 mod log;
 mod merkle;
+mod model_request;
 mod note;
 mod operations;
 mod options;
@@ -24,7 +22,6 @@ mod reader;
 mod record;
 mod redact;
 mod report;
-mod request;
 mod retention;
 mod sessions;
 mod statistics;
@@ -34,8 +31,8 @@ mod verify;
 
 pub use anchor::{Anchor, AnchorError, AnchorState, CommandAnchor, FileAnchor, HttpAnchor};
 pub use assemble::{AssembledEntry, EmissionAssembler, UnassignedRecord};
-pub use bodies::Bodies;
 pub use body::Body;
+pub use body_reader::BodyReader;
 pub use error::AuditError;
 pub use filter::{LineFilter, RecordFilter};
 pub use hash::Hash;

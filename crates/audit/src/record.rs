@@ -12,8 +12,8 @@ use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 
 use crate::Hash;
+use crate::model_request::ModelRequest;
 use crate::note::is_log_id;
-use crate::request::ModelRequest;
 
 /// `,"h":"`, 64 digits, `"}`: the end of every line.
 const SUFFIX: usize = 72;
@@ -333,8 +333,8 @@ impl PendingRecord {
         self.text.len() + blob + self.request.as_ref().map_or(0, |request| request.body.len())
     }
 
-    /// Writes the line, and returns its hash.
-    pub(crate) fn write(&self, line: &mut Vec<u8>, log: &str, seg: u64, seq: u64, prev: &Hash) -> Hash {
+    /// Appends the line to `line`, and returns its hash.
+    pub(crate) fn append_hashed_line(&self, line: &mut Vec<u8>, log: &str, seg: u64, seq: u64, prev: &Hash) -> Hash {
         let begin = line.len();
         line.extend_from_slice(b"{\"v\":1,\"log\":\"");
         line.extend_from_slice(log.as_bytes());

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use crate::common::disk::{Disk, Fault, Left};
 use crate::common::{Place, message};
 use amplifier_audit::{
-    AssembledEntry, Bodies, Body, Durability, EmissionAssembler, Folder, Kind, Log, LogOptions, Record, SigningKey,
+    AssembledEntry, Body, BodyReader, Durability, EmissionAssembler, Folder, Kind, Log, LogOptions, Record, SigningKey,
     Storage, Verifier, has_marker, read_records,
 };
 use amplifier_core::{AuditEntry, AuditRecord, DataStatus, DecisionKind, EventData, EventEntry, PROVIDER_REQUEST};
@@ -56,7 +56,7 @@ fn conversation(calls: usize) -> Vec<Value> {
 
 /// The bodies of all requests, read in order; each is also read alone, and backwards.
 fn requests(storage: &dyn Storage) -> Vec<(String, Option<Value>)> {
-    let (mut bodies, mut lines, mut found) = (Bodies::new(), Vec::new(), Vec::new());
+    let (mut bodies, mut lines, mut found) = (BodyReader::new(), Vec::new(), Vec::new());
     let text = |body: Body<'_>| match body {
         Body::Whole(text) => Some(text.into_owned()),
         Body::Erased { .. } => None,
@@ -73,7 +73,7 @@ fn requests(storage: &dyn Storage) -> Vec<(String, Option<Value>)> {
         ControlFlow::Continue(())
     })
     .unwrap();
-    let mut bodies = Bodies::new();
+    let mut bodies = BodyReader::new();
     for (line, body) in lines.iter().rev() {
         let record = Record::parse(line.as_bytes()).unwrap();
         assert_eq!(&text(bodies.read(&record, storage).unwrap()), body);
@@ -251,7 +251,7 @@ fn what_continues_an_erased_request_says_that_it_was_erased_and_what_was_decided
             }
             AssembledEntry::Unassigned(_) => None,
         }));
-        exported.push(Bodies::new().line(record, &storage).unwrap());
+        exported.push(BodyReader::new().line(record, &storage).unwrap());
         ControlFlow::Continue(())
     })
     .unwrap();

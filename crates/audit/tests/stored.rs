@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use amplifier_audit::{Bodies, Body, Folder, Verifier, read_records};
+use amplifier_audit::{Body, BodyReader, Folder, Verifier, read_records};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/logs/v1")
@@ -20,7 +20,7 @@ fn a_stored_log_is_sound() {
 #[test]
 fn a_stored_log_has_records_of_every_kind_and_their_bodies_are_found() {
     let source = Folder::new(folder());
-    let (mut kinds, mut bodies) = (BTreeMap::new(), Bodies::new());
+    let (mut kinds, mut bodies) = (BTreeMap::new(), BodyReader::new());
     let (mut whole, mut elsewhere, mut erased, mut withheld) = (0, 0, 0, 0);
     read_records(&source, |record| {
         *kinds.entry(record.kind.as_str()).or_insert(0) += 1;
@@ -58,7 +58,7 @@ fn a_stored_log_has_records_of_every_kind_and_their_bodies_are_found() {
 #[test]
 fn the_body_of_every_entry_is_read_and_written_again_byte_for_byte() {
     let source = Folder::new(folder());
-    let (mut bodies, mut entries) = (Bodies::new(), 0);
+    let (mut bodies, mut entries) = (BodyReader::new(), 0);
     read_records(&source, |record| {
         let Body::Whole(text) = bodies.read(record, &source).unwrap() else { return ControlFlow::Continue(()) };
         if let Some(entry) = record.entry(&text).unwrap_or_else(|error| panic!("record {}: {error}", record.seq)) {

@@ -41,10 +41,10 @@ pub struct Flags {
     /// Output mode [possible values: loop-streaming (while the model answers), loop-basic (when the answer is complete)]
     #[arg(long, env = "AMPLIFIER_ORCHESTRATOR", value_name = "NAME")]
     pub orchestrator: Option<String>,
-    /// Audit durability [possible values: async (no wait), group (shared sync), record (sync per record)]
+    /// Audit durability [possible values: async (does not wait for the disk), group (records share a sync), record (a sync for each record)]
     #[arg(long, env = "AMPLIFIER_AUDIT", value_name = "LEVEL")]
     pub audit: Option<String>,
-    /// Sandbox that protects bundles, keys and the audit log from commands [possible values: on, off (for `sudo` and similar)]
+    /// Sandbox that protects bundles, keys and the audit log from commands [possible values: on, off (if commands need `sudo` or similar)]
     #[arg(long, env = "AMPLIFIER_CONFINEMENT", value_name = "MODE")]
     pub confinement: Option<String>,
     /// Configuration file

@@ -8,8 +8,8 @@ use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalAnswer, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
 use amplifier_host::{Home, MachineHandle, open_log};
 use amplifier_link::{AnswerScope, DryRun, DryRunReport, OpenApproval, ReloadResult, ReloadStatus};
+use amplifier_server::api_types::SessionHost;
 use amplifier_server::hub::{Command, HubErrorCode, SubmittedAnswer};
-use amplifier_server::wire::SessionHost;
 use amplifier_server::{Hub, LinkListener};
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@
 //!
 //! [`Channels`] are contribution channels for values that are not JSON.
 
+pub use crate::contain::contain;
 pub use crate::coordinator::channels::{Channels, ContributionCollector, ContributorResult};
-pub use crate::event::stamp::{is_timestamp, rfc3339};
-pub use crate::guard::contain;
+pub use crate::event::timestamp::{is_timestamp, rfc3339};
 pub use crate::registry::person_wait::{PersonWait, PersonWaits};
 pub use crate::registry::sessions::RegistrySessions;

@@ -2,10 +2,10 @@
 
 mod approval;
 mod audit;
+mod contain;
 mod coordinator;
 pub mod driving;
 mod event;
-mod guard;
 mod ports;
 mod rate;
 mod registry;

@@ -53,7 +53,7 @@ async fn an_emission_over_other_data_is_routed_like_any_other() {
     let mut emission = emission(&hooks);
     let session = Coordinator::builder(hooks).context(conversation.clone()).audit(audit.clone()).build();
     assert_eq!(emission.next_hook(), Some(0));
-    emission.go_on(0);
+    emission.answer_continue(0);
     assert_eq!(emission.next_hook(), Some(1));
     emission.answer(1, Ok(inject("mind it, please")));
     let outcome = emission.finish();
@@ -75,7 +75,7 @@ fn an_emission_that_is_given_up_is_recorded() {
     let mut emission = emission(&hooks);
     let session = Coordinator::builder(hooks).audit(audit.clone()).build();
     emission.next_hook();
-    emission.go_on(0);
+    emission.answer_continue(0);
     session.record_given_up(&emission, &EventData::new());
     let kinds: Vec<_> = audit.records().iter().map(|record| record.entry.kind()).collect();
     assert_eq!(kinds, ["event", "hook_report"]);

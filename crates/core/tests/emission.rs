@@ -77,7 +77,7 @@ fn answers(outcome: &Outcome) -> Vec<(&str, &str)> {
     outcome.reports().map(|report| (report.hook, report.answer_or_failure().as_str())).collect()
 }
 
-fn go_on() -> Result<HookResult, HookError> {
+fn answer_continue() -> Result<HookResult, HookError> {
     Ok(HookResult::proceed())
 }
 
@@ -89,7 +89,7 @@ fn a_guard_that_was_never_asked_denies() {
 
     let mut emission = guarded();
     let first = emission.next_hook().unwrap();
-    emission.answer(first, go_on());
+    emission.answer(first, answer_continue());
     assert_eq!(&*emission.finish().denial().unwrap().by, "guard", "also if others were asked");
 }
 
@@ -98,7 +98,7 @@ fn a_guard_that_was_asked_and_did_not_answer_denies() {
     let mut emission = guarded();
     while let Some(index) = emission.next_hook() {
         if &*emission.hook(index).info().name != "guard" {
-            emission.answer(index, go_on());
+            emission.answer(index, answer_continue());
         }
     }
     let outcome = emission.finish();
@@ -110,7 +110,7 @@ fn a_guard_that_was_asked_and_did_not_answer_denies() {
 fn hooks_that_do_not_guard_may_stay_unanswered() {
     let mut emission = guarded();
     for index in [emission.next_hook().unwrap(), emission.next_hook().unwrap()].into_iter().skip(1) {
-        emission.answer(index, go_on());
+        emission.answer(index, answer_continue());
     }
     let outcome = emission.finish();
     assert_eq!((outcome.denial(), outcome.decision.as_str()), (None, "continue"));
@@ -126,12 +126,12 @@ fn an_answer_out_of_turn_is_not_taken() {
     for index in [1, 2, 3, 99, usize::MAX] {
         emission.answer(index, deny());
     }
-    emission.go_on(0);
+    emission.answer_continue(0);
     emission.answer(0, deny());
     assert_eq!(emission.decision().as_str(), "continue");
     while let Some(index) = emission.next_hook() {
-        emission.answer(index, go_on());
-        emission.go_on(index);
+        emission.answer(index, answer_continue());
+        emission.answer_continue(index);
         emission.answer(index, Err(HookError::failed("out of turn")));
     }
     let outcome = emission.finish();
@@ -144,7 +144,7 @@ fn hooks_answer_in_any_order_and_once() {
     let mut emission = guarded();
     while emission.next_hook().is_some() {}
     for index in [2, 0, 0, 2, 1, 2, 1, 0] {
-        emission.answer(index, go_on());
+        emission.answer(index, answer_continue());
         emission.answer(index, Ok(HookResult::deny("again")));
     }
     let outcome = emission.finish();
@@ -159,7 +159,7 @@ fn an_answer_of_a_gate_that_a_denial_skipped_is_not_taken() {
     emission.answer(0, Ok(HookResult::deny("no")));
     emission.answer(1, Ok(HookResult::set("n", 1)));
     assert_eq!(emission.next_hook(), Some(2));
-    emission.answer(2, go_on());
+    emission.answer(2, answer_continue());
     let outcome = emission.finish();
     assert_eq!(answers(&outcome), [("first", "deny"), ("watcher", "continue")]);
     assert_eq!(outcome.data.get("n"), None);

@@ -22,7 +22,7 @@ pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, RELOAD_HOOK, COUNTER, WAITER, "json"];
 
 /// A stack with one bundle. A hook with the name of a built-in one is renamed, so that no approval rule applies to the wrong hook.
-pub fn alone(bundle: LoadedBundle) -> BundleStack {
+pub fn single_bundle_stack(bundle: LoadedBundle) -> BundleStack {
     BundleStack::new([(BundleScope::Explicit, bundle)], &RESERVED_HOOKS)
 }
 

@@ -1,18 +1,16 @@
-//! Sessions from configuration, for every program that runs or guards an agent on one machine.
-//!
-//! This crate has no terminal and no command-line arguments. Its messages go to [`Notices`], its trust requests to [`TrustPrompt`].
+#![doc = include_str!("../README.md")]
 
 pub mod anchors;
 mod approvals;
 mod audit;
 pub mod bundles;
 mod config;
-mod definitions;
 mod environment;
 mod error;
 pub mod guards;
 mod home;
 mod machine;
+mod mcp_definitions;
 mod model;
 mod notices;
 mod policy;
@@ -28,12 +26,12 @@ pub use approvals::ApprovalFanOut;
 pub use audit::{close_log, open_log};
 pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle};
 pub use config::{ApprovalMode, Config, Overrides, Setting, Source};
-pub use definitions::McpDefinitionStore;
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guards::DenyAllApprovals;
 pub use home::Home;
 pub use machine::{Machine, MachineHandle, workspace_folder};
+pub use mcp_definitions::McpDefinitionStore;
 pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};
 pub use policy::{Policy, PolicyBuilder};

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
-use crate::definitions::McpDefinitionStore;
 use crate::error::reasons;
 use crate::error::{ErrorContext, Result, bail};
 use crate::home::Home;
+use crate::mcp_definitions::McpDefinitionStore;
 
 const RULES_FILE: &str = "approvals.json";
 const PROJECT_PATH_FILE: &str = "path";
@@ -300,7 +300,7 @@ fn check_path(folder: &Path, project: &Path) -> Result<()> {
     let is_own_folder = folder.file_name() == folder_of(&Home::at("/"), project).file_name();
     if content != project.as_os_str().as_encoded_bytes() || !is_own_folder {
         bail!(
-            "the approval rules in `{}` do not belong to `{}`; remove the folder",
+            "`{0}` does not hold the approval rules of `{1}`; remove the folder `{0}`",
             folder.display(),
             project.display()
         );

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::bundles::Bundles;
 use crate::config::{ApprovalMode, Config};
-use crate::definitions::McpDefinitionStore;
 use crate::error::{Error, Result};
 use crate::guards::DenyAllApprovals;
 use crate::home::Home;
+use crate::mcp_definitions::McpDefinitionStore;
 use crate::notices::Notices;
 use crate::policy::Policy;
 use crate::trust::TrustPrompt;

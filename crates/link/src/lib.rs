@@ -1,14 +1,11 @@
-//! The link between a server and the sessions and machines that it sees.
-//!
-//! A session sends approval requests to a server with a [`LinkClient`], an approval system. A machine starts sessions and stores approval rules for
-//! the server: [`serve_machine`]. Both connect by a socket in the user's folder, or by a pipe within the process of the server.
+#![doc = include_str!("../README.md")]
 
 mod approval;
 mod client;
-mod limits;
 mod machine;
 mod message;
 mod transport;
+mod truncate;
 
 pub use approval::{
     AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, invalid_option, is_valid_id,

@@ -1,4 +1,4 @@
-//! Hooks from configuration: bundles, rules, and programs in any language.
+#![doc = include_str!("../README.md")]
 
 mod builtin;
 pub mod bundle;

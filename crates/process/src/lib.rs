@@ -1,6 +1,4 @@
-//! The operating system: programs with their environment, output, exit and sandbox; [files], [locks], [sockets], [signals] and the [terminal].
-//!
-//! This crate holds all differences between operating systems; no other crate depends on the system.
+#![doc = include_str!("../README.md")]
 
 mod command;
 mod dumps;

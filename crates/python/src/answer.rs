@@ -9,7 +9,7 @@ use crate::fields::{read_options, type_name};
 use crate::result::HookResult;
 
 /// The kernel's result, with dicts as data.
-pub(crate) type NativeResult = amplifier_core::HookResult<Py<PyDict>>;
+pub(crate) type DictResult = amplifier_core::HookResult<Py<PyDict>>;
 
 /// The flat form of a result, with dicts as data.
 pub(crate) type NativeFlat = FlatResult<Py<PyDict>>;
@@ -22,7 +22,7 @@ pub(crate) fn is_silent(answer: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Reads the return value of a hook; `None` means a plain "continue".
-pub(crate) fn read(answer: &Bound<'_, PyAny>) -> Result<Option<NativeResult>, HookError> {
+pub(crate) fn read(answer: &Bound<'_, PyAny>) -> Result<Option<DictResult>, HookError> {
     flat(answer)?.map(amplifier_core::HookResult::from_flat).transpose()
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use amplifier_audit::{
-    AuditError, Bodies, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
+    AuditError, BodyReader, Durability, Folder, Log, NoteError, PublicKey, Verifier, binding_file, read_records,
 };
 use amplifier_core::text::counted;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -210,7 +210,7 @@ pub(crate) fn verify(
 pub(crate) fn records<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyList>> {
     let lines = py.detach(|| {
         let mut lines: Vec<String> = Vec::new();
-        let (folder, mut bodies, mut problem) = (Folder::new(&folder), Bodies::new(), None);
+        let (folder, mut bodies, mut problem) = (Folder::new(&folder), BodyReader::new(), None);
         read_records(&folder, |record| match bodies.line(record, &folder) {
             Ok(line) => {
                 lines.push(line);

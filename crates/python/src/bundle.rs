@@ -56,7 +56,7 @@ impl BundleOrigin {
 impl Bundle {
     fn read(from: BundleOrigin) -> PyResult<Self> {
         let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
-        Ok(Self::of(&bundles::alone(loaded), from))
+        Ok(Self::of(&bundles::single_bundle_stack(loaded), from))
     }
 
     fn of(levels: &BundleStack, from: BundleOrigin) -> Self {
@@ -65,7 +65,7 @@ impl Bundle {
     }
 
     fn levels(&self) -> BundleStack {
-        bundles::alone(self.loaded.clone())
+        bundles::single_bundle_stack(self.loaded.clone())
     }
 
     /// Returns the settings of the bundle over the defaults. The user's configuration file belongs to the command only.
@@ -199,7 +199,7 @@ struct BundleFiles {
 
 impl BundleSource for BundleFiles {
     fn load(&self) -> Result<BundleStack, BundleError> {
-        self.loaded.reload(self.from.source()).map(bundles::alone)
+        self.loaded.reload(self.from.source()).map(bundles::single_bundle_stack)
     }
 
     fn changed(&self, levels: &BundleStack) {

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::encode;
 
 /// The dict that is passed from hook to hook. Hooks get copies, and the original leaves the emission only at its end.
-pub(crate) struct NativeData {
+pub(crate) struct DictData {
     pub(crate) current: Py<PyDict>,
     reserved: Vec<Py<PyDict>>,
     stamp: Option<Py<PyString>>,
@@ -27,7 +27,7 @@ pub(crate) struct Base {
     pub(crate) reserved: Option<Py<PyDict>>,
 }
 
-impl NativeData {
+impl DictData {
     /// Adds the fields of the registry and the session to the data.
     pub(crate) fn new<'py>(
         own: &Bound<'py, PyDict>,
@@ -81,7 +81,7 @@ impl NativeData {
     }
 }
 
-impl Data for NativeData {
+impl Data for DictData {
     type Object = Py<PyDict>;
 
     fn apply(&mut self, change: DataChange<Py<PyDict>>) {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
 
-use crate::answer::NativeResult;
+use crate::answer::DictResult;
 use crate::bridge::KernelFuture;
 use crate::{encode, threads};
 
@@ -33,7 +33,7 @@ impl NativeAnswer {
         &self,
         current: &Bound<'_, PyDict>,
         before: Option<&EventData>,
-    ) -> Result<Option<NativeResult>, HookError> {
+    ) -> Result<Option<DictResult>, HookError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.unwrap_or_else(|| Err(HookError::failed("the answer was already read")))?;
         if answer == HookResult::proceed() {
@@ -57,7 +57,7 @@ impl NativeAnswer {
             Action::AskUser(approval) => Action::AskUser(approval),
         };
         let HookResult { reason, message, output, suppress_output, .. } = answer;
-        Ok(Some(NativeResult { action, reason, message, output, suppress_output }))
+        Ok(Some(DictResult { action, reason, message, output, suppress_output }))
     }
 }
 

@@ -8,14 +8,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
 use serde_json::json;
 
-use crate::data::NativeData;
+use crate::data::DictData;
 use crate::encode;
 use crate::result::HookResult;
 
 /// The outcome of an emission, with everything that the hooks returned.
 #[pyclass(module = "amplifier_core.hooks", frozen)]
 pub(crate) struct Outcome {
-    pub(crate) kernel: amplifier_core::Outcome<NativeData>,
+    pub(crate) kernel: amplifier_core::Outcome<DictData>,
     /// The data as emitted.
     pub(crate) emitted: Py<PyDict>,
 }

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use self::call::{CallProgress, CallResult, begin, raised, raised_while};
-use crate::data::NativeData;
+use crate::data::DictData;
 use crate::emit::{EmitRequest, Purpose, SessionRef};
 use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
@@ -29,7 +29,7 @@ use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
 use crate::{answer, encode, log, send};
 
 pub(crate) struct Run {
-    emission: Emission<NativeData>,
+    emission: Emission<DictData>,
     // The garbage collector sees handlers through their registry, so the registry must live as long as they can be called.
     registry: Py<HookRegistry>,
     /// The name as emitted.
@@ -71,18 +71,18 @@ enum CallTarget {
 impl Run {
     /// Returns the hooks of the event, and the data with the added fields.
     #[inline]
-    pub(crate) fn prepare(py: Python<'_>, order: &EmitRequest) -> PyResult<(Listeners, NativeData)> {
+    pub(crate) fn prepare(py: Python<'_>, order: &EmitRequest) -> PyResult<(Listeners, DictData)> {
         let shared = order.registry.get();
         let listeners = shared.listeners(order.event.bind(py))?;
         let reserved = order.session.as_ref().and_then(|session| session.get().reserved.as_ref());
         let (base, stamped) = (shared.base(), !listeners.hooks().is_empty());
-        let data = NativeData::new(order.data.bind(py), base.as_deref(), reserved, stamped)?;
+        let data = DictData::new(order.data.bind(py), base.as_deref(), reserved, stamped)?;
         Ok((listeners, data))
     }
 
     /// Starts an emission. Infallible, so that it is constructed in place: moving one costs as much as a hook.
     #[inline]
-    pub(crate) fn new(py: Python<'_>, order: EmitRequest, listeners: Listeners, data: NativeData) -> Self {
+    pub(crate) fn new(py: Python<'_>, order: EmitRequest, listeners: Listeners, data: DictData) -> Self {
         let EmitRequest { registry, event, purpose, session, .. } = order;
         let emitted = data.current.clone_ref(py);
         let mut emission = Emission::new(listeners, data);
@@ -358,7 +358,7 @@ impl Run {
     #[inline]
     fn take(&mut self, py: Python<'_>, index: usize, answer: &Bound<'_, PyAny>) -> PyResult<()> {
         if answer::is_silent(answer) {
-            self.emission.go_on(index);
+            self.emission.answer_continue(index);
             return self.answered(py, index);
         }
         self.read(py, index, answer)
@@ -374,7 +374,7 @@ impl Run {
             }
         };
         match read {
-            Ok(None) => self.emission.go_on(index),
+            Ok(None) => self.emission.answer_continue(index),
             Ok(Some(answer)) => {
                 self.has_response = true;
                 if matches!(answer.action, Action::Modify(_)) {

@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::access::{AccessError, Role, TokenFiles};
-use crate::wire::{Browser, Browsers, ErrorResponse, Link, SignedOutBrowsers};
+use crate::api_types::{Browser, Browsers, ErrorResponse, Link, SignedOutBrowsers};
 
 /// Time limit for a response.
 const LIMIT: Duration = Duration::from_secs(10);

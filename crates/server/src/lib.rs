@@ -2,15 +2,15 @@
 
 pub mod access;
 mod api;
+pub mod api_types;
 pub mod client;
+mod fair_semaphore;
 pub mod feed;
 pub mod hub;
 mod late_answers;
-mod limits;
 mod listener;
 mod redact;
 mod server;
-pub mod wire;
 
 use amplifier_audit::Log;
 pub use api::description;

@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::api_types::SessionHost;
 use crate::hub::Hub;
-use crate::wire::SessionHost;
 
 /// Lock file of the link socket. The server itself has another one.
 const LOCK: &str = "socket.lock";
@@ -42,7 +42,7 @@ pub struct LinkListener {
 #[non_exhaustive]
 pub enum LinkListenerError {
     /// A server is running.
-    #[error("a server is already running with the socket `{}`; stop that server, or use it", .0.display())]
+    #[error("a server is already running with the socket `{}`; stop it, or open it with `amplifier serve link`", .0.display())]
     Running(PathBuf),
     /// The folder or the socket cannot be used.
     #[error("cannot use `{}`: {source}", path.display())]

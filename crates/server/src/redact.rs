@@ -9,7 +9,7 @@ use amplifier_link::{DecidedApproval, OpenApproval};
 use serde_json::{Value, json};
 
 use crate::access::Role;
-use crate::wire::{ApprovalFlood, ListedRule};
+use crate::api_types::{ApprovalFlood, ListedRule};
 
 /// Placeholder for one line of a multi-line secret.
 const REDACTED: &str = "[redacted]";

@@ -14,8 +14,8 @@ use amplifier_core::{
     InjectionEntry, InjectionStatus, IntentEntry, LateAnswerEntry, Level, MessageEntry, OutcomeEntry, Placement, Role,
     data,
 };
+use amplifier_server::api_types::AuditStatus;
 use amplifier_server::feed::Feed;
-use amplifier_server::wire::AuditStatus;
 use serde_json::json;
 
 fn of_session(session: &str) -> RecordFilter {
@@ -179,7 +179,9 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     let feed = place.feed();
     read_to(&feed, log.status().size);
     let everything = all(&feed, &RecordFilter::default(), 1000);
-    let check = |filter: RecordFilter, expected: &dyn Fn(&amplifier_server::wire::LogRecord) -> bool, least: usize| {
+    let check = |filter: RecordFilter,
+                 expected: &dyn Fn(&amplifier_server::api_types::LogRecord) -> bool,
+                 least: usize| {
         let wanted: Vec<u64> = everything.iter().filter(|record| expected(record)).map(|record| record.seq).collect();
         assert!(wanted.len() >= least, "{filter:?}");
         let forward: Vec<u64> = all(&feed, &filter, 9).iter().map(|record| record.seq).collect();
@@ -211,7 +213,7 @@ async fn records_are_found_by_what_they_are_about_in_both_directions() {
     check(other, &|record| record.seq == denied, 1);
     let text = RecordFilter { text: Some("caf\u{e9} 59".to_owned()), ..RecordFilter::default() };
     check(text, &|record| record.body["text"].as_str().is_some_and(|text| text.starts_with("caf\u{e9} 59")), 11);
-    // Bodies are included up to a size, and referenced beyond.
+    // BodyReader are included up to a size, and referenced beyond.
     let large = all(&feed, &RecordFilter { kinds: vec![Kind::Event], ..of_session("s-3") }, 10);
     assert_eq!(large[0].body["data"]["text"].as_str().unwrap().len(), 20_000);
     assert!(large[1].body["blob"].as_str().unwrap().starts_with("sha256:"), "{:?}", large[1]);

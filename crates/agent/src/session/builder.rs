@@ -20,7 +20,7 @@ use crate::cancel::Cancel;
 use crate::context::{SessionContext, with_all_results};
 use crate::observer::{NullObserver, SessionObserver};
 use crate::provider::{ContextTag, Provider};
-use crate::task::{self, TaskTool};
+use crate::sub_agent::{self, TaskTool};
 use crate::tokens::TokenEstimate;
 use crate::tool::Tool;
 use crate::turn::{Denial, Stop, ToolPreviews};
@@ -44,7 +44,7 @@ pub enum SessionError {
         known: Vec<String>,
     },
     /// A tool has the reserved name `Task`.
-    #[error("the tool name `{}` is reserved; choose another name", task::NAME)]
+    #[error("the tool name `{}` is reserved; choose another name", sub_agent::NAME)]
     TakenName,
     /// The stored session cannot be used.
     #[error(transparent)]
@@ -290,7 +290,7 @@ impl SessionBuilder {
     fn core(self, meta: &StoredSession) -> Result<Core, SessionError> {
         let mut tools: BTreeMap<String, Arc<dyn Tool>> =
             self.tools.into_iter().map(|tool| (tool.spec().name, tool)).collect();
-        if tools.insert(task::NAME.to_owned(), Arc::new(TaskTool)).is_some() {
+        if tools.insert(sub_agent::NAME.to_owned(), Arc::new(TaskTool)).is_some() {
             return Err(SessionError::TakenName);
         }
         if let Some(unknown) = self.only.iter().flatten().find(|&name| !tools.contains_key(name)) {

@@ -290,7 +290,7 @@ impl Tool for McpTool {
             let response = timeout(self.limit, self.peer.call_tool_once(call));
             match response.await.map_err(|_| failed(format!("gave no answer within {:?}", self.limit)))? {
                 Ok(CallToolResponse::Complete(result)) => to_output(result),
-                Ok(_) => Err(failed("requires elicitation, which is not supported".to_owned())),
+                Ok(_) => Err(failed("asks the user for input (elicitation), which is not supported".to_owned())),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => {
                     Err(ToolError::Input { tool: self.name.clone(), problem: truncate(error.message.into()) })
                 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::edit::{FileEdit, PlannedEdit};
 use super::files::{MAX_FILE_BYTES, failed};
 use super::{ToolError, Workspace, bash, diff, edit, glob, grep, input, multi_edit, read, todo, write};
-use crate::task;
+use crate::sub_agent;
 
 /// The tools with previews that read files.
 const TOOLS_THAT_READ: [&str; 6] = [read::NAME, glob::NAME, grep::NAME, write::NAME, edit::NAME, multi_edit::NAME];
@@ -44,7 +44,7 @@ pub fn preview(tool: &str, input: &Map, workspace: &Workspace) -> ActionPreview 
         glob::NAME => glob::plan(workspace, input.clone()).map(|_| search_preview(tool, input)),
         grep::NAME => grep::GrepSearch::new(workspace, input.clone()).map(|_| search_preview(tool, input)),
         todo::NAME => todo::preview(input),
-        task::NAME => task::preview(input),
+        sub_agent::NAME => sub_agent::preview(input),
         write::NAME => write_preview(input, workspace),
         edit::NAME => edit::read(input.clone()).map(|edit| edit_preview(tool, &edit, workspace)),
         multi_edit::NAME => multi_edit::read(input.clone()).map(|edit| edit_preview(tool, &edit, workspace)),

@@ -20,7 +20,7 @@ use super::call::check_depth;
 use super::{INTERRUPTED, Stop, VerdictExt, result_text, view};
 use crate::cancel::CancelLevel;
 use crate::session::Core;
-use crate::task;
+use crate::sub_agent;
 use crate::tool::{Access, Artifact, Tool, ToolError, ToolOutput};
 
 /// A tool call after the hooks.
@@ -179,7 +179,9 @@ async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
     session.observer.tool_started(&approved.call);
     session.count_tool();
     let run: BoxFuture<'_, _> = match session.tools.get(&approved.call.name) {
-        Some(_) if approved.call.name == task::NAME => task::run(session, &approved.call.id, approved.input.clone()),
+        Some(_) if approved.call.name == sub_agent::NAME => {
+            sub_agent::run(session, &approved.call.id, approved.input.clone())
+        }
         Some(tool) => run_tool(tool.clone(), approved.input.clone(), approved.compared_with.clone()),
         None => {
             let known: Vec<&str> = session.tools.keys().map(String::as_str).collect();
@@ -190,7 +192,7 @@ async fn execute(session: &Core, approved: ApprovedCall) -> CompletedCall {
     // A sub-agent stops by itself, and records the outcomes of its own tools.
     let stopped = async {
         match approved.call.name.as_str() {
-            task::NAME => std::future::pending().await,
+            sub_agent::NAME => std::future::pending().await,
             _ => session.cancel.reached(CancelLevel::Immediate).await,
         }
     };

@@ -69,7 +69,7 @@ impl Appender {
 
     /// Stores the newest checkpoint beside the log, at intervals. Only a safe one: a checkpoint that covers lost records would look like an
     /// attack.
-    pub(super) fn hand_out(&mut self) {
+    pub(super) fn publish_checkpoint(&mut self) {
         let is_due = self.kept_beside.is_none_or(|at| at.elapsed() >= self.settings.checkpoint_after);
         let Some(signed) = self.newest.take_if(|_| self.is_synced && is_due) else { return };
         self.kept_beside = Some(Instant::now());

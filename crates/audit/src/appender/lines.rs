@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::disk::place;
 use super::{AppendEntry, Appender, Counts, SignedCheckpoint};
 use crate::error::{AuditError, StorageContext};
+use crate::model_request::{ModelRequest, Position};
 use crate::note::Checkpoint;
 use crate::record::{Kind, PendingRecord, RecordHeader, time_text, write_json};
-use crate::request::{ModelRequest, Position};
 use crate::tail::{CheckpointBody, Segment, Tail, segment_file};
 
 impl Appender {
@@ -85,7 +85,7 @@ impl Appender {
     fn line(&mut self, draft: &PendingRecord) {
         let begin = self.lines.len();
         let Tail { log, segment, size, head, .. } = &self.tail;
-        let h = draft.write(&mut self.lines, log, *segment, *size, head);
+        let h = draft.append_hashed_line(&mut self.lines, log, *segment, *size, head);
         self.last_line = (self.lines.len() - begin) as u64;
         self.tail.advance(draft.kind, h, self.last_line);
     }

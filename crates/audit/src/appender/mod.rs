@@ -17,9 +17,9 @@ pub(crate) use self::open::FORMAT;
 use crate::Durability;
 use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
+use crate::model_request::Conversations;
 use crate::note::{Checkpoint, Note, retention_text};
 use crate::record::{Kind, PendingRecord};
-use crate::request::Conversations;
 use crate::retention::{self, LogChange};
 use crate::storage::Storage;
 use crate::tail::{Tail, segment_file};
@@ -239,7 +239,7 @@ impl Appender {
         match result {
             Ok(()) => {
                 self.has_failed = false;
-                self.hand_out();
+                self.publish_checkpoint();
             }
             Err(_) => self.take_back(),
         }
@@ -283,7 +283,7 @@ impl Appender {
         match result {
             Ok(()) => {
                 self.sealing.clear();
-                self.hand_out();
+                self.publish_checkpoint();
             }
             Err(_) => self.take_back(),
         }

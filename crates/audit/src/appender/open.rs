@@ -11,9 +11,9 @@ use super::{Appender, AppenderSettings, CHECKPOINTS, Counts, damaged};
 use crate::Hash;
 use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
+use crate::model_request::Conversations;
 use crate::phrases::too_few;
 use crate::record::Kind;
-use crate::request::Conversations;
 use crate::storage::Storage;
 use crate::tail::{Genesis, Tail, TailRemainder, is_odd_segment, segment_file, segment_number};
 
@@ -101,7 +101,7 @@ impl Appender {
         if self.tail.uncovered >= self.tail.every {
             self.put_checkpoint();
             self.sync()?;
-            self.hand_out();
+            self.publish_checkpoint();
         }
         if let Some(size) = self.last_checkpoint()?
             && size > self.tail.size
@@ -132,7 +132,7 @@ fn create(
     let body = Genesis { format: FORMAT.to_owned(), public_key: key.public(), every: settings.every };
     let draft = own_record(writer, Kind::Genesis, None, &body);
     let mut line = Vec::new();
-    draft.write(&mut line, &log, 1, 0, &Hash::ZERO);
+    draft.append_hashed_line(&mut line, &log, 1, 0, &Hash::ZERO);
     place(storage, &segment_file(1), &line)?;
     Tail::begin(1, &line).map_err(|what| damaged(&what))
 }

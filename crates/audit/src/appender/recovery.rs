@@ -177,7 +177,7 @@ impl Appender {
         self.put_checkpoint();
         self.kept_beside = None;
         self.sync()?;
-        self.hand_out();
+        self.publish_checkpoint();
         Ok(())
     }
 

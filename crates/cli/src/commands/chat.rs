@@ -64,7 +64,7 @@ impl Chat {
 /// If there is no terminal or the session cannot start.
 pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() {
-        bail!("a conversation needs a terminal; use `amplifier run` without one");
+        bail!("`amplifier chat` needs a terminal; without a terminal, use `amplifier run`");
     }
     let config = flags.load(home)?;
     let screen = Screen::new();

@@ -77,7 +77,7 @@ struct StartOptions {
 enum Command {
     /// Create a sign-in link for a browser, valid once within ten minutes
     Link {
-        /// Name to record with answers [default: yours]
+        /// User name recorded with answers [default: yours]
         #[arg(long)]
         name: Option<String>,
         /// Role of the browser
@@ -106,7 +106,7 @@ enum Command {
 enum TokenCommand {
     /// Create a token and print it; the token is not stored and cannot be shown again
     Add {
-        /// Name to record with answers
+        /// User name recorded with answers
         name: String,
         /// Role of the token
         #[arg(long, default_value = "viewer", value_parser = role())]

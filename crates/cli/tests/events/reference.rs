@@ -1,7 +1,7 @@
 //! The generated parts of `docs/reference` agree with the program.
 //!
 //! They stand between `<!-- generated: NAME -->` and `<!-- end -->`. To write them again:
-//! `UPDATE_DOCS=1 cargo test -p amplifier --test events reference`.
+//! `UPDATE_DOCS=1 cargo test -p amplifier --test all reference`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +35,7 @@ fn check(name: &str, parts: &[(String, String)]) {
     } else {
         assert!(
             written == text,
-            "{name} is not up to date: UPDATE_DOCS=1 cargo test -p amplifier --test events reference"
+            "{name} is not up to date: UPDATE_DOCS=1 cargo test -p amplifier --test all reference"
         );
     }
 }

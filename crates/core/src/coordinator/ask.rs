@@ -15,16 +15,16 @@ use crate::approval::{
     OpenRequest,
 };
 use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, LateAnswerEntry};
+use crate::contain::{ContainedFuture, WaitResult, wait};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
     USER_NOTIFICATION, UserNotification,
 };
 use crate::event::{Digest, EventData, EventKey};
-use crate::guard::{ContainedFuture, WaitResult, wait};
-use crate::ports::BoxFuture;
-use crate::ports::PortError;
+use crate::ports::approval::AnyApprovalSystem;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
 use crate::ports::rules::ToolDefinition;
+use crate::ports::{BoxFuture, PortError};
 use crate::registry::{self, HookApproval};
 use crate::result::{DefaultDecision, Level};
 use crate::sync::lock;
@@ -268,14 +268,34 @@ impl Coordinator {
             .with("metadata", json!({ "hook": &*key.hook, "event": key.event.as_str() }));
         self.observe(USER_NOTIFICATION, notice.into()).await;
 
+        let answer = self.wait_for_answer(system, &request, id, key).await;
+        cancelled.disarm();
+        let decision = ApprovalDecision::on_answer(&request, answer);
+        // Before the request is closed, so that its observers find the remembered answer.
+        lock(&self.shared.remembered).remember(key.clone(), operation.definition, &decision, self.now());
+        if let Some(definition) = operation.definition.filter(|_| decision.granted && decision.is_lasting()) {
+            self.accept(recording, definition).await;
+        }
+        open.send_replace(Some(decision.clone()));
+        (Some(id), decision)
+    }
+
+    /// Waits for an answer until the time limit. A later one is recorded as such.
+    async fn wait_for_answer(
+        &self,
+        system: &Arc<dyn AnyApprovalSystem>,
+        request: &Arc<OpenRequest>,
+        id: u64,
+        key: &ApprovalKey,
+    ) -> Result<ApprovalAnswer, ApprovalError> {
         let since = self.clock().sleep_nanos();
         let mut waiting = ContainedFuture::new(system.clone().request(request.clone()));
-        let waited = wait(self.clock(), approval.timeout, &mut waiting);
+        let waited = wait(self.clock(), request.request.timeout, &mut waiting);
         let waited = registry::waiting_for_person(self.clock(), waited).await;
         let took = Duration::from_nanos(self.clock().sleep_nanos().saturating_sub(since));
-        let answer = match waited {
+        match waited {
             // A system that blocks the thread delays the timer.
-            WaitResult::Done(Ok(late)) if took > approval.timeout.saturating_add(DELAY) => {
+            WaitResult::Done(Ok(late)) if took > request.request.timeout.saturating_add(DELAY) => {
                 let late = ContainedFuture::new(Box::pin(std::future::ready(Ok(late))) as BoxFuture<'static, _>);
                 self.watch_for_late_answer(id, key.clone(), late);
                 Err(ApprovalError::TimedOut)
@@ -286,16 +306,7 @@ impl Coordinator {
                 self.watch_for_late_answer(id, key.clone(), waiting);
                 Err(ApprovalError::TimedOut)
             }
-        };
-        cancelled.disarm();
-        let decision = ApprovalDecision::on_answer(&request, answer);
-        // Before the request is closed, so that its observers find the remembered answer.
-        lock(&self.shared.remembered).remember(key.clone(), operation.definition, &decision, self.now());
-        if let Some(definition) = operation.definition.filter(|_| decision.granted && decision.is_lasting()) {
-            self.accept(recording, definition).await;
         }
-        open.send_replace(Some(decision.clone()));
-        (Some(id), decision)
     }
 
     fn now(&self) -> Option<jiff::Timestamp> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guard::{ContainedFuture, WaitResult, contain, drop_quietly, wait};
+use crate::contain::{ContainedFuture, WaitResult, contain, drop_quietly, wait};
 use crate::ports::clock::Clock;
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::{AsyncHandler, SyncHandler};

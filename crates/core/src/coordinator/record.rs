@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::Coordinator;
 use super::route::log;
 use crate::audit::{AuditEntry, AuditRecord, EventEntry, FailureEntry, HookReportEntry, IntentEntry, OutcomeEntry};
+use crate::contain;
 use crate::event::{Data, EventData, EventName};
-use crate::guard;
 use crate::ports::audit::Receipt;
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::Outcome;
@@ -49,10 +49,10 @@ impl<'a> RecordWriter<'a> {
     ) -> Result<T, PortError> {
         let result = match self.has_hung(part) {
             true => Err("skipped, because an earlier call hung".into()),
-            false => guard::port(self.session.clock(), call).await,
+            false => contain::port(self.session.clock(), call).await,
         };
         if let Err(error) = &result {
-            if error.is::<guard::PortTimeout>() {
+            if error.is::<contain::PortTimeout>() {
                 self.hung.push(part);
             }
             log(part, error);
@@ -98,7 +98,7 @@ impl<'a> RecordWriter<'a> {
     /// Waits until all records are flushed; returns the failure, if there was one.
     pub(super) async fn finish(&mut self) -> Option<PortError> {
         let flushed = match &self.session.shared.audit {
-            Some(audit) => guard::port(self.session.clock(), audit.flushed(self.first.unwrap_or_default())).await,
+            Some(audit) => contain::port(self.session.clock(), audit.flushed(self.first.unwrap_or_default())).await,
             None if self.session.shared.config.audit_required => Err("no audit log is configured".into()),
             None => Ok(()),
         };

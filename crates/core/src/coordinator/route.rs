@@ -8,8 +8,8 @@ use super::inject::{self, CheckedInjection, ContainedCounter, Origin};
 use super::record::RecordWriter;
 use super::{Coordinator, Verdict};
 use crate::audit::{AuditEntry, InjectionEntry, MessageEntry};
+use crate::contain;
 use crate::event::{Data, EventData, EventEffects, EventName};
-use crate::guard;
 use crate::ports::display::DisplayMessage;
 use crate::ports::rules::ToolDefinition;
 use crate::registry::{Attributed, Denial, HookApproval, Outcome};
@@ -126,7 +126,7 @@ impl Coordinator {
             if let Some(display) = self.shared.display.as_ref().filter(|_| !recording.has_hung("display")) {
                 let message = DisplayMessage { text: text.clone(), level: Level::Error, source: "kernel".to_owned() };
                 // Not recorded, because recording just failed.
-                let shown = guard::port(self.clock(), display.message(&message)).await;
+                let shown = contain::port(self.clock(), display.message(&message)).await;
                 shown.unwrap_or_else(|error| log("display", &error));
             }
             if self.shared.config.audit_required && event.effects() != EventEffects::Observed && verdict.is_proceed() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::checked_payload::CheckedPayload;
-use super::stamp::{Stamp, is_timestamp};
+use super::timestamp::{Stamp, is_timestamp};
 use super::{Digest, InvalidPayload, NestingError, Payload};
 
 /// A JSON object.

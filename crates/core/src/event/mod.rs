@@ -9,7 +9,7 @@ mod kind;
 mod name;
 mod pattern;
 mod payload;
-pub(crate) mod stamp;
+pub(crate) mod timestamp;
 
 pub use catalog::catalog;
 pub(crate) use data::{BaseFields, SESSION_ID};
@@ -19,7 +19,7 @@ pub(crate) use events::CATALOG;
 pub use name::{EventKey, EventName, EventType, InvalidEventName};
 pub use pattern::EventPattern;
 pub use payload::{EventEffects, EventSpec, FieldSpec, InvalidPayload, Payload};
-pub(crate) use stamp::rfc3339;
+pub(crate) use timestamp::rfc3339;
 
 #[cfg(doc)]
 use self::events::{TOOL_PRE, ToolPre};

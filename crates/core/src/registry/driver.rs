@@ -16,8 +16,8 @@ use super::settings::HookRole;
 use super::table::ListedHook;
 use super::trace;
 
+use crate::contain;
 use crate::event::EventData;
-use crate::guard;
 use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 use crate::result::{HookError, HookResult};
@@ -37,32 +37,32 @@ impl Driver<'_> {
     /// # Cancel safety
     /// Dropping the future drops the running hook; results of earlier hooks stay, later hooks are not called.
     pub(super) async fn run(&self, emission: &mut Emission) {
-        let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
+        let mut clock = SplitTimer { clock: self.clock, last: self.clock.nanos() };
         loop {
             let end = {
                 let (hooks, data, progress) = emission.parts();
                 let mut slot = Slot(pin!(None));
-                let sprint = poll_fn(|context| {
-                    Poll::Ready(self.sprint(hooks, data, progress, &mut clock, slot.0.as_mut(), context))
+                let run = poll_fn(|context| {
+                    Poll::Ready(self.run_silent(hooks, data, progress, &mut clock, slot.0.as_mut(), context))
                 });
-                match sprint.await {
-                    Sprint::Waiting(index) => {
+                match run.await {
+                    SilentRun::Waiting(index) => {
                         let reply = self.wait(&hooks[index], slot.0.as_mut()).await;
-                        Sprint::Answered(index, Box::new(answer(reply)))
+                        SilentRun::Answered(index, Box::new(answer(reply)))
                     }
                     end => end,
                 }
             };
             match end {
-                Sprint::Answered(index, answer) => {
+                SilentRun::Answered(index, answer) => {
                     if let Err(error) = &*answer {
                         trace::failed(emission.hook(index), error);
                     }
                     emission.answer(index, *answer);
                     emission.record_duration(clock.lap());
                 }
-                Sprint::Observers(first) => return Box::pin(self.observe(emission, first)).await,
-                Sprint::Over | Sprint::Waiting(_) => return,
+                SilentRun::Observers(first) => return Box::pin(self.observe(emission, first)).await,
+                SilentRun::Over | SilentRun::Waiting(_) => return,
             }
         }
     }
@@ -71,34 +71,34 @@ impl Driver<'_> {
     ///
     /// Nearly all hooks do, so an emission spends its time in this loop.
     #[inline]
-    fn sprint<'a>(
+    fn run_silent<'a>(
         &self,
         hooks: &'a [ListedHook],
         data: &'a EventData,
         progress: &mut Progress,
-        clock: &mut LapTimer<'_>,
+        clock: &mut SplitTimer<'_>,
         mut running: Pin<&mut RunningHook<'a>>,
         context: &mut Context<'_>,
-    ) -> Sprint {
+    ) -> SilentRun {
         while let Some(index) = progress.next_hook() {
             let hook = &hooks[index];
             if self.parallel_observers && hook.info().role == HookRole::Observer {
-                return Sprint::Observers(index);
+                return SilentRun::Observers(index);
             }
             match guarded(|| hook.start(data, running.as_mut(), context)) {
                 Poll::Ready(None) => progress.continued(index),
-                Poll::Ready(Some(answer)) => return Sprint::Answered(index, answer),
-                Poll::Pending => return Sprint::Waiting(index),
+                Poll::Ready(Some(answer)) => return SilentRun::Answered(index, answer),
+                Poll::Pending => return SilentRun::Waiting(index),
             }
             if index < TIMED_ALONE || index % 4 == 3 || progress.is_over() {
                 progress.record_duration(clock.lap());
             }
         }
-        Sprint::Over
+        SilentRun::Over
     }
 
     pub(super) async fn run_traced(&self, emission: &mut Emission) {
-        let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
+        let mut clock = SplitTimer { clock: self.clock, last: self.clock.nanos() };
         while let Some(index) = emission.next_hook() {
             if self.parallel_observers && index >= emission.gates() {
                 return self.observe(emission, index).await;
@@ -112,7 +112,7 @@ impl Driver<'_> {
     async fn observe(&self, emission: &mut Emission, first: usize) {
         let rest: Vec<usize> = std::iter::once(first).chain(std::iter::from_fn(|| emission.next_hook())).collect();
         let all = rest.iter().map(async |&index| {
-            let mut clock = LapTimer { clock: self.clock, last: self.clock.nanos() };
+            let mut clock = SplitTimer { clock: self.clock, last: self.clock.nanos() };
             let answer = self.call_traced(emission.hook(index), emission.data()).await;
             (index, answer, clock.lap())
         });
@@ -199,12 +199,12 @@ impl Drop for Slot<'_, '_> {
     #[inline]
     fn drop(&mut self) {
         if self.0.is_some() {
-            guard::quietly(|| self.0.set(None));
+            contain::quietly(|| self.0.set(None));
         }
     }
 }
 
-enum Sprint {
+enum SilentRun {
     Over,
     Answered(usize, Box<Answer>),
     Waiting(usize),
@@ -212,12 +212,12 @@ enum Sprint {
     Observers(usize),
 }
 
-struct LapTimer<'a> {
+struct SplitTimer<'a> {
     clock: &'a dyn Clock,
     last: u64,
 }
 
-impl LapTimer<'_> {
+impl SplitTimer<'_> {
     #[inline]
     fn lap(&mut self) -> u64 {
         let last = std::mem::replace(&mut self.last, self.clock.nanos());
@@ -228,7 +228,7 @@ impl LapTimer<'_> {
 /// Runs a part of a hook; a failure becomes its reply.
 #[inline]
 fn guarded(piece: impl FnOnce() -> Poll<Reply>) -> Poll<Reply> {
-    guard::contain_or(piece, |error| Poll::Ready(failed(error)))
+    contain::contain_or(piece, |error| Poll::Ready(failed(error)))
 }
 
 fn answer(reply: Reply) -> Answer {

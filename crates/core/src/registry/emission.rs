@@ -103,7 +103,7 @@ impl<D: Data> Emission<D> {
 
     /// Takes a plain `continue`: [`answer`](Self::answer) for the most frequent case.
     #[inline]
-    pub fn go_on(&mut self, index: usize) {
+    pub fn answer_continue(&mut self, index: usize) {
         if self.outcome.progress.awaits(index) {
             self.outcome.progress.continued(index);
         }
@@ -226,7 +226,7 @@ impl<D: Data> Emission<D> {
     }
 
     fn decide(&mut self, decision: Decision) {
-        if decision.strength() > self.outcome.decision.strength() {
+        if decision.precedence() > self.outcome.decision.precedence() {
             self.outcome.decision = decision;
         }
     }

@@ -93,7 +93,7 @@ impl fmt::Display for Denial {
 }
 
 impl Decision {
-    pub(super) fn strength(&self) -> u8 {
+    pub(super) fn precedence(&self) -> u8 {
         match self {
             Self::Continue => 0,
             Self::Modify => 1,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::guard;
+use crate::contain;
 use crate::ports::BoxFuture;
 use crate::ports::clock::Clock;
 
@@ -28,7 +28,7 @@ impl PersonWait {
     /// Begins a wait, and registers it with the hooks on the stack.
     pub fn open() -> Self {
         let open = Arc::new(AtomicBool::new(true));
-        if guard::is_inside() {
+        if contain::is_inside() {
             OPEN_WAITS.with_borrow_mut(|asked| {
                 asked.retain(|open| open.load(Ordering::Relaxed));
                 asked.push(open.clone());
@@ -61,7 +61,7 @@ impl PersonWaits {
     pub fn is_any_open(&mut self) -> bool {
         OPEN_WAITS.with_borrow_mut(|asked| {
             // The hooks around this one wait, too.
-            let heard = if guard::is_inside() { asked.clone() } else { std::mem::take(asked) };
+            let heard = if contain::is_inside() { asked.clone() } else { std::mem::take(asked) };
             self.asked.extend(heard);
         });
         self.asked.retain(|open| open.load(Ordering::Relaxed));

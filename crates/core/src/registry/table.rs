@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use super::hook::{AnyHook, DroppedHook, Reply, RunningHook};
 use super::settings::{HookInfo, HookRole};
+use crate::contain;
 use crate::event::{BaseFields, CATALOG, EventData, EventKey, EventName, EventPattern};
-use crate::guard;
 use crate::sync::{LoadedValue, Mutex, PublishedValue, lock};
 
 /// The most events with a list. Emitting ever new names must not fill the memory.
@@ -35,7 +35,7 @@ struct RegisteredHook {
 impl Drop for RegisteredHook {
     fn drop(&mut self) {
         // A hook may be dropped at the end of an emission, and its `drop` may panic.
-        guard::drop_quietly(std::mem::replace(&mut self.hook, Box::new(DroppedHook)));
+        contain::drop_quietly(std::mem::replace(&mut self.hook, Box::new(DroppedHook)));
     }
 }
 

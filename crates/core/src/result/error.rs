@@ -51,7 +51,7 @@ impl HookError {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let error = Self::Panicked(text.unwrap_or("no message").to_owned());
-        crate::guard::drop_quietly(panic);
+        crate::contain::drop_quietly(panic);
         error
     }
 }

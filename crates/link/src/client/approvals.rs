@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use super::ClientState;
 use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_valid_id};
-use crate::limits::truncate_request;
 use crate::message::{AnswerStatus, SessionMessage};
+use crate::truncate::truncate_request;
 
 /// The number of remembered closed requests, and their age. The session records late answers to these itself; for older ones, the server finds the
 /// decision in the log.

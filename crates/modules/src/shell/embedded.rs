@@ -4,7 +4,7 @@ use super::command::{Command, base_name};
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{calls, database, destructive, readonly, scan, shells, syntax, verbs};
+use super::{database, destructive, destructive_calls, readonly, scan, shells, syntax, verbs};
 
 /// Maximum number of positions at which a command may begin.
 const PLACES: usize = 8;
@@ -36,7 +36,7 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) {
             walker.destroys(why, &inner.source_text());
         }
     }
-    if command.arguments().iter().take(PLACES).any(|word| calls::delete(word.plain())) {
+    if command.arguments().iter().take(PLACES).any(|word| destructive_calls::deletes(word.plain())) {
         walker.destroys("is given a program text that deletes", &command.source_text());
     }
     // A command in one word, such as `watchexec 'rm -rf build'`.

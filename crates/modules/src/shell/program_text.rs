@@ -6,7 +6,7 @@ use super::effects::Exemption;
 use super::languages::{LANGUAGES, Language};
 use super::walk::Walker;
 use super::word::Word;
-use super::{calls, emptying, python, scan};
+use super::{destructive_calls, emptying, python, scan};
 
 /// Analyses the program given to an interpreter; returns `false` if the command is not an interpreter.
 pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> bool {
@@ -62,7 +62,8 @@ pub(super) fn inspect(name: &str, command: &Command, walker: &mut Walker) -> boo
             }
             walker.runs_file(word, Some(name));
             // Scripts such as `manage.py shell -c` take programs, too.
-            if words.by_ref().filter(|word| word.raw.contains('(')).any(|word| calls::delete(word.plain())) {
+            if words.by_ref().filter(|word| word.raw.contains('(')).any(|word| destructive_calls::deletes(word.plain()))
+            {
                 walker.destroys("is given a program text that deletes", name);
             }
             break;
@@ -112,7 +113,7 @@ fn check_known(name: &str, language: &Language, text: &str, walker: &mut Walker)
     let is_harmless = |bare: String| {
         let lower = bare.to_ascii_lowercase();
         let runs = language.runs.iter().any(|pattern| contains(&lower, pattern));
-        !runs && !scan::deletes(&bare) && !calls::delete(&bare) && !calls::empty(text)
+        !runs && !scan::deletes(&bare) && !destructive_calls::deletes(&bare) && !destructive_calls::empties_a_file(text)
     };
     if !bare.is_some_and(is_harmless) {
         check(name, language, text, walker);
@@ -121,9 +122,9 @@ fn check_known(name: &str, language: &Language, text: &str, walker: &mut Walker)
 
 fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
     let lower = text.to_ascii_lowercase();
-    if scan::deletes(text) || calls::delete(text) {
+    if scan::deletes(text) || destructive_calls::deletes(text) {
         walker.destroys("runs a program text that deletes", name);
-    } else if calls::empty(text) {
+    } else if destructive_calls::empties_a_file(text) {
         walker.destroys("runs a program text that empties a file", name);
     } else if let Some(found) = language.runs.iter().find(|pattern| contains(&lower, pattern)) {
         let found = found.trim_matches(['(', '.', ' ']);

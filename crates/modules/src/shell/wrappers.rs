@@ -7,7 +7,7 @@ use super::options::{Arguments, Syntax};
 use super::shells::{is_shell, joined};
 use super::walk::Walker;
 use super::word::Word;
-use super::{containers, exemption, packages, remote, variables};
+use super::{containers, exemption, packages, ssh, variables};
 
 /// Syntax of a wrapper's own arguments before the command.
 struct Wrapper {
@@ -415,5 +415,5 @@ fn ssh(command: &Command, walker: &mut Walker) {
         walker.sends("sends data or changes something elsewhere", &command.source_text());
         return walker.refuse("the command of `ssh` is unknown until run time; write the command itself");
     };
-    remote::follow(command, begin, walker);
+    ssh::follow(command, begin, walker);
 }

@@ -10,7 +10,7 @@ pub enum ExpansionError {
     #[error("needs the environment variable `{0}`, which is not set or not text")]
     NoVariable(String),
     /// A `${` without a name.
-    #[error("has a `${{` without a name and a `}}`; write `${{NAME}}`")]
+    #[error("has a `${{` without a name or without the closing `}}`; write `${{NAME}}`")]
     NoName,
 }
 

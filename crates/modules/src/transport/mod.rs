@@ -86,7 +86,7 @@ pub enum TransportError {
         source: reqwest::Error,
     },
     /// A file that is not a hook component.
-    #[error("invalid component `{path}` of hook `{hook}`: {why}")]
+    #[error("invalid WebAssembly component `{path}` of hook `{hook}`: {why}")]
     Component {
         /// Name of the hook.
         hook: String,

@@ -113,10 +113,7 @@ impl HookDefinition {
     /// Returns the files that texts of the hook refer to, relative to the folder of its bundle, or, for programs that run there, to the workspace.
     fn references(&self, texts: Option<Vec<String>>, workspace: &Path) -> Result<ReferencedFiles, TrustError> {
         let owner = format!("hook `{}`", self.entry.shown_name());
-        let texts = texts.ok_or_else(|| TrustError::TooManyReferences {
-            owner: owner.clone(),
-            what: "settings that cannot be written as JSON".to_owned(),
-        })?;
+        let texts = texts.ok_or_else(|| TrustError::NotJson { owner: owner.clone() })?;
         let mut all = find_references(&texts, self.folder(), &owner)?;
         let ReferencedFiles { files, absent, special } =
             find_references(&self.entry.workspace_path_candidates(), workspace, &owner)?;

@@ -56,12 +56,18 @@ pub enum TrustError {
         why: std::io::Error,
     },
     /// A hook or an MCP server with more text than is searched for files.
-    #[error("{owner} names too much to search for files: {what}; move the commands to a script, and name that")]
+    #[error("cannot find all files that {owner} uses: {what}; move the commands to a script, and refer to that script")]
     TooManyReferences {
         /// The hook or server.
         owner: String,
         /// The exceeded limit.
         what: String,
+    },
+    /// A hook whose settings cannot be searched for files.
+    #[error("cannot find the files that {owner} uses: its settings have a value that JSON cannot express")]
+    NotJson {
+        /// The hook.
+        owner: String,
     },
     /// A damaged store, which trusts nothing.
     #[error("the trust store `{}` is damaged, so nothing is trusted: {why}; remove the file and trust your bundles again", file.display())]
@@ -72,7 +78,7 @@ pub enum TrustError {
         why: String,
     },
     /// The store cannot be read or written.
-    #[error("the trust store `{}`: {why}", file.display())]
+    #[error("cannot use the trust store `{}`: {why}", file.display())]
     Store {
         /// The store.
         file: PathBuf,

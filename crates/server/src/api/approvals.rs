@@ -16,9 +16,9 @@ use super::log_access::LogAccess;
 use crate::App;
 use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
+use crate::api_types::{ApprovalFlood, ErrorResponse};
 use crate::hub::SubmittedAnswer;
 use crate::redact;
-use crate::wire::{ApprovalFlood, ErrorResponse};
 
 /// Default and maximum number of decisions in a response; the maximum also limits open requests.
 const LISTED: (usize, usize) = (100, 1000);

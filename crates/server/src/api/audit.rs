@@ -14,8 +14,8 @@ use super::log_access::LogAccess;
 use crate::App;
 use crate::access::Viewer;
 use crate::access::guard::Refusal;
+use crate::api_types::{AuditStatus, ErrorResponse};
 use crate::feed::FeedError;
-use crate::wire::{AuditStatus, ErrorResponse};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(status)).routes(routes!(verify)).routes(routes!(proof))

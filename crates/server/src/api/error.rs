@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
+use crate::api_types::{ErrorDetails, ErrorResponse};
 use crate::hub::{HubError, HubErrorCode};
-use crate::wire::{ErrorDetails, ErrorResponse};
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

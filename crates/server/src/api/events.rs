@@ -19,8 +19,8 @@ use super::log_access::LogAccess;
 use crate::App;
 use crate::access::Viewer;
 use crate::access::guard::{ClientConnection, Refusal};
+use crate::api_types::ErrorResponse;
 use crate::feed::{FeedError, Page, Timeline};
-use crate::wire::ErrorResponse;
 
 /// Limit in seconds of waiting for the first record.
 const LONGEST_WAIT: f64 = 30.0;

@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 
 use super::error::ApiError;
 use crate::access::guard::{Caller, Refusal};
+use crate::fair_semaphore::{FairSemaphore, Permit, UserQueue};
 use crate::feed::FeedError;
-use crate::limits::{FairSemaphore, Permit, UserQueue};
 
 /// Limit of concurrent readers. Reading a long log keeps a disk and a processor busy.
 pub(super) const AT_ONCE: usize = 8;

@@ -19,7 +19,7 @@ use super::log_access::LogAccess;
 use crate::App;
 use crate::access::guard::{ClientConnection, Refusal, ServerOrigin};
 use crate::access::{AccessError, Admin, Public, Role, Viewer};
-use crate::wire::{Browsers, ErrorResponse, Health, KeyProof, Link, LinkRequest, Me, SignedOutBrowsers};
+use crate::api_types::{Browsers, ErrorResponse, Health, KeyProof, Link, LinkRequest, Me, SignedOutBrowsers};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::App;
 use crate::access::Viewer;
-use crate::wire::SessionState;
+use crate::api_types::SessionState;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics))

@@ -27,7 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;
 use crate::access::guard::BODY_LIMIT;
-use crate::limits::FairSemaphore;
+use crate::fair_semaphore::FairSemaphore;
 use error::ApiError;
 use openapi::RenderedDescription;
 use stream::StreamBroadcast;

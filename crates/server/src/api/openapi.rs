@@ -15,7 +15,7 @@ use super::pages::page;
 use crate::App;
 use crate::access::guard::KEY;
 use crate::access::{Public, Role};
-use crate::wire::{ErrorDetails, ErrorResponse};
+use crate::api_types::{ErrorDetails, ErrorResponse};
 
 /// The role of each route. The extractors of the handlers enforce it; the security matrix compares both.
 const ROLES: &[(&str, &str, Option<Role>)] = &[

@@ -44,7 +44,7 @@ async fn index(_: Public, headers: HeaderMap) -> Result<Response, ApiError> {
 #[utoipa::path(get, path = "/console/{path}", tag = "console", params(("path" = String, Path, description = "The name of the file.")), responses(
     (status = 200, description = "The file.", content_type = "application/octet-stream", body = String),
     (status = 304, description = "Not modified."),
-    (status = 404, description = "Unknown file.", body = crate::wire::ErrorResponse),
+    (status = 404, description = "Unknown file.", body = crate::api_types::ErrorResponse),
 ))]
 async fn console(_: Public, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     file(&path, &headers)

@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json};
 use crate::App;
 use crate::access::{Approver, Viewer};
+use crate::api_types::{ApprovalRules, ErrorResponse, ListedRule};
 use crate::redact;
-use crate::wire::{ApprovalRules, ErrorResponse, ListedRule};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))

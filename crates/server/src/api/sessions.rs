@@ -19,9 +19,9 @@ use super::error::{ApiError, Json, Query};
 use super::lists;
 use crate::App;
 use crate::access::{Admin, Approver, Viewer};
+use crate::api_types::{ErrorResponse, Session, SessionState};
 use crate::feed::SessionFacts;
 use crate::hub::{Command, ConnectedSession, HubEvent};
-use crate::wire::{ErrorResponse, Session, SessionState};
 
 /// Time without activity after which a session counts as gone: without a server connection, and with one. A live
 /// session reconnects within two seconds.
@@ -379,7 +379,7 @@ fn unknown(id: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::SessionHost;
+    use crate::api_types::SessionHost;
 
     #[test]
     fn the_state_of_a_session_follows_from_what_is_recorded_and_who_is_connected() {

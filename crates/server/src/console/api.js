@@ -147,7 +147,7 @@ export function doubt() {
 }
 
 /** Makes the server at this address prove itself again. */
-export function trustAgain() {
+export function retryProof() {
   isStrange = false;
 }
 

@@ -68,14 +68,14 @@ function drawStatus(audit) {
     el('div', { class: 'verdict', role: audit.sound ? null : 'alert' },
       el('span', { class: 'seal' }, icon(audit.sound ? 'approvals' : 'mark')),
       el('div', null,
-        el('p', { class: 'big' }, audit.sound ? `Verified up to ${upTo(audit.verified_to)}` : 'This log failed verification'),
+        el('p', { class: 'big' }, audit.sound ? (audit.size && !audit.verified_to ? 'Verifying…' : `Verified up to ${upTo(audit.verified_to)}`) : 'This log failed verification'),
         el('p', null, audit.sound
           ? audit.verified_to >= audit.size ? 'Log verified: no record is changed, missing or moved.' : `Verifying ${counted(audit.size - audit.verified_to, 'newer record')}.`
           : sound > 0 ? `Intact up to ${upTo(sound)}. Later records cannot be trusted.` : 'No record of this log can be trusted.'))),
     bar,
     audit.problems.length ? el('ol', { class: 'problems' }, audit.problems.slice(0, 20).map((one) => el('li', null, one.seq === undefined ? null : el('a', { href: `#/audit/${one.seq}`, class: 'num' }, `Record ${count(one.seq)}`), one.seq === undefined ? null : ': ', shown(one.text, { limit: 500 }))), audit.problems.length > 20 ? el('li', null, `and ${count(audit.problems.length - 20)} more`) : null) : null,
-    audit.sound ? null : el('p', { class: 'advice' }, 'Do not change the files. ', el('code', null, 'amplifier audit verify'), ' shows details, and an anchored checkpoint shows the earlier state.'),
-    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint', audit.checkpoint ? counted(audit.checkpoint.size, 'record') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Not anchored', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
+    audit.sound ? null : el('p', { class: 'advice' }, 'Leave the files as they are. Run ', el('code', null, 'amplifier audit verify'), ' for details. An anchored checkpoint proves the earlier state.'),
+    el('dl', { class: 'strip' }, fact('Records', count(audit.size)), fact('Last checkpoint covers', audit.checkpoint ? counted(audit.checkpoint.size, 'record') : 'none'), fact('Signed', audit.checkpoint ? ago(audit.checkpoint.at) : '–'), fact('Records not anchored', count(audit.exposed)), fact('Log', el('code', { title: plain(audit.log) }, shown(audit.log, { limit: 12, more: false })))),
     el('details', { class: 'proves' }, el('summary', null, 'Guarantees and limits'),
       el('div', { class: 'two' },
         el('div', null, el('h3', null, 'Proven'), el('ul', null, audit.proves.map((one) => el('li', null, icon('check'), el('span', null, shown(one)))))),
@@ -168,7 +168,7 @@ function soundTo(audit) {
 function border(record, above) {
   const audit = store.audit;
   if (!audit || audit.sound || record.seq >= soundTo(audit) || above < soundTo(audit)) return [];
-  return [el('tr', { class: 'border' }, el('td', { colspan: 6 }, icon('mark'), `Intact up to ${upTo(soundTo(audit))}. Records above this line cannot be trusted.`))];
+  return [el('tr', { class: 'border' }, el('td', { colspan: 6 }, icon('mark'), soundTo(audit) > 0 ? `Intact up to ${upTo(soundTo(audit))}. Records above this line cannot be trusted.` : 'No record of this log can be trusted.'))];
 }
 
 /** @param {LogRecord} record */

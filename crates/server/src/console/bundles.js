@@ -55,7 +55,7 @@ tests:
 
 /** Opens the dialog that runs the tests of a bundle. */
 export function openTests() {
-  const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A bundle to enter here'));
+  const which = el('select', { id: 'test-which' }, el('option', { value: 'own' }, "The bundle of the server's folder"), el('option', { value: 'text' }, 'A pasted bundle'));
   const text = el('textarea', { id: 'test-text', rows: 12, spellcheck: 'false', class: 'code' });
   text.value = EXAMPLE;
   const field = el('div', { class: 'field', hidden: true }, el('label', { for: 'test-text' }, 'The bundle. Each test has an event, its data and the expected result'), text);

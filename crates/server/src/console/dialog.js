@@ -21,7 +21,7 @@ const DISCONNECTED = 'disconnected';
 const AUTO = 'amplifier.open-questions';
 
 /** @type {Record<string, string>} */
-const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'and the same request, until the session ends', deny: 'this time', deny_always: 'and the same request, until the session ends' };
+const EFFECTS = { allow: 'this time', allow_once: 'this time', allow_always: 'this and identical requests, until the session ends', deny: 'this time', deny_always: 'this and identical requests, until the session ends' };
 
 const dialog = /** @type {HTMLDialogElement} */ (byId('question'));
 const text = byId('question-text');

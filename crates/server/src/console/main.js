@@ -11,7 +11,7 @@ import { hooksView, hookView } from './hooks.js';
 import { isOther, perFrame } from './parts.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
-import { askAgain, may, on, openCount, queue, retryNow, start, store, whose } from './store.js';
+import { recheckServer, may, on, openCount, queue, retryNow, start, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './dom.js' */
@@ -96,7 +96,7 @@ function strange() {
   return el('div', { class: 'view door' }, el('div', { class: 'card' }, icon('mark'), el('h1', { tabindex: -1 }, 'Unknown server at this address'),
     el('p', null, 'This is not the server that signed this browser in, so nothing is sent to it. Another program may be using the port.'),
     el('p', null, 'Do not reload this page. Find the program that uses the port, start the server again, and then:'),
-    el('button', { type: 'button', class: 'primary', onclick: () => askAgain() }, 'Check again')));
+    el('button', { type: 'button', class: 'primary', onclick: () => recheckServer() }, 'Check again')));
 }
 
 const AREAS = [['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];

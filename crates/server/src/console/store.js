@@ -1,6 +1,6 @@
 // The state of the page, and the stream that keeps it up to date. After a lost connection, the stream continues from its cursor.
 
-import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, trustAgain } from './api.js';
+import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, retryProof } from './api.js';
 import { folderName, setClock } from './format.js';
 
 /** @import {ApprovalFlood, AuditStatus, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
@@ -114,9 +114,9 @@ export async function start() {
 }
 
 /** Makes the server at this address prove itself again. */
-export function askAgain() {
+export function recheckServer() {
   if (store.link !== 'strange') return;
-  trustAgain();
+  retryProof();
   setLink('connecting');
   void connect();
 }
@@ -184,7 +184,7 @@ async function connect() {
     } catch {
       return;
     }
-    hear(message);
+    onMessage(message);
   });
   mine.addEventListener('close', () => {
     clearTimeout(limit);
@@ -204,7 +204,7 @@ function later() {
 }
 
 /** @param {any} message */
-function hear(message) {
+function onMessage(message) {
   switch (message.type) {
     case 'hello': {
       setClock(message.now);
@@ -378,10 +378,10 @@ export function sessionName(id, asked) {
 
 /** @param {Session} session */
 export function acceptSession(session) {
-  hear({ type: 'session', session });
+  onMessage({ type: 'session', session });
 }
 
 /** @param {AuditStatus} audit */
 export function acceptAudit(audit) {
-  hear({ type: 'audit', audit });
+  onMessage({ type: 'audit', audit });
 }

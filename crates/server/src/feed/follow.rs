@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use amplifier_audit::{AuditError, Bodies, LogLine, LogLines, LogPart, LogReader};
+use amplifier_audit::{AuditError, BodyReader, LogLine, LogLines, LogPart, LogReader};
 
 use super::query::record_json;
 use super::{FeedState, index::Index};
@@ -18,7 +18,7 @@ const RECENT_LIMIT: u64 = 4 << 20;
 /// Follows the log until the feed is dropped.
 pub(super) fn follow(shared: &Arc<FeedState>) {
     let mut follower =
-        Follower { shared, reader: LogReader::new(), behind: 0, is_caught_up: false, bodies: Bodies::new() };
+        Follower { shared, reader: LogReader::new(), behind: 0, is_caught_up: false, bodies: BodyReader::new() };
     let mut wait = MIN_INTERVAL;
     while !shared.is_stopped() {
         match follower.poll() {
@@ -42,7 +42,7 @@ struct Follower<'a> {
     behind: u64,
     /// `true` once the end of the log was reached.
     is_caught_up: bool,
-    bodies: Bodies,
+    bodies: BodyReader,
 }
 
 impl Follower<'_> {

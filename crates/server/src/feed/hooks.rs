@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use amplifier_core::{ActionKind, HookReportEntry};
 
-use crate::wire::HookStats;
+use crate::api_types::HookStats;
 
 /// Limit of hooks; others are counted as [`OTHERS`], because names from bundles are unlimited.
 const MOST_HOOKS: usize = 256;

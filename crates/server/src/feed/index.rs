@@ -127,7 +127,7 @@ struct SessionSummary {
 }
 
 #[derive(Deserialize)]
-struct Plan {
+struct MountPlan {
     workspace: Option<String>,
     agent_name: Option<String>,
     parent_session_id: Option<String>,
@@ -146,7 +146,7 @@ struct TokenUsage {
 /// The fields of event data that describe a session.
 #[derive(Deserialize)]
 struct EventFields {
-    mount_plan: Option<Plan>,
+    mount_plan: Option<MountPlan>,
     prompt: Option<String>,
     reason: Option<String>,
     usage: Option<TokenUsage>,

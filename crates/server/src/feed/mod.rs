@@ -32,8 +32,8 @@ pub(crate) use self::decisions::PastDecision;
 use self::index::Index;
 use self::verification::{TrustAnchors, VerifyRequest};
 pub use self::views::{Page, SessionFacts, Timeline, TimelineItem};
-use crate::limits::FairSemaphore;
-use crate::wire::{AuditStatus, HookStats};
+use crate::api_types::{AuditStatus, HookStats};
+use crate::fair_semaphore::FairSemaphore;
 
 /// The audit log as it grows. Cheap to clone; clones share the log.
 ///

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use amplifier_audit::{AuditError, Bodies, Body, LineFilter, Record, RecordFilter, RecordSource, segment_file};
+use amplifier_audit::{AuditError, Body, BodyReader, LineFilter, Record, RecordFilter, RecordSource, segment_file};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -86,7 +86,7 @@ impl FeedState {
         };
         let mut found = Vec::new();
         let mut bytes = 0;
-        let mut bodies = Bodies::new();
+        let mut bodies = BodyReader::new();
         let mut cursor = after.min(end);
         let read_to = self.scan(&ready, cursor, |record| {
             if found.len() >= limit || bytes > SEND_LIMIT {
@@ -133,7 +133,7 @@ impl FeedState {
                     if record.seq >= cursor || !ready.fits(&record, &*self.source) {
                         continue;
                     }
-                    let sent = record_json(&record, &*self.source, &mut Bodies::new());
+                    let sent = record_json(&record, &*self.source, &mut BodyReader::new());
                     bytes += sent.len();
                     found.push(sent.into());
                     cursor = record.seq;
@@ -284,7 +284,7 @@ fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n')
 }
 
-/// A record as [`wire::LogRecord`](crate::wire::LogRecord).
+/// A record as [`api_types::LogRecord`](crate::api_types::LogRecord).
 #[derive(Serialize)]
 struct RecordJson<'a> {
     seq: u64,
@@ -302,7 +302,7 @@ struct RecordJson<'a> {
 }
 
 /// Returns a record as JSON, with its whole body unless that is large.
-pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> String {
+pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut BodyReader) -> String {
     let whole = whole_body(record, source, bodies);
     let sent = RecordJson {
         seq: record.seq,
@@ -320,7 +320,7 @@ pub(super) fn record_json(record: &Record<'_>, source: &dyn RecordSource, bodies
 }
 
 /// Returns a separate body, if present, unchanged and not too large.
-fn whole_body(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut Bodies) -> Option<Box<RawValue>> {
+fn whole_body(record: &Record<'_>, source: &dyn RecordSource, bodies: &mut BodyReader) -> Option<Box<RawValue>> {
     if record.body_bytes() > WHOLE {
         return None;
     }

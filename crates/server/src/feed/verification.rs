@@ -14,7 +14,7 @@ use amplifier_process::files::read_regular;
 use tokio::sync::oneshot;
 
 use super::FeedState;
-use crate::wire::{self, AuditStatus, CheckpointStatus};
+use crate::api_types::{self, AuditStatus, CheckpointStatus};
 
 /// Interval of the checks for new records.
 const EVERY: Duration = Duration::from_millis(250);
@@ -226,7 +226,7 @@ impl VerifierThread<'_> {
 
     fn failed(&self, text: String) -> AuditStatus {
         let shown = self.status().unwrap_or_default();
-        let problems = vec![wire::Problem { seq: None, text }];
+        let problems = vec![api_types::Problem { seq: None, text }];
         AuditStatus { sound: false, verified_to: 0, problems, checking: false, proves: Vec::new(), ..shown }
     }
 
@@ -265,14 +265,14 @@ impl VerifiedFiles {
     }
 }
 
-fn problems(findings: &[Finding]) -> Vec<wire::Problem> {
+fn problems(findings: &[Finding]) -> Vec<api_types::Problem> {
     let problem = |finding: &Finding| {
         let place = match (&finding.file, finding.line) {
             (Some(file), Some(line)) => format!("{file}:{line}: "),
             (Some(file), None) => format!("{file}: "),
             _ => String::new(),
         };
-        wire::Problem { seq: finding.line.map(|_| finding.seq), text: format!("{place}{}", finding.text) }
+        api_types::Problem { seq: finding.line.map(|_| finding.seq), text: format!("{place}{}", finding.text) }
     };
     findings.iter().map(problem).collect()
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::LogRecord;
+use crate::api_types::LogRecord;
 
 /// A session according to the audit log.
 #[derive(Clone, Debug, Default, PartialEq)]

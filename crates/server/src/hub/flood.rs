@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use amplifier_link::{ApprovalId, OpenApproval};
 
-use crate::wire::ApprovalFlood;
+use crate::api_types::ApprovalFlood;
 
 /// Period in which requests are counted.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);

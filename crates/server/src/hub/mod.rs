@@ -36,8 +36,8 @@ use self::presence::Presence;
 use self::replies::{NoReply, Replies};
 use self::state::{Delivery, State};
 use crate::access::Role;
+use crate::api_types::{ApprovalFlood, SessionHost};
 use crate::redact::ViewerRedaction;
-use crate::wire::{ApprovalFlood, SessionHost};
 
 /// Limit of events that wait for a subscriber. A subscriber that misses some reads everything again.
 const CHANGES: usize = 4096;
@@ -258,7 +258,7 @@ impl Hub {
     /// # Errors
     /// If the session is not connected, or does not support the command.
     pub fn send(&self, session: &str, command: Command) -> Result<(), HubError> {
-        let (link, _) = self.state().reach(session, matches!(command, Command::Prompt(_)))?;
+        let (link, _) = self.state().claim_link(session, matches!(command, Command::Prompt(_)))?;
         let message = match command {
             Command::Prompt(text) => ServerMessage::Prompt { text },
             Command::Interrupt => ServerMessage::Interrupt,

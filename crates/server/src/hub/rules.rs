@@ -5,7 +5,7 @@ use amplifier_link::{MachineReply, MachineRequest, RuleList, ServerMessage, Unre
 
 use super::machine::unexpected;
 use super::{Hub, HubError, HubErrorCode, HubEvent, NoReply, PATIENCE};
-use crate::wire::{ApprovalRules, ListedRule};
+use crate::api_types::{ApprovalRules, ListedRule};
 
 impl Hub {
     /// Returns the approval rules of sessions, of projects and of the user, and the files that cannot be read.
@@ -40,7 +40,12 @@ impl Hub {
             let id = rule.id();
             self.change_rule(&session, |reference| ServerMessage::AddRule { reference, rule: Box::new(rule) }).await?;
             let added = self.state().rules().into_iter().find(|rule| rule.id == id);
-            return added.ok_or_else(|| HubError::new(HubErrorCode::Failed, "the session does not list the rule"));
+            return added.ok_or_else(|| {
+                HubError::new(
+                    HubErrorCode::Failed,
+                    "the session took the rule but does not list it; check its rules before adding it again",
+                )
+            });
         }
         match self.ask_about_rules(MachineRequest::AddRule { rule }).await? {
             MachineReply::RuleAdded { rule, list } => {
@@ -93,7 +98,7 @@ impl Hub {
     async fn change_rule(&self, session: &str, message: impl FnOnce(u64) -> ServerMessage) -> Result<(), HubError> {
         let ((link, connection), reference) = {
             let mut state = self.state();
-            (state.reach(session, false)?, state.next_reference())
+            (state.claim_link(session, false)?, state.next_reference())
         };
         let reply = self.shared.rule_changes.ask(&link, connection, reference, message(reference), PATIENCE).await;
         reply.unwrap_or_else(|failure| {

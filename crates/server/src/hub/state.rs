@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use super::flood::ApprovalRate;
 use super::queue::ApprovalQueue;
 use super::{ConnectedSession, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
-use crate::wire::{ApprovalFlood, ListedRule, SessionHost};
+use crate::api_types::{ApprovalFlood, ListedRule, SessionHost};
 
 /// Limits in bytes of the open requests of one session, and of all. Beyond them, requests are stored without previews;
 /// beyond the last limit, not at all.
@@ -365,7 +365,7 @@ impl<L: Clone> State<L> {
 
     /// Returns the channel to a session and its connection. A prompt marks the session as busy at once, so that two
     /// prompts cannot be sent.
-    pub(super) fn reach(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
+    pub(super) fn claim_link(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
         let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::offline(session)) };
         if is_prompt && !member.about.takes_prompts {
             return Err(HubError::new(HubErrorCode::NoPrompts, "this session does not accept prompts from the server"));

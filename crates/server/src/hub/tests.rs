@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::HubErrorCode::{Answered, Busy, Closed, InvalidOption, Late, NoPrompts, Nonce, NotFound, Offline};
 use super::state::State;
 use super::{Hub, HubErrorCode, HubEvent, SubmittedAnswer};
-use crate::wire::SessionHost;
+use crate::api_types::SessionHost;
 
 const BEGIN: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -395,15 +395,15 @@ fn questions_of_several_hooks_are_not_too_many() {
 #[test]
 fn a_prompt_is_taken_once_and_by_sessions_that_take_prompts() {
     let (mut state, connection) = with_session();
-    assert!(state.reach("s", true).is_ok());
-    assert_eq!(state.reach("s", true).unwrap_err().code, Busy);
-    assert!(state.reach("s", false).is_ok());
+    assert!(state.claim_link("s", true).is_ok());
+    assert_eq!(state.claim_link("s", true).unwrap_err().code, Busy);
+    assert!(state.claim_link("s", false).is_ok());
     state.set_idle(connection, true);
-    assert!(state.reach("s", true).is_ok());
-    assert_eq!(state.reach("t", true).unwrap_err().code, Offline);
+    assert!(state.claim_link("s", true).is_ok());
+    assert_eq!(state.claim_link("t", true).unwrap_err().code, Offline);
     let silent = SessionHello { takes_prompts: false, ..hello("t") };
     state.join(silent, SessionHost::Process, None, "link", BEGIN).unwrap();
-    assert_eq!(state.reach("t", true).unwrap_err().code, NoPrompts);
+    assert_eq!(state.claim_link("t", true).unwrap_err().code, NoPrompts);
 }
 
 #[test]

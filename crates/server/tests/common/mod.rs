@@ -96,7 +96,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Returns all matching records, page by page.
-pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::wire::LogRecord> {
+pub(crate) fn all(feed: &Feed, filter: &RecordFilter, limit: usize) -> Vec<amplifier_server::api_types::LogRecord> {
     let (mut records, mut after) = (Vec::new(), 0);
     loop {
         let Page { records: some, cursor, .. } = feed.records(filter, after, limit).unwrap();

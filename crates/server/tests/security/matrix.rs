@@ -203,7 +203,7 @@ fn of_known(route: &Route, needed: Role, place: &Place, browsers: &[(Role, Brows
     }
 }
 
-/// Bodies that a route refuses.
+/// BodyReader that a route refuses.
 fn of_bodies(route: &Route, right: &Asked, cases: &mut Vec<Case>) {
     let mut add = |why: &str, asked: Asked, status, code| cases.push(Case { why: why.to_owned(), asked, status, code });
     for kind in [

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use amplifier_audit::{Bodies, Body, Folder, Record};
+use amplifier_audit::{Body, BodyReader, Folder, Record};
 use amplifier_process::files::{AtomicFile, Durability};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -18,9 +18,8 @@ use crate::commands::output::stdout;
 
 /// Export records as JSON lines or CSV
 ///
-/// JSON lines are the records as stored in the log, so that each can still be verified. A body that is stored separately, because it is too large or
-/// continues an earlier model request, follows at the end of its line as `content`; for an erased body, `content` is `null` and `erased` is true. In
-/// CSV, the content replaces the body, and text that a spreadsheet would take for a formula begins with an apostrophe.
+/// JSON lines are the records as stored in the log, so that each can still be verified. Bodies that are stored
+/// outside of their line follow at its end as `content`. If such a body was erased, `content` is `null` and `erased` is true. In CSV, the content replaces the body, and text that a spreadsheet would take for a formula begins with an apostrophe.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -64,7 +63,7 @@ fn write(out: &mut dyn Write, reader: LogReader, filter: Filter, format: Format)
     }
     let folder = Folder::new(reader.folder().path());
     let matches = filter.compile();
-    let mut bodies = Bodies::new();
+    let mut bodies = BodyReader::new();
     reader.read(|record| {
         if matches(record, &folder)? {
             let problem = || format!("the body of record {}", record.seq);

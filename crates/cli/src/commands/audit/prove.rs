@@ -131,7 +131,10 @@ impl Continuation {
             })
         };
         let path = read_tree(folder)?.consistency(from, to).ok_or_else(|| {
-            anyhow!("no proof from {from} to {}: the first number must be the smaller one", counted(to, "record"))
+            anyhow!(
+                "no proof from {from} to {}: the first number must not be larger than the second",
+                counted(to, "record")
+            )
         })?;
         Ok(Self { earlier: note(from)?, later: note(to)?, path })
     }

@@ -1,6 +1,6 @@
 //! Records as lines of text.
 
-use amplifier_audit::{Bodies, Body, Folder, Kind, Record};
+use amplifier_audit::{Body, BodyReader, Folder, Kind, Record};
 use anstyle::{AnsiColor, Style};
 
 use super::summary::{Weight, summary};
@@ -25,7 +25,7 @@ impl Form {
         if json { Self::Json } else { Self::Row { columns: columns().unwrap_or(WIDEST) } }
     }
 
-    pub(crate) fn line(&self, record: &Record<'_>, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
+    pub(crate) fn line(&self, record: &Record<'_>, bodies: &mut BodyReader, folder: &Folder) -> anyhow::Result<String> {
         match self {
             Self::Json => Ok(bodies.line(record, folder)?),
             // A body that is stored separately is too large for a row.
@@ -40,7 +40,7 @@ impl Form {
     }
 
     /// Formats a record from its line in the log.
-    pub(crate) fn line_of(&self, kept: &str, bodies: &mut Bodies, folder: &Folder) -> anyhow::Result<String> {
+    pub(crate) fn line_of(&self, kept: &str, bodies: &mut BodyReader, folder: &Folder) -> anyhow::Result<String> {
         self.line(&Record::parse(kept.as_bytes())?, bodies, folder)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::process::ExitCode;
 
-use amplifier_audit::{Bodies, Folder};
+use amplifier_audit::{BodyReader, Folder};
 use clap::Args;
 
 use super::LogLocation;
@@ -37,7 +37,7 @@ impl Show {
         let mut out = stdout();
         let form = Form::new(self.json);
         let mut lines: VecDeque<String> = VecDeque::new();
-        let mut bodies = Bodies::new();
+        let mut bodies = BodyReader::new();
         let reader = LogReader::open(self.place.or_home(home)?)?;
         let folder = Folder::new(reader.folder().path());
         reader.read(|record| {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use amplifier_audit::{Bodies, Folder, Record};
+use amplifier_audit::{BodyReader, Folder, Record};
 use amplifier_process::signals::Interrupts;
 use anyhow::Context;
 use clap::Args;
@@ -45,7 +45,7 @@ impl Tail {
         let form = Form::new(self.json);
         let mut out = stdout();
         let mut reader = LogReader::open(self.place.or_home(home)?)?;
-        let mut bodies = Bodies::new();
+        let mut bodies = BodyReader::new();
         let folder = Folder::new(reader.folder().path());
         let matches = self.filter.compile();
         // The id of the log, and the number of the next record.

@@ -1,10 +1,10 @@
 //! `amplifier hooks`: lists, tests and traces hooks.
 
 mod diff;
+mod event_summary;
 mod modules;
 mod replay;
 mod session;
-mod subject;
 mod test;
 mod trace;
 mod try_out;
@@ -187,7 +187,7 @@ pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home
     if let Some(project) = Bundles::find(config, home)?.project {
         let (trust, file) = (project.trust(), project.file.display());
         let ProjectTrust::Trusted(bundle, _) = project.state else {
-            bail!("the bundle of this project is {trust}; trust it, or name it: {file}");
+            bail!("the bundle of this project is {trust}; run `amplifier hooks trust`, or name the file: {file}");
         };
         return Ok(bundle);
     }

@@ -17,8 +17,8 @@ use anyhow::Result;
 use clap::Args;
 use unicode_width::UnicodeWidthStr;
 
+use super::event_summary::summarize_event;
 use super::session::RecordedSessions;
-use super::subject::summarize_event;
 use crate::commands::audit::reader::LogReader;
 use crate::commands::audit::text::{pad, sanitize, truncate};
 use crate::commands::output::{columns, stdout};

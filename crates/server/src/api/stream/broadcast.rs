@@ -18,9 +18,9 @@ use super::message::StreamMessage;
 use crate::App;
 use crate::access::Role;
 use crate::api::sessions::{find_session, gone_between};
+use crate::api_types::AuditStatus;
 use crate::hub::HubEvent;
 use crate::redact;
-use crate::wire::AuditStatus;
 
 /// Intervals at which new records and changed sessions are sent.
 const PACE: Duration = Duration::from_millis(50);

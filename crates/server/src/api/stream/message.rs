@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::{ApprovalFlood, AuditStatus, ErrorDetails, Me, Session};
+use crate::api_types::{ApprovalFlood, AuditStatus, ErrorDetails, Me, Session};
 
 /// A message of the server.
 #[derive(Debug, Serialize, ToSchema)]

@@ -42,10 +42,10 @@ use super::sessions::all_sessions;
 use crate::App;
 use crate::access::guard::{ClientConnection, PROTOCOL, Refusal, StreamSlots};
 use crate::access::{Identity, Role, Viewer};
+use crate::api_types::{ErrorDetails, ErrorResponse, Me, SessionState};
 use crate::hub::SubmittedAnswer;
 use crate::redact;
 use crate::server::ShutdownSignal;
-use crate::wire::{ErrorDetails, ErrorResponse, Me, SessionState};
 
 /// Limits of approval requests and of inactive sessions in the first message. `GET /api/approvals` and
 /// `GET /api/sessions` return all of them.

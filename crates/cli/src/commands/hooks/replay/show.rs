@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::is_redacted;
 use crate::commands::audit::text::{pad, sanitize};
-use crate::commands::hooks::subject::summarize_event;
+use crate::commands::hooks::event_summary::summarize_event;
 use crate::commands::output::{Out, PipeWriter, pipe_stdout};
 use crate::session::excerpt;
 

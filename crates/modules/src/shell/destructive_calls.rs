@@ -58,7 +58,7 @@ const WRITERS: &[&str] = &[
 ];
 
 /// Returns `true` if a program calls something that deletes.
-pub(super) fn delete(text: &str) -> bool {
+pub(super) fn deletes(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     let lower: String = text.chars().filter(|c| *c != ' ').collect::<String>().to_ascii_lowercase();
     let is_request = ["'DELETE'", "\"DELETE\"", "`DELETE`"].iter().any(|method| text.contains(method));
@@ -103,7 +103,7 @@ fn is_client(text: &str, at: usize, inner: usize) -> bool {
 }
 
 /// Returns `true` if a program writes an empty text to a file.
-pub(super) fn empty(text: &str) -> bool {
+pub(super) fn empties_a_file(text: &str) -> bool {
     let text = text.get(..LONGEST.min(text.len())).unwrap_or(text);
     let lower = text.to_ascii_lowercase();
     WRITERS.iter().any(|writer| lower.match_indices(writer).any(|(at, _)| writes_nothing(&lower, at + writer.len())))

@@ -91,6 +91,7 @@ pub enum SessionHost {
 
 /// One record of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct LogRecord {
     /// Record number, the cursor of streams.
     pub seq: u64,
@@ -117,6 +118,7 @@ pub struct LogRecord {
 
 /// An approval rule as the API lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[non_exhaustive]
 pub struct ListedRule {
     /// Identifies the rule when it is revoked.
     pub id: String,
@@ -144,6 +146,7 @@ pub struct ApprovalRules {
 
 /// Statistics of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct HookStats {
     /// Hook name.
     pub hook: String,
@@ -175,6 +178,7 @@ pub struct HookStats {
 
 /// Verification status of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct AuditStatus {
     /// Log id.
     pub log: String,
@@ -211,6 +215,7 @@ pub struct Problem {
 
 /// A signed checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct CheckpointStatus {
     /// Number of records covered.
     pub size: u64,
@@ -227,6 +232,7 @@ pub struct Browsers {
 
 /// The result of signing browsers out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct SignedOutBrowsers {
     /// Number of browsers.
     pub ended: u64,
@@ -234,6 +240,7 @@ pub struct SignedOutBrowsers {
 
 /// A proof that the server knows the key of a browser.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct KeyProof {
     /// The proof.
     pub proof: String,
@@ -241,6 +248,7 @@ pub struct KeyProof {
 
 /// The authenticated user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct Me {
     /// Name.
     pub name: String,
@@ -251,6 +259,7 @@ pub struct Me {
 /// A request for a sign-in link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LinkRequest {
     /// Name for records of answers.
     pub name: String,
@@ -270,6 +279,7 @@ pub struct Link {
 
 /// Health check response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct Health {
     /// `ok`.
     pub status: String,
@@ -279,6 +289,7 @@ pub struct Health {
 
 /// The body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct ErrorResponse {
     /// The error.
     pub error: ErrorDetails,
@@ -286,6 +297,7 @@ pub struct ErrorResponse {
 
 /// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct ErrorDetails {
     /// Error code for programs.
     pub code: String,
@@ -298,6 +310,7 @@ pub struct ErrorDetails {
 
 /// A report about too many approval requests in a short time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct ApprovalFlood {
     /// Number of requests.
     pub asked: u64,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::Hash;
 use crate::body::{Body, stored_body};
 use crate::error::{AuditError, StorageContext};
+use crate::model_request::{BaseRecord, CONTINUES, ContinuationBody, Messages, join_messages};
 use crate::record::Record;
-use crate::request::{BaseRecord, CONTINUES, ContinuationBody, Messages, join_messages};
 use crate::storage::RecordSource;
 use crate::tail::segment_file;
 
@@ -20,7 +20,7 @@ const MOST_KNOWN: usize = 1024;
 /// Reads the whole bodies of the records of a log. Model requests are stored as the difference to an earlier record, which is cached here for
 /// reading many records in order.
 #[derive(Debug, Default)]
-pub struct Bodies {
+pub struct BodyReader {
     known: HashMap<Hash, RequestMessages>,
     text: usize,
     clock: u64,
@@ -33,7 +33,7 @@ struct RequestMessages {
     used: u64,
 }
 
-impl Bodies {
+impl BodyReader {
     /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
