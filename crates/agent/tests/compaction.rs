@@ -22,7 +22,7 @@ const SUMMARY: &str = "user: Summary of the conversation so far:\n\nThey talked.
 
 /// So many tokens of text.
 fn words(count: usize) -> String {
-    ["word"; 2000][..count].join(" ")
+    ["and"; 2000][..count].join(" ")
 }
 
 /// A model that can read 1000 tokens.
@@ -111,7 +111,7 @@ impl Provider for Costly {
 #[tokio::test]
 async fn a_provider_that_reports_more_tokens_than_estimated_has_its_conversation_shortened_earlier() {
     let model = small([
-        ScriptedResponse::text(words(300)),
+        ScriptedResponse::text(words(375)),
         ScriptedResponse::text("Yes."),
         ScriptedResponse::text("They talked."),
         ScriptedResponse::text("Done."),

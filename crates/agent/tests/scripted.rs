@@ -115,7 +115,7 @@ async fn an_answer_comes_word_by_word_and_ends() {
         text("look."),
         call("call-1", json!({ "n": 1 })),
         call("call-2", json!({})),
-        Ok(Chunk::End { stop: StopReason::ToolUse, usage: TokenUsage { input_tokens: 5, output_tokens: 8 } }),
+        Ok(Chunk::End { stop: StopReason::ToolUse, usage: TokenUsage { input_tokens: 4, output_tokens: 7 } }),
     ];
     assert_eq!(ask(&model, "go").await, expected);
     assert_eq!(model.requests(), [ModelRequest { messages: vec![Message::user("go")], ..ModelRequest::default() }]);

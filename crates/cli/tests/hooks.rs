@@ -248,7 +248,7 @@ tests:
     assert!(tested.ends_with("2 passed; 0 failed\n"), "{tested}");
     std::fs::write(&file, bundle.replace("times: 19", "times: 1001")).unwrap();
     let ran = place.amplifier(&["hooks", "validate", &file]);
-    assert!(ran.code == 1 && ran.error.contains("`times` is 1001: an event happens 1 to 1,000 times"), "{ran:?}");
+    assert!(ran.code == 1 && ran.error.contains("invalid `times` `1001`: expected 1 to 1,000"), "{ran:?}");
 }
 
 #[test]

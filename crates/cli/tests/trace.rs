@@ -84,7 +84,7 @@ tool:pre             ask: allowed    Bash echo hello
       allowed by an approval rule
 tool:post            inject_context  Bash echo hello
     reminder                 inject_context
-    reminder added context (14 bytes, 4 tokens, injected): Mind the time.
+    reminder added context (14 bytes, 3 tokens, injected): Mind the time.
     hook:reminder sent a message (info): A command has run.
     succeeded
 tool:pre             ask: denied     Write a.txt

@@ -241,7 +241,9 @@ fn tests_of_a_project_run_when_it_is_named_or_trusted() {
         "{BUNDLE}tests:\n  - name: it goes on\n    event: prompt:submit\n    data: {{ prompt: x }}\n    expect: {{ decision: continue }}\n"
     ));
     let bundle = file(&place, "bundle.yaml");
-    let refused = format!("amplifier: the bundle of this project is not trusted; trust it, or name it: {bundle}");
+    let refused = format!(
+        "amplifier: the bundle of this project is not trusted; run `amplifier hooks trust`, or name the file: {bundle}"
+    );
     place.amplifier(&["hooks", "test"]).check_failed(&refused);
     assert!(!place.at("workspace/noted").exists());
     let passed = "test it goes on ... ok\n\n1 passed; 0 failed\n";

@@ -99,7 +99,7 @@ fn a_hook_without_a_command_or_a_variable_cannot_be_made() {
     );
     assert_eq!(
         make(Program::line("true").variable("KEY", "${NO")),
-        "`KEY` of hook `test` has a `${` without a name and a `}`; write `${NAME}`"
+        "`KEY` of hook `test` has a `${` without a name or without the closing `}`; write `${NAME}`"
     );
 }
 

@@ -189,7 +189,10 @@ fn a_hook_that_could_never_ask_cannot_be_made() {
             local().header("x-key", "a${NO_SUCH_VARIABLE}b"),
             "`x-key` of hook `test` needs the environment variable `NO_SUCH_VARIABLE`, which is not set or not text",
         ),
-        (local().header("x-key", "${}"), "`x-key` of hook `test` has a `${` without a name and a `}`; write `${NAME}`"),
+        (
+            local().header("x-key", "${}"),
+            "`x-key` of hook `test` has a `${` without a name or without the closing `}`; write `${NAME}`",
+        ),
         (
             local().header("x-key", "secret\nvalue"),
             "header `x-key` of hook `test` cannot be sent: invalid characters in the name or the value",

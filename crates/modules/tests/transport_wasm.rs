@@ -156,7 +156,7 @@ fn what_is_no_hook_cannot_be_made() {
         let written = Written::maybe(&text);
         let error = WasmHook::new(WasmOptions::new("test", written.path())).unwrap_err().to_string();
         let path = written.path().display().to_string();
-        assert!(error.starts_with(&format!("invalid component `{path}` of hook `test`: ")), "{error}");
+        assert!(error.starts_with(&format!("invalid WebAssembly component `{path}` of hook `test`: ")), "{error}");
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -254,8 +254,8 @@ fn what_cannot_be_looked_through_is_not_trusted() {
         assert!(error.ends_with(problem), "{error}");
     };
     let too_much = |what: &str| {
-        let begin = "hook `program` names too much to search for files";
-        format!("{begin}: {what}; please put it into a script, and name that")
+        let begin = "cannot find all files that hook `program` uses";
+        format!("{begin}: {what}; move the commands to a script, and refer to that script")
     };
     let words = |word: &str, count| command(&(0..count).map(|number| format!("{word}{number} ")).collect::<String>());
     check(&command(&"x".repeat(70_000)), &too_much("a text of 70000 bytes; the limit is 65536"));
@@ -299,10 +299,10 @@ fn pipes_and_devices_are_refused_at_once_and_what_the_system_makes_up_is_left_al
     fs::remove_file(&bundle).unwrap();
     assert!(Command::new("mkfifo").arg(&bundle).status().unwrap().success());
     let error = load_pinned(&bundle).unwrap_err();
-    assert_eq!(error.message, "it cannot be read: it is not a regular file");
+    assert_eq!(error.message, "the file cannot be read: it is not a regular file");
     fs::remove_file(&bundle).unwrap();
     symlink("/dev/zero", &bundle).unwrap();
-    assert_eq!(load_pinned(&bundle).unwrap_err().message, "it cannot be read: it is not a regular file");
+    assert_eq!(load_pinned(&bundle).unwrap_err().message, "the file cannot be read: it is not a regular file");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn mistakes_in_its_options_are_told() {
             (
                 "{ webhook: 'ftp://x/' }",
                 "`webhook`: invalid address of hook `hooks-notify`: `ftp` is neither `http` nor `https`; \
-                 write `https://HOST/PATH`",
+                 expected `https://HOST/PATH`",
             ),
         ],
     );

@@ -20,7 +20,7 @@ fn world() -> World {
 
 /// Three turns. The conversation is too long when the second begins.
 async fn three_turns(world: World) -> Run {
-    world.run(&[&"word ".repeat(130), &"more ".repeat(25), "third"]).await
+    world.run(&[&"and ".repeat(130), &"but ".repeat(25), "third"]).await
 }
 
 /// The same with that answer of `gate`.
@@ -57,7 +57,7 @@ async fn deny_puts_it_off_once_and_then_it_happens() {
     let run = run(HookResult::deny("not now")).await;
     assert_eq!(run.saw(EVENT).ends, ["answered: A.", "answered: B.", "answered: D."]);
     // The second turn sees everything; the third begins with a summary of all but the last messages.
-    assert_eq!(requests(&run)[..3], [(false, 1), (false, 3), (true, 4)]);
+    assert_eq!(requests(&run)[..3], [(false, 1), (false, 3), (true, 3)]);
     assert_eq!(decisions(&run), ["deny by gate: not now", "continue"]);
     assert_eq!(run.events("context:post_compact").len(), 1);
     assert!(run.history[0].content.ends_with("C."));
@@ -68,7 +68,7 @@ async fn deny_by_a_hook_that_always_denies_puts_it_off_once() {
     let world = world();
     world.hooks.hook(EVENT).named("gate").run(|_| HookResult::deny("never")).unwrap();
     let run = three_turns(world).await;
-    assert_eq!(requests(&run)[..3], [(false, 1), (false, 3), (true, 4)]);
+    assert_eq!(requests(&run)[..3], [(false, 1), (false, 3), (true, 3)]);
     assert_eq!(run.events("context:post_compact").len(), 1);
 }
 
@@ -122,7 +122,7 @@ async fn a_person_can_have_it_shortened_and_hooks_are_told_who_wanted_it() {
 async fn what_is_appended_after_shortening_is_what_a_resumed_session_goes_on_with() {
     let script = Script::new(["A.", "B.", "C.", "D."].map(ScriptedResponse::text));
     let world = World::with(ScriptedProvider::new(script).with_context_limit(200));
-    let run = world.run_and_resume(&"word ".repeat(150), "go on").await;
+    let run = world.run_and_resume(&"and ".repeat(150), "go on").await;
     let last = run.saw(EVENT).model.pop().unwrap();
     assert_eq!(run.saw(EVENT).history[..last.len()], last);
 }
@@ -208,7 +208,7 @@ async fn what_is_injected_when_the_summary_has_come_is_not_lost() {
 
 #[tokio::test]
 async fn a_sub_agent_without_tools_is_asked_for_a_summary_too() {
-    let task = "word ".repeat(180);
+    let task = "and ".repeat(180);
     let mut script = Script::new([
         ScriptedResponse::text("").calling("Task", json!({ "task": "count" })),
         ScriptedResponse::text("Four."),

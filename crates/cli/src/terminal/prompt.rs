@@ -333,8 +333,8 @@ mod tests {
         let input = json!({ "command": "make \u{202e}all\x1b[1A", "timeout": 601 });
         let expected = "\
 │ Bash
-│ ! will be refused: invalid input of `Bash`: `timeout` is 601, and must be\u{20}
-│ ↪ between 1 and 600 seconds
+│ ! will be refused: invalid input of `Bash`: `timeout` is 601, and must be bet
+│ ↪ ween 1 and 600 seconds
 │   {
 │     \"command\": \"make \\u{202e}all\\u001b[1A\",
 │     \"timeout\": 601

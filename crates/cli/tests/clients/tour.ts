@@ -1,6 +1,6 @@
 /** What a program does with the TypeScript client. The last line says that all of it held. */
 
-import { Client, ServerError, type DryRunReport, type OpenApproval, type Rule } from "./amplifier.js";
+import { Client, ServerError, type DryRunReport, type OpenApproval, type ListedRule } from "./amplifier.js";
 
 declare const process: { argv: string[] };
 const [workspace = "", url = "", token = "", viewer = ""] = process.argv.slice(2);
@@ -62,7 +62,7 @@ check(decided.map((one) => [one.granted, one.by]), [[true, { name: "ada", via: "
 check((await client.sessions()).map((one) => one.id), [session.id]);
 check((await client.timeline(session.id)).items.length > 0, true);
 
-const rule: Rule = await client.addRule({ scope: "user", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
+const rule: ListedRule = await client.addRule({ scope: "user", hook: "confirm", pattern: "Run `rm *`?", decision: "deny" });
 const listed = await client.rules();
 check(listed.rules.map((one) => one.id), [rule.id]);
 check(listed.unreadable.map((one) => [one.file.includes("0".repeat(32)), one.reason !== ""]), [[true, true]]);

@@ -245,3 +245,12 @@ fn lines<R: Read>(open: impl FnOnce() -> R + Send + 'static) -> Receiver<String>
     });
     receive
 }
+
+/// The same command, which does not inherit that SIGHUP is ignored where the tests run under `nohup`.
+pub(crate) fn heeding_hangups(command: Command) -> Command {
+    let mut heeding = Command::new("env");
+    heeding.arg("--default-signal=HUP").arg(command.get_program()).args(command.get_args());
+    heeding.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    heeding.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    heeding
+}

@@ -38,7 +38,7 @@ fn ways() -> Vec<(&'static str, String, &'static str)> {
         ("crash", "command: 'kill -SEGV $$'".to_owned(), "signal"),
         ("missing", "command: ['./there-is-no-such-program']".to_owned(), "there-is-no-such-program"),
         ("time-out", "command: 'sleep 600'\n    timeout: 0.3".to_owned(), "300ms"),
-        ("garbage", "command: 'cat >/dev/null; echo this is no JSON'".to_owned(), "no JSON"),
+        ("garbage", "command: 'cat >/dev/null; echo this is no JSON'".to_owned(), "not JSON"),
         ("no-object", "command: 'cat >/dev/null; echo \"[1]\"'".to_owned(), "found a list"),
         ("killed-worker", worker("read -r line; kill -KILL $$"), "worker"),
         ("garbage-worker", worker("while read -r line; do echo garbage; done"), "worker"),

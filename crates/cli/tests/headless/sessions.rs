@@ -118,7 +118,7 @@ fn a_reader_that_has_enough_is_no_error() {
 #[test]
 fn a_conversation_needs_a_terminal() {
     let place = place();
-    let explanation = "amplifier: a conversation needs a terminal; use `amplifier run` without one";
+    let explanation = "amplifier: `amplifier chat` needs a terminal; without a terminal, use `amplifier run`";
     for arguments in [&["chat"][..], &["sessions", "resume"], &["sessions", "fork", "last"]] {
         let Ran { code, out, error } = place.amplifier(arguments);
         assert_eq!((code, out.as_str(), error.trim_end()), (1, "", explanation));

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::run::said;
-use crate::common::{Pipe, Place, Ran, Running};
+use crate::common::{Pipe, Place, Ran, Running, heeding_hangups};
 
 const FIRST: &str = "stopping when the running tool has finished; Ctrl-C again stops it now";
 
@@ -100,15 +100,6 @@ fn a_hook_that_hangs_when_the_program_is_told_to_end_is_given_up_and_the_record_
         let report: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).fine()).unwrap();
         assert_eq!(report["in_doubt"], json!([]), "{event}");
     }
-}
-
-/// The same command, which does not inherit that SIGHUP is ignored where the tests run under `nohup`.
-fn heeding_hangups(command: Command) -> Command {
-    let mut heeding = Command::new("env");
-    heeding.arg("--default-signal=HUP").arg(command.get_program()).args(command.get_args());
-    heeding.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    heeding.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
-    heeding
 }
 
 #[test]

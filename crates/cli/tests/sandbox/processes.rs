@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{LAUNCHER, Place, Ran, is_possible, start};
+use crate::common::heeding_hangups;
 
 /// A process outside that others try to reach.
 struct Victim(Child);
@@ -144,7 +145,7 @@ fn the_end_of_a_program_is_that_of_the_launcher() {
     let place = Place::new();
     for options in [&[][..], &["--session"]] {
         let check = |script: &str, code: Option<i32>, signal: Option<i32>| {
-            let ran = Ran::new(place.command(options, script).output().unwrap());
+            let ran = Ran::new(heeding_hangups(place.command(options, script)).output().unwrap());
             assert_eq!((ran.code, ran.signal), (code, signal), "{script}: {ran:?}");
         };
         check("true", Some(0), None);
