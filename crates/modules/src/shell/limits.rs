@@ -9,7 +9,7 @@ pub(super) const COMMANDS: usize = 200;
 pub(super) const WORDS: usize = 3_000;
 /// Maximum number of opening brackets and keywords: bounds the nesting regardless of quotes.
 const OPENERS: usize = 1_000;
-/// Maximum number of command separators: the time of the first grammar grows fast with long chains.
+/// Maximum number of command separators: the time of tree-sitter grows fast with long chains.
 const SEPARATORS: usize = 2_000;
 
 /// Words that begin a construct, or may be repeated before one.

@@ -17,7 +17,6 @@
 
 mod braces;
 mod builtins;
-mod closing;
 mod command;
 mod containers;
 mod copies;
@@ -34,6 +33,7 @@ mod exemption;
 mod fetch;
 mod folders;
 mod git;
+mod grammar;
 mod languages;
 mod limits;
 mod listings;
@@ -67,7 +67,7 @@ pub(crate) use self::effects::{Effects, Exemption, FileReference};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub(crate) use self::walk::CommandText;
 
-/// Stack size: the parser of the second grammar and the walk are recursive, and the limits allow this depth.
+/// Stack size: the reader of bash and the walk are recursive, and the limits allow this depth.
 const STACK: usize = 256 << 20;
 
 /// The result of the analysis of a command.

@@ -11,6 +11,10 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     if is_plain(name) {
         return;
     }
+    if inner.starts_with([' ', '\t', '\n', '|', '(']) {
+        word.opaque.get_or_insert("`${ …; }` runs commands in newer shells; use `$(…)`");
+        return;
+    }
     if inner.strip_prefix('!').is_some_and(lists_names) {
         return;
     }

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use brush_parser::{ParserOptions, ast};
 use tree_sitter::{Node, ParseOptions, Parser};
+
+use super::grammar;
 
 /// Limits for parsing all texts of a command.
 pub(super) struct ParseBudget {
-    /// Hundreds of steps of the first grammar, which explores ambiguities; hostile text has many.
+    /// Hundreds of steps of tree-sitter, which explores ambiguities; hostile text has many.
     steps: usize,
     bytes: usize,
 }
@@ -18,23 +19,18 @@ impl Default for ParseBudget {
     }
 }
 
-pub(super) struct ParsedText {
-    pub(super) program: ast::Program,
-    /// The names of all simple commands in the other grammar, sorted.
+pub(super) struct ParsedText<'a> {
+    pub(super) list: grammar::List<'a>,
+    /// The names of all simple commands as tree-sitter reads them, sorted.
     pub(super) names: Vec<String>,
 }
 
 /// Parses `text`. An error is the reason why the text is not analysable.
-pub(super) fn parse(text: &str, budget: &mut ParseBudget) -> Result<ParsedText, String> {
+pub(super) fn parse<'a>(text: &'a str, budget: &mut ParseBudget) -> Result<ParsedText<'a>, String> {
     budget.bytes = budget.bytes.checked_sub(text.len()).ok_or(TOO_LONG)?;
     // tree-sitter goes first: it does not recurse and can be interrupted.
     let names = names(text, budget)?;
-    let options = ParserOptions::default();
-    let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
-        .map_err(|_| "the command does not parse; check its quotes and brackets".to_owned())?;
-    let program = brush_parser::parse_tokens(&tokens, &options)
-        .map_err(|_| "the command does not parse; check its syntax".to_owned())?;
-    Ok(ParsedText { program, names })
+    Ok(ParsedText { list: grammar::read(text)?, names })
 }
 
 const TOO_LONG: &str = "the command takes too long to parse; simplify the command";

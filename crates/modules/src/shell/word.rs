@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::closing::{closing, end_of_quotes};
+use super::grammar::Reader;
 use super::{parameter, subscript};
 
 #[derive(Clone, Debug, Default)]
@@ -142,13 +142,15 @@ pub(super) enum Mode {
 pub(super) struct Scanner {
     characters: Vec<char>,
     at: usize,
+    /// A position in characters, and the same one in bytes.
+    offset: (usize, usize),
     word: Word,
 }
 
 impl Scanner {
     pub(super) fn new(raw: &str) -> Self {
         let word = Word { raw: raw.to_owned(), literal: true, ..Word::default() };
-        Self { characters: raw.chars().collect(), at: 0, word }
+        Self { characters: raw.chars().collect(), at: 0, offset: (0, 0), word }
     }
 
     pub(super) fn word(mut self, mode: Mode) -> Word {
@@ -174,6 +176,21 @@ impl Scanner {
     fn expands(&mut self, splits: bool) {
         self.word.literal = false;
         self.word.splits |= splits;
+    }
+
+    /// Finds the end of an expansion, from after its `open`.
+    fn closing(&mut self, from: usize, open: &str) -> Option<usize> {
+        let length = |characters: &[char]| characters.iter().map(|c| c.len_utf8()).sum::<usize>();
+        let (at, mut bytes) = self.offset;
+        if at <= from {
+            bytes += length(self.characters.get(at..from)?);
+        } else {
+            bytes -= length(self.characters.get(from..at)?);
+        }
+        self.offset = (from, bytes);
+        let rest = self.word.raw.get(bytes..)?;
+        let inner = rest.get(..Reader::length_to_closing(rest, open)?)?;
+        Some(from + inner.chars().count())
     }
 
     fn give_up(&mut self, why: &'static str) {
@@ -338,7 +355,7 @@ impl Scanner {
             }
             Some('{') => {
                 let from = self.at + 1;
-                let Some(end) = closing(&self.characters, from, '{') else {
+                let Some(end) = self.closing(from, "${") else {
                     return self.give_up("a parameter expansion is too complex; simplify the command");
                 };
                 let inner: String = self.characters.get(from..end).unwrap_or_default().iter().collect();
@@ -365,7 +382,7 @@ impl Scanner {
         if self.peek(0) != Some('(') {
             return false;
         }
-        let Some(end) = closing(&self.characters, self.at + 1, '(') else { return false };
+        let Some(end) = self.closing(self.at + 1, "$((") else { return false };
         if self.characters.get(end + 1) != Some(&')') {
             return false;
         }
@@ -377,7 +394,7 @@ impl Scanner {
 
     /// Reads from after the opening bracket to after the closing one.
     fn substitution(&mut self) {
-        let Some(end) = closing(&self.characters, self.at, '(') else {
+        let Some(end) = self.closing(self.at, "$(") else {
             return self.give_up("a substitution is too complex; simplify the command");
         };
         let inner = self.characters.get(self.at..end).unwrap_or_default().iter().collect();
@@ -386,7 +403,7 @@ impl Scanner {
     }
 
     fn backticks(&mut self, quoted: bool) {
-        let Some(end) = closing(&self.characters, self.at, '`') else {
+        let Some(end) = self.closing(self.at, "`") else {
             return self.give_up("a backtick is not closed");
         };
         let mut inner = String::new();
@@ -408,5 +425,17 @@ impl Scanner {
         self.word.substitutions.push(inner);
         self.at = end + 1;
         self.expands(!quoted);
+    }
+}
+
+/// Finds the closing quote of a single-quoted text that begins at `from`.
+fn end_of_quotes(text: &[char], from: usize, ansi: bool) -> Option<usize> {
+    let mut at = from;
+    loop {
+        match *text.get(at)? {
+            '\'' => return Some(at),
+            '\\' if ansi => at += 2,
+            _ => at += 1,
+        }
     }
 }

@@ -1,14 +1,12 @@
 //! Files that a command writes and then runs, and downloads that it runs.
 
-use brush_parser::ast;
-
 use super::command::{Command, Stdin};
 use super::dialect::Dialect;
 use super::emptying::OutputContent;
-use super::exemption;
+use super::grammar::{self, Argument, CommandPart, Descriptor, Redirection, RedirectionKind, RedirectionTarget};
 use super::walk::Walker;
 use super::word::Word;
-use super::{emptying, program_text, scan, shells};
+use super::{emptying, exemption, program_text, scan, shells};
 
 /// Maximum number of remembered files.
 const FILES: usize = 64;
@@ -202,9 +200,9 @@ pub(super) fn printed(words: &[Word], stdin: &Stdin) -> Option<String> {
 }
 
 /// Returns the paths of the files that a pipeline lists so far; `None` if unknown.
-pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<Vec<String>> {
+pub(super) fn listed(commands: &[grammar::Command<'_>], walker: &mut Walker) -> Option<Vec<String>> {
     let (first, filters) = commands.split_first()?;
-    let filter = |command: &ast::Command| {
+    let filter = |command: &grammar::Command<'_>| {
         let words = words(command);
         let name = words.first().and_then(Word::literal);
         matches!(name, Some("grep" | "egrep" | "head" | "tail" | "sort" | "uniq" | "tr"))
@@ -232,55 +230,54 @@ pub(super) fn listed(commands: &[ast::Command], walker: &mut Walker) -> Option<V
 }
 
 /// Returns the variable that the condition of a loop reads lines into, if the condition does nothing else.
-pub(super) fn read_variable(condition: &ast::CompoundList) -> Option<String> {
-    let [ast::CompoundListItem(and_or, _)] = condition.0.as_slice() else { return None };
-    let [command] = and_or.first.seq.as_slice() else { return None };
+pub(super) fn read_variable(condition: &grammar::List<'_>) -> Option<String> {
+    let [and_or] = condition.as_slice() else { return None };
+    let [pipeline] = and_or.pipelines.as_slice() else { return None };
+    let [command] = pipeline.commands.as_slice() else { return None };
     let words = words(command);
     let texts: Vec<&str> = words.iter().map(Word::literal).collect::<Option<_>>()?;
     match texts.as_slice() {
-        ["read", name] | ["read", "-r", name] if and_or.additional.is_empty() => Some((*name).to_owned()),
-        ["read", "-r", "-d", "", name] if and_or.additional.is_empty() => Some((*name).to_owned()),
+        ["read", name] | ["read", "-r", name] | ["read", "-r", "-d", "", name] => Some((*name).to_owned()),
         _ => None,
     }
 }
 
 /// Returns the commands whose output is the input of a group, as in `done < <(git ls-files)`.
-pub(super) fn substituted_input(redirects: Option<&ast::RedirectList>) -> Option<&ast::CompoundList> {
-    use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target, IoRedirect};
-    match redirects.map(|list| list.0.as_slice()) {
-        Some([IoRedirect::File(None | Some(0), Kind::Read, Target::ProcessSubstitution(_, inner))]) => {
-            Some(&inner.list)
-        }
+pub(super) fn substituted_input<'a, 'b>(redirections: &'b [Redirection<'a>]) -> Option<&'b grammar::List<'a>> {
+    match redirections {
+        [
+            Redirection {
+                descriptor: Descriptor::Implied | Descriptor::Number(0),
+                kind: RedirectionKind::Read,
+                target: RedirectionTarget::File(Argument::ProcessSubstitution(list)),
+            },
+        ] => Some(list),
         _ => None,
     }
 }
 
 /// Returns the words of a command that may be input files.
-pub(super) fn read_by(command: &ast::Command) -> Vec<String> {
+pub(super) fn read_by(command: &grammar::Command<'_>) -> Vec<String> {
     emptying::read_by(&words(command))
 }
 
 /// Returns the kind of output of a command; `fed` is the kind of its input.
-pub(super) fn printed_content(command: &ast::Command, fed: OutputContent) -> OutputContent {
-    let ast::Command::Simple(simple) = command else { return OutputContent::Anything };
-    let has_redirection = simple.suffix.iter().flat_map(|suffix| &suffix.0).any(|item| {
-        matches!(
-            item,
-            ast::CommandPrefixOrSuffixItem::IoRedirect(_) | ast::CommandPrefixOrSuffixItem::ProcessSubstitution(..)
-        )
-    });
+pub(super) fn printed_content(command: &grammar::Command<'_>, fed: OutputContent) -> OutputContent {
+    let grammar::Command::Simple(simple) = command else { return OutputContent::Anything };
+    let is_word =
+        |part: &CommandPart<'_>| matches!(part, CommandPart::Argument(Argument::Word(_)) | CommandPart::Assignment(_));
     let words = words(command);
-    if has_redirection || words.is_empty() {
+    if words.is_empty() || !simple.parts.iter().all(is_word) {
         return OutputContent::Anything;
     }
     OutputContent::printed_by(&words, &Stdin::Inherited, fed)
 }
 
-fn words(command: &ast::Command) -> Vec<Word> {
-    let ast::Command::Simple(simple) = command else { return Vec::new() };
-    let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0).filter_map(|item| match item {
-        ast::CommandPrefixOrSuffixItem::Word(word) => Some(Word::new(&word.value)),
+fn words(command: &grammar::Command<'_>) -> Vec<Word> {
+    let grammar::Command::Simple(simple) = command else { return Vec::new() };
+    let arguments = simple.parts.iter().filter_map(|part| match part {
+        CommandPart::Argument(Argument::Word(word)) => Some(*word),
         _ => None,
     });
-    simple.word_or_name.iter().map(|name| Word::new(&name.value)).chain(suffix).collect()
+    simple.name.into_iter().chain(arguments).map(Word::new).collect()
 }

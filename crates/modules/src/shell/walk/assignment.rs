@@ -1,52 +1,35 @@
 //! Walk over assignments of variables.
 
-use brush_parser::ast;
-
 use super::{CommandText, Walker};
+use crate::shell::grammar::{Assignment, AssignmentValue};
 use crate::shell::word::Word;
 use crate::shell::{readonly, subscript, variables};
 
 impl Walker {
-    pub(super) fn assignment(&mut self, assignment: &ast::Assignment) {
-        match &assignment.name {
-            ast::AssignmentName::VariableName(name) => {
-                self.assigned(name);
-                let value = match &assignment.value {
-                    ast::AssignmentValue::Scalar(value) if !assignment.append => Some(Word::new(&value.value)),
-                    _ => None,
-                };
-                self.assigned_value(name, value.as_ref());
-            }
-            ast::AssignmentName::ArrayElementName(name, index) => {
-                self.assigned(name);
-                self.subscript(index);
-            }
+    pub(super) fn assignment(&mut self, assignment: &Assignment<'_>) {
+        let name = assignment.name;
+        let value = match assignment.value {
+            AssignmentValue::Scalar(value) => Some(Word::new(value)),
+            AssignmentValue::Array(_) => None,
+        };
+        self.assigned(name);
+        match assignment.subscript {
+            Some(subscript) => self.subscript(subscript),
+            None => self.assigned_value(name, value.as_ref().filter(|_| !assignment.appends)),
         }
-        if let ast::AssignmentName::VariableName(name) | ast::AssignmentName::ArrayElementName(name, _) =
-            &assignment.name
-            && !readonly::is_harmless_variable(name)
-        {
-            let value = match &assignment.value {
-                ast::AssignmentValue::Scalar(value) => Word::new(&value.value).literal().map(str::to_owned),
-                ast::AssignmentValue::Array(_) => None,
-            };
-            let plain = format!("{name}={}", value.as_deref().unwrap_or("…"));
-            self.record_command_text(CommandText { plain, with_path: None });
+        if !readonly::is_harmless_variable(name) {
+            let text = value.as_ref().and_then(Word::literal).unwrap_or("…");
+            self.record_command_text(CommandText { plain: format!("{name}={text}"), with_path: None });
         }
-        match &assignment.value {
-            ast::AssignmentValue::Scalar(value) => {
-                self.word(&value.value);
-            }
-            ast::AssignmentValue::Array(elements) => {
-                for (index, value) in elements {
-                    if let Some(index) = index {
-                        self.subscript(&index.value);
-                    } else if value.value.starts_with('[') {
-                        // `[x]+=1`: the parser does not recognize the subscript.
-                        self.evaluates();
-                    }
-                    self.word(&value.value);
+        if let Some(value) = &value {
+            self.expand(value);
+        }
+        if let AssignmentValue::Array(elements) = &assignment.value {
+            for (subscript, value) in elements {
+                if let Some(subscript) = subscript {
+                    self.subscript(subscript);
                 }
+                self.word(value);
             }
         }
     }
@@ -54,7 +37,7 @@ impl Walker {
     /// Walks a subscript: arithmetic, unless the array is associative, which is unknown.
     pub(super) fn subscript(&mut self, index: &str) {
         if !index.bytes().all(|b| b.is_ascii_digit()) {
-            self.taint();
+            self.evaluates();
         }
         self.word(index);
     }

@@ -1,22 +1,20 @@
 //! Walk over lists, pipelines, compound commands and functions.
 
-use brush_parser::ast;
-
 use super::Walker;
 use crate::shell::emptying::OutputContent;
 use crate::shell::folders::Folders;
+use crate::shell::grammar::{Command, CompoundCommand, Function, List, Pipeline, TestOperation};
 use crate::shell::word::Word;
 use crate::shell::{parameter, readonly, written_files};
 
 impl Walker {
-    pub(in crate::shell) fn list(&mut self, list: &ast::CompoundList) {
-        for ast::CompoundListItem(and_or, separator) in &list.0 {
+    pub(in crate::shell) fn list(&mut self, list: &List<'_>) {
+        for and_or in list {
             let (beside, folders) = (self.is_concurrent, self.folders.clone());
-            let is_async = matches!(separator, ast::SeparatorOperator::Async);
-            self.is_concurrent |= is_async;
+            self.is_concurrent |= and_or.is_async;
             let mut is_sure = true;
-            for (operator, pipeline) in and_or {
-                if matches!(operator, ast::PipelineOperator::Or) {
+            for pipeline in &and_or.pipelines {
+                if pipeline.is_alternative {
                     // A command after `||` runs after a failure, unless the failed command leaves the shell.
                     is_sure = leaves(pipeline);
                     let entered = std::mem::replace(&mut self.folders, folders.clone());
@@ -26,10 +24,10 @@ impl Walker {
                     self.pipeline(pipeline);
                 }
             }
-            if is_async {
+            if and_or.is_async {
                 self.folders = folders;
             } else if self.folders != folders
-                && !(is_sure && and_or.additional.iter().any(|next| matches!(next, ast::AndOr::Or(_))))
+                && !(is_sure && and_or.pipelines.iter().any(|pipeline| pipeline.is_alternative))
             {
                 // `cd` may have failed.
                 self.folders = std::mem::take(&mut self.folders).or(folders);
@@ -38,23 +36,23 @@ impl Walker {
         }
     }
 
-    pub(super) fn pipeline(&mut self, pipeline: &ast::Pipeline) {
+    pub(super) fn pipeline(&mut self, pipeline: &Pipeline<'_>) {
         let (beside, fed, fed_by_download) = (self.is_concurrent, self.fed, self.fed_by_download);
         let fed_content = self.fed_content;
         let fed_words = std::mem::take(&mut self.fed_words);
         let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
-        let is_piped = pipeline.seq.len() > 1;
+        let is_piped = pipeline.commands.len() > 1;
         self.is_concurrent |= is_piped;
-        for (position, command) in pipeline.seq.iter().enumerate() {
-            let timed = position == 0 && pipeline.timed.is_some();
+        for (position, command) in pipeline.commands.iter().enumerate() {
+            let timed = position == 0 && pipeline.is_timed;
             if position > 0 {
                 self.fed = true;
                 self.fed_by_download |= self.downloads > downloads;
                 if position <= 8 {
-                    let writer = pipeline.seq.get(position - 1);
+                    let writer = pipeline.commands.get(position - 1);
                     self.fed_words.extend(writer.map(written_files::read_by).unwrap_or_default());
                 }
-                self.fed_content = pipeline.seq.get(position - 1).map_or_else(OutputContent::default, |writer| {
+                self.fed_content = pipeline.commands.get(position - 1).map_or_else(OutputContent::default, |writer| {
                     written_files::printed_content(
                         writer,
                         if position == 1 { OutputContent::Anything } else { self.fed_content },
@@ -63,7 +61,7 @@ impl Walker {
                 self.found = if position > 8 {
                     None
                 } else {
-                    written_files::listed(pipeline.seq.get(..position).unwrap_or_default(), self)
+                    written_files::listed(pipeline.commands.get(..position).unwrap_or_default(), self)
                 };
             }
             if is_piped {
@@ -77,160 +75,121 @@ impl Walker {
         (self.fed_content, self.fed_words) = (fed_content, fed_words);
     }
 
-    pub(super) fn command(&mut self, command: &ast::Command, timed: bool) {
+    pub(super) fn command(&mut self, command: &Command<'_>, timed: bool) {
         if timed {
             self.program("time");
-            if !matches!(command, ast::Command::Simple(_)) {
+            if !matches!(command, Command::Simple(_)) {
                 self.refuse("`time` before a group of commands is not analysed; time one command");
             }
         }
         match command {
-            ast::Command::Simple(simple) => self.simple(simple, timed),
-            ast::Command::Compound(compound, redirects) => {
+            Command::Simple(simple) => self.simple(simple, timed),
+            Command::Compound(compound, redirections) => {
                 let found = self.found.clone();
-                if let Some(list) = written_files::substituted_input(redirects.as_ref()) {
+                if let Some(list) = written_files::substituted_input(redirections) {
                     self.found = self.listed_by(list);
                 }
                 self.compound(compound);
                 self.found = found;
-                self.redirects(redirects.as_ref());
+                self.redirects(redirections);
             }
-            ast::Command::Function(function) => self.function(function),
-            ast::Command::ExtendedTest(test, redirects) => {
-                self.test(&test.expr);
-                self.redirects(redirects.as_ref());
-            }
+            Command::Function(function) => self.function(function),
         }
     }
 
-    pub(super) fn compound(&mut self, compound: &ast::CompoundCommand) {
+    pub(super) fn compound(&mut self, compound: &CompoundCommand<'_>) {
         if self.enter() {
             self.compound_parts(compound);
         }
         self.leave();
     }
 
-    pub(super) fn compound_parts(&mut self, compound: &ast::CompoundCommand) {
-        use ast::CompoundCommand as Compound;
+    pub(super) fn compound_parts(&mut self, compound: &CompoundCommand<'_>) {
         match compound {
-            Compound::Arithmetic(arithmetic) => self.arithmetic(&arithmetic.expr),
-            Compound::ArithmeticForClause(clause) => {
-                for expression in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
-                    self.arithmetic(expression);
-                }
-                self.repeated(|walker| walker.list(&clause.body.list));
+            CompoundCommand::Group(list) => self.list(list),
+            CompoundCommand::Subshell(list) => self.in_subshell(|walker| walker.list(list)),
+            CompoundCommand::If(lists) => lists.iter().for_each(|list| self.list(list)),
+            CompoundCommand::Loop { condition, body } => {
+                let read = self.found.clone().zip(written_files::read_variable(condition));
+                self.repeated(|walker| {
+                    walker.list(condition);
+                    if let Some((paths, name)) = read {
+                        walker.lists_at(&name, &paths);
+                    }
+                    walker.list(body);
+                });
             }
-            Compound::BraceGroup(group) => self.list(&group.list),
-            Compound::Subshell(subshell) => self.in_subshell(|walker| walker.list(&subshell.list)),
-            Compound::ForClause(clause) => {
-                self.assigned(&clause.variable_name);
-                let words: Vec<Word> = clause.values.iter().flatten().map(|value| self.word(&value.value)).collect();
+            CompoundCommand::For { variable, words, body } => {
+                self.assigned(variable);
+                let words: Vec<Word> = words.iter().map(|word| self.word(word)).collect();
                 let is_number =
                     |word: &Word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
                 // All numbers lead to similar places, so one of them is enough.
                 let number = words.first().and_then(Word::literal).filter(|_| words.iter().all(is_number));
-                self.variables.assign(&clause.variable_name, number.map(str::to_owned));
+                self.variables.assign(variable, number.map(str::to_owned));
                 if number.is_none() {
-                    self.lists_by_variable(&clause.variable_name, &words);
+                    self.lists_by_variable(variable, &words);
                 }
-                self.repeated(|walker| walker.list(&clause.body.list));
+                self.repeated(|walker| walker.list(body));
             }
-            Compound::CaseClause(clause) => {
-                self.word(&clause.value.value);
-                for case in &clause.cases {
-                    for pattern in &case.patterns {
-                        self.word(&pattern.value);
-                    }
-                    if let Some(list) = &case.cmd {
-                        self.list(list);
-                    }
-                }
+            CompoundCommand::ArithmeticFor { expressions, body } => {
+                expressions.iter().for_each(|expression| self.arithmetic(expression));
+                self.repeated(|walker| walker.list(body));
             }
-            Compound::IfClause(clause) => {
-                self.list(&clause.condition);
-                self.list(&clause.then);
-                for branch in clause.elses.iter().flatten() {
-                    if let Some(condition) = &branch.condition {
-                        self.list(condition);
+            CompoundCommand::Case { word, branches } => {
+                self.word(word);
+                for (patterns, list) in branches {
+                    for pattern in patterns {
+                        self.word(pattern);
                     }
-                    self.list(&branch.body);
+                    self.list(list);
                 }
             }
-            Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
-                let read = self.found.clone().zip(written_files::read_variable(&clause.0));
-                self.repeated(|walker| {
-                    walker.list(&clause.0);
-                    if let Some((paths, name)) = read {
-                        walker.lists_at(&name, &paths);
-                    }
-                    walker.list(&clause.1.list);
-                });
-            }
-            Compound::Coprocess(_) => self.refuse("`coproc` is not analysed; run the command plainly"),
+            CompoundCommand::Arithmetic(expression) => self.arithmetic(expression),
+            CompoundCommand::Test(operations) => operations.iter().for_each(|operation| self.test(operation)),
         }
     }
 
     /// Walks a function at its definition. Calls of it are never proven harmless.
-    pub(super) fn function(&mut self, function: &ast::FunctionDefinition) {
+    pub(super) fn function(&mut self, function: &Function<'_>) {
         self.taint();
-        let name = &function.fname.value;
+        let name = function.name;
         if readonly::is_known(name) {
             self.refuse(format!("the function `{name}` replaces a program; use another name"));
         }
-        self.functions.push(name.clone());
-        self.defined.insert(name.clone());
+        self.functions.push(name.to_owned());
+        self.defined.insert(name.to_owned());
         let (beside, has_moved) = (std::mem::take(&mut self.is_concurrent), std::mem::take(&mut self.has_moved));
         // The function runs later, in an unknown folder.
         let folders = std::mem::replace(
             &mut self.folders,
             if self.moves_later { Folders::unknown() } else { Folders::default() },
         );
-        self.compound(&function.body.0);
+        self.compound(&function.body);
         self.functions_move |= self.has_moved;
         (self.is_concurrent, self.folders, self.has_moved) = (beside, folders, has_moved);
         self.functions.pop();
-        self.redirects(function.body.1.as_ref());
+        self.redirects(&function.redirections);
     }
 
-    pub(super) fn arithmetic(&mut self, expression: &ast::UnexpandedArithmeticExpr) {
+    pub(super) fn arithmetic(&mut self, expression: &str) {
         let mut word = Word::known("");
-        parameter::scan_arithmetic(&expression.value, &mut word);
+        parameter::scan_arithmetic(expression, &mut word);
         // Expressions assign, too.
         self.evaluates();
         self.expand(&word);
     }
 
-    pub(super) fn test(&mut self, test: &ast::ExtendedTestExpr) {
-        use ast::{BinaryPredicate as Binary, ExtendedTestExpr as Test, UnaryPredicate as Unary};
-        match test {
-            Test::And(left, right) | Test::Or(left, right) => {
-                self.test(left);
-                self.test(right);
-            }
-            Test::Not(inner) | Test::Parenthesized(inner) => self.test(inner),
-            Test::UnaryTest(predicate, word) => {
-                // These evaluate subscripts, which may contain commands.
-                if matches!(predicate, Unary::ShellVariableIsSetAndAssigned | Unary::ShellVariableIsSetAndNameRef) {
-                    self.evaluates();
-                }
-                self.word(&word.value);
-            }
-            Test::BinaryTest(predicate, left, right) => {
-                let arithmetic = matches!(
-                    predicate,
-                    Binary::ArithmeticEqualTo
-                        | Binary::ArithmeticNotEqualTo
-                        | Binary::ArithmeticLessThan
-                        | Binary::ArithmeticLessThanOrEqualTo
-                        | Binary::ArithmeticGreaterThan
-                        | Binary::ArithmeticGreaterThanOrEqualTo
-                );
-                for word in [left, right] {
-                    let word = self.word(&word.value);
-                    if arithmetic && !word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit())) {
-                        self.evaluates();
-                    }
-                }
+    pub(super) fn test(&mut self, test: &TestOperation<'_>) {
+        // These evaluate subscripts, which may contain commands.
+        if matches!(test.operator, "-v" | "-R") {
+            self.evaluates();
+        }
+        let is_arithmetic = matches!(test.operator, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+        for operand in &test.operands {
+            let word = self.word(operand);
+            if is_arithmetic && !word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit())) {
+                self.evaluates();
             }
         }
     }
@@ -256,9 +215,9 @@ impl Walker {
 }
 
 /// Returns `true` if a pipeline ends the shell or the function.
-fn leaves(pipeline: &ast::Pipeline) -> bool {
-    let is_end = |simple: &ast::SimpleCommand| {
-        simple.word_or_name.as_ref().is_some_and(|name| matches!(name.value.as_str(), "exit" | "return"))
-    };
-    matches!(pipeline.seq.as_slice(), [ast::Command::Simple(simple)] if is_end(simple))
+fn leaves(pipeline: &Pipeline<'_>) -> bool {
+    matches!(
+        pipeline.commands.as_slice(),
+        [Command::Simple(simple)] if matches!(simple.name, Some("exit" | "return"))
+    )
 }

@@ -13,6 +13,7 @@ use super::dialect::Dialect;
 use super::effects::Effects;
 use super::emptying::OutputContent;
 use super::folders::Folders;
+use super::grammar::List;
 use super::variables::Variables;
 use super::word::Word;
 use super::written_files::{self, WrittenFile};
@@ -212,14 +213,9 @@ impl Walker {
         self.leave();
     }
 
-    fn parsed(&mut self, parsed: &parse::ParsedText) {
-        let listed = match parsed.program.complete_commands.as_slice() {
-            [list] => self.listed_by(list),
-            _ => None,
-        };
-        for list in &parsed.program.complete_commands {
-            self.list(list);
-        }
+    fn parsed(&mut self, parsed: &parse::ParsedText<'_>) {
+        let listed = self.listed_by(&parsed.list);
+        self.list(&parsed.list);
         self.listed = listed;
         self.names.sort_unstable();
         if self.names != parsed.names {
@@ -228,13 +224,14 @@ impl Walker {
     }
 
     /// Returns the paths of the files that a text lists, if the text is one short pipeline.
-    fn listed_by(&mut self, list: &brush_parser::ast::CompoundList) -> Option<Vec<String>> {
-        let [brush_parser::ast::CompoundListItem(and_or, _)] = list.0.as_slice() else { return None };
-        if !and_or.additional.is_empty() || and_or.first.seq.len() > 8 {
+    fn listed_by(&mut self, list: &List<'_>) -> Option<Vec<String>> {
+        let [and_or] = list.as_slice() else { return None };
+        let [pipeline] = and_or.pipelines.as_slice() else { return None };
+        if pipeline.commands.len() > 8 {
             return None;
         }
         let litter = self.finds_litter;
-        let listed = written_files::listed(&and_or.first.seq, self);
+        let listed = written_files::listed(&pipeline.commands, self);
         self.finds_litter = litter;
         listed
     }

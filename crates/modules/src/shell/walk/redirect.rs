@@ -1,9 +1,8 @@
 //! Walk over redirections.
 
-use brush_parser::ast;
-
 use super::Walker;
 use crate::shell::command::Stdin;
+use crate::shell::grammar::{Argument, Descriptor, Redirection, RedirectionKind, RedirectionTarget};
 use crate::shell::word::Word;
 use crate::shell::writes;
 
@@ -11,76 +10,64 @@ use crate::shell::writes;
 const FILES: usize = 512;
 
 impl Walker {
-    pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
-        for redirect in redirects.iter().flat_map(|list| &list.0) {
-            self.redirect(redirect, &mut Stdin::default());
+    pub(super) fn redirects(&mut self, redirections: &[Redirection<'_>]) {
+        for redirection in redirections {
+            self.redirect(redirection, &mut Stdin::default());
         }
     }
 
     /// Records a redirection; returns `true` if it empties a file.
-    pub(super) fn redirect(&mut self, redirect: &ast::IoRedirect, stdin: &mut Stdin) -> bool {
-        use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target};
-        match redirect {
-            ast::IoRedirect::File(descriptor, kind, target) => {
-                let writes = !matches!(kind, Kind::Read | Kind::DuplicateInput);
-                let word = match target {
-                    Target::Filename(word) | Target::Duplicate(word) => self.word(&word.value),
-                    Target::Fd(_) => {
-                        hides_input(writes, *descriptor, stdin);
-                        return false;
-                    }
-                    Target::ProcessSubstitution(_, inner) => {
-                        hides_input(writes, *descriptor, stdin);
-                        self.list(&inner.list);
-                        return false;
-                    }
-                };
-                if word.literal() == Some("/dev/null")
-                    && matches!((descriptor, &stdin), (None | Some(0), Stdin::Inherited))
-                {
-                    if !writes {
-                        *stdin = Stdin::Text(String::new());
-                    }
-                } else {
-                    hides_input(writes, *descriptor, stdin);
-                }
-                if !writes && self.fed_words.len() < FILES {
-                    self.fed_words.extend(word.literal().map(str::to_owned));
-                }
-                let duplicates = matches!(kind, Kind::DuplicateInput | Kind::DuplicateOutput);
-                if duplicates && word.literal().is_some_and(writes::is_descriptor) {
-                    return false;
-                }
-                let truncates = matches!(kind, Kind::Write | Kind::Clobber | Kind::DuplicateOutput);
-                writes::redirection(&word, writes, self) && truncates
-            }
-            ast::IoRedirect::OutputAndError(word, appends) => {
-                let word = self.word(&word.value);
-                writes::redirection(&word, true, self) && !appends
-            }
-            ast::IoRedirect::HereDocument(descriptor, document) => {
-                let body = &document.doc.value;
-                let word = if document.requires_expansion { Word::here_document(body) } else { Word::known(body) };
-                self.expand(&word);
-                if descriptor.is_none_or(|number| number == 0) {
-                    *stdin = stdin.then(&word, document.remove_tabs);
-                }
-                false
-            }
-            ast::IoRedirect::HereString(descriptor, word) => {
-                let word = self.word(&word.value);
-                if descriptor.is_none_or(|number| number == 0) {
-                    *stdin = stdin.then(&word, false);
-                }
-                false
-            }
+    pub(super) fn redirect(&mut self, redirection: &Redirection<'_>, stdin: &mut Stdin) -> bool {
+        use RedirectionKind::{DuplicateInput, Read, ReadWrite};
+        let kind = redirection.kind;
+        if let Descriptor::Variable(name) = redirection.descriptor {
+            self.assigned(name);
         }
+        let replaces_input = match redirection.descriptor {
+            Descriptor::Implied => matches!(kind, Read | ReadWrite | DuplicateInput),
+            Descriptor::Number(number) => number == 0,
+            Descriptor::Variable(_) => false,
+        };
+        let (text, strips_tabs) = match &redirection.target {
+            RedirectionTarget::File(Argument::Word(raw)) => {
+                let word = self.word(raw);
+                if replaces_input {
+                    let is_empty = matches!(stdin, Stdin::Inherited) && word.literal() == Some("/dev/null");
+                    *stdin = if is_empty { Stdin::Text(String::new()) } else { Stdin::Unknown };
+                }
+                return self.redirects_file(kind, &word);
+            }
+            RedirectionTarget::File(Argument::ProcessSubstitution(list)) => {
+                if replaces_input {
+                    *stdin = Stdin::Unknown;
+                }
+                self.list(list);
+                return false;
+            }
+            RedirectionTarget::HereString(word) => (Word::new(word), false),
+            RedirectionTarget::HereDocument(document) => {
+                let body = document.body.get();
+                let text = if document.expands { Word::here_document(body) } else { Word::known(body) };
+                (text, document.strips_tabs)
+            }
+        };
+        self.expand(&text);
+        if replaces_input {
+            *stdin = stdin.then(&text, strips_tabs);
+        }
+        false
     }
-}
 
-/// Marks the standard input as unknown if this redirection replaces it.
-fn hides_input(writes: bool, descriptor: Option<i32>, stdin: &mut Stdin) {
-    if !writes && descriptor.is_none_or(|number| number == 0) {
-        *stdin = Stdin::Unknown;
+    fn redirects_file(&mut self, kind: RedirectionKind, file: &Word) -> bool {
+        use RedirectionKind::{DuplicateInput, DuplicateOutput, Read, Write};
+        let duplicates = matches!(kind, DuplicateInput | DuplicateOutput);
+        if duplicates && file.literal().is_some_and(writes::is_descriptor) {
+            return false;
+        }
+        let writes = !matches!(kind, Read | DuplicateInput);
+        if !writes && self.fed_words.len() < FILES {
+            self.fed_words.extend(file.literal().map(str::to_owned));
+        }
+        writes::redirection(file, writes, self) && matches!(kind, Write | DuplicateOutput)
     }
 }

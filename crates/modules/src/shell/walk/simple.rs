@@ -1,21 +1,20 @@
 //! Walk over a simple command: its words, assignments and redirections.
 
-use brush_parser::ast;
-
 use super::Walker;
 use crate::shell::command::{Command, Stdin, base_name};
 use crate::shell::effects::{Exemption, FileReference};
 use crate::shell::emptying::OutputContent;
+use crate::shell::grammar::{Argument, CommandPart, SimpleCommand};
 use crate::shell::word::Word;
 use crate::shell::{braces, emptying, limits, written_files};
 
 impl Walker {
-    pub(super) fn simple(&mut self, simple: &ast::SimpleCommand, timed: bool) {
+    pub(super) fn simple(&mut self, simple: &SimpleCommand<'_>, timed: bool) {
         let (mut words, mut stdin, mut redirected) = (Vec::new(), Stdin::default(), false);
         let (downloads, written) = (self.downloads, self.effects.writes.len());
-        if let Some(name) = &simple.word_or_name {
-            self.names.push(if timed { "time".to_owned() } else { name.value.clone() });
-            let name = Word::new(&name.value);
+        if let Some(raw) = simple.name {
+            self.names.push(if timed { "time".to_owned() } else { raw.to_owned() });
+            let name = Word::new(raw);
             // Before the substitutions in its words, so that programs are listed in the order of writing.
             if let Some(name) = name.literal() {
                 self.program(base_name(name));
@@ -23,21 +22,15 @@ impl Walker {
             self.expand(&name);
             words.push(name);
         }
-        let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0).map(|item| (item, true));
-        let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0).map(|item| (item, false));
-        for (item, before) in prefix.chain(suffix) {
-            match item {
-                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
-                    redirected |= self.redirect(redirect, &mut stdin);
+        for part in &simple.parts {
+            match part {
+                CommandPart::Assignment(assignment) => self.assignment(assignment),
+                CommandPart::Redirection(redirection) => redirected |= self.redirect(redirection, &mut stdin),
+                CommandPart::Argument(Argument::Word(word)) => {
+                    words.extend(braces::expand(word).iter().map(|word| self.word(word)));
                 }
-                ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if before => self.assignment(assignment),
-                ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word)
-                | ast::CommandPrefixOrSuffixItem::Word(word) => {
-                    self.descriptor(&word.value);
-                    words.extend(braces::expand(&word.value).iter().map(|word| self.word(word)));
-                }
-                ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
-                    self.in_subshell(|walker| walker.list(&inner.list));
+                CommandPart::Argument(Argument::ProcessSubstitution(list)) => {
+                    self.in_subshell(|walker| walker.list(list));
                     words.push(Word::new("/dev/fd/*"));
                 }
             }
@@ -96,16 +89,6 @@ impl Walker {
         self.fetched_in_words = fetched;
         if moves {
             self.moves();
-        }
-    }
-
-    /// Handles `{x}<file`, which stores a descriptor's number in a variable. The parser reads `{x}` as a word.
-    pub(super) fn descriptor(&mut self, raw: &str) {
-        let Some(inner) = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}')) else { return };
-        let name = inner.split('[').next().unwrap_or_default();
-        if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            // A name with a subscript is not harmless.
-            self.assigned(inner);
         }
     }
 }
