@@ -217,5 +217,5 @@ fn the_bundle_of_the_guide_is_one() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/bundles.md");
     let text = examples(&std::fs::read_to_string(page).unwrap()).remove(0);
     let bundle = amplifier_modules::bundle::Bundle::parse(&text, Path::new("bundles.md")).unwrap();
-    assert_eq!((bundle.hooks.len(), bundle.providers.len(), bundle.tests.len()), (6, 2, 1));
+    assert_eq!((bundle.hooks().count(), bundle.providers.len(), bundle.tests().count()), (6, 2, 1));
 }

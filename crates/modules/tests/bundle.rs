@@ -53,7 +53,7 @@ fn a_bundle_holds_hooks_of_all_kinds() {
         Path::new("bundle.yaml"),
     )
     .unwrap();
-    let names: Vec<String> = bundle.hooks.iter().map(|entry| entry.value.shown_name()).collect();
+    let names: Vec<String> = bundle.hooks().map(|entry| entry.shown_name()).collect();
     let expected = ["no-destructive-shell", "./hooks/lint.sh", "python3", "http://127.0.0.1:9000/hook"];
     assert_eq!(names, expected);
 }

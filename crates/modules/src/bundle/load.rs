@@ -223,7 +223,7 @@ pub struct HookDefinition {
     pub file: PathBuf,
     folder: PathBuf,
     /// Position in the file.
-    pub location: Location,
+    pub(crate) location: Location,
     /// The entry.
     pub entry: HookEntry,
     /// Text of the file, for error messages.

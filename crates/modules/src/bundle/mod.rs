@@ -40,7 +40,7 @@ use crate::condition::did_you_mean;
 pub struct Bundle {
     /// Other bundles, relative to this one. Their hooks come first.
     #[schemars(with = "Vec<String>")]
-    pub includes: Vec<Spanned<String>>,
+    pub(crate) includes: Vec<Spanned<String>>,
     /// Settings of the session.
     pub session: SessionSettings,
     /// Tools of the agent.
@@ -49,10 +49,10 @@ pub struct Bundle {
     pub providers: Vec<ProviderEntry>,
     /// The hooks, in the order in which they are registered.
     #[schemars(with = "Vec<HookEntry>")]
-    pub hooks: Vec<Spanned<HookEntry>>,
+    pub(crate) hooks: Vec<Spanned<HookEntry>>,
     /// Tests of the hooks, for `amplifier hooks test`.
     #[schemars(with = "Vec<BundleTest>")]
-    pub tests: Vec<Spanned<BundleTest>>,
+    pub(crate) tests: Vec<Spanned<BundleTest>>,
 }
 
 /// An event, and the expected result of the bundle's hooks.
@@ -115,6 +115,16 @@ impl Bundle {
     /// If the text is not YAML or not a valid bundle, with the position and a suggestion if there is one.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BundleError> {
         Self::parse_with(text, file, HostModules::Refused)
+    }
+
+    /// Returns the hooks, in the order in which they are registered.
+    pub fn hooks(&self) -> impl Iterator<Item = &HookEntry> {
+        self.hooks.iter().map(|entry| &entry.value)
+    }
+
+    /// Returns the tests of the hooks.
+    pub fn tests(&self) -> impl Iterator<Item = &BundleTest> {
+        self.tests.iter().map(|test| &test.value)
     }
 
     /// Parses a bundle in which unknown module names may belong to the host.
