@@ -207,6 +207,7 @@ impl<'a> Reader<'a> {
     }
 
     fn operand(&mut self, patterns: Patterns) -> Result<&'a str, Refusal> {
+        self.no_descriptor()?;
         match self.word(patterns)? {
             "" | "]]" => Err(SYNTAX),
             word => Ok(word),

@@ -208,8 +208,10 @@ impl<'a> Reader<'a> {
         let mut is_timed = false;
         loop {
             self.skip_blanks();
-            if !is_timed && self.skip_word("time") {
-                is_timed = true;
+            if self.skip_word("time") {
+                if std::mem::replace(&mut is_timed, true) {
+                    return Err(SYNTAX);
+                }
                 self.skip_blanks();
                 self.skip_word("-p");
             } else if !self.skip_word("!") {
@@ -274,3 +276,6 @@ impl Command<'_> {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

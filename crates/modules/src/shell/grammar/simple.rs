@@ -180,17 +180,26 @@ impl<'a> Reader<'a> {
         let is_text = operator == "<<" && self.skip("<");
         let strips_tabs = is_document && self.skip("-");
         self.skip_blanks();
+        self.no_descriptor()?;
+        let duplicates = matches!(kind, RedirectionKind::DuplicateInput | RedirectionKind::DuplicateOutput);
         let target = if is_document {
             RedirectionTarget::HereDocument(self.here_document(strips_tabs)?)
         } else {
             match self.word_or_process(Patterns::Extended)? {
                 Argument::Word("") => return Err(SYNTAX),
+                // A descriptor is closed, and a word begins after the hyphen.
+                Argument::Word(word) if duplicates && word.starts_with('-') && word.len() > 1 => return Err(SYNTAX),
                 Argument::Word(word) if is_text => RedirectionTarget::HereString(word),
                 Argument::ProcessSubstitution(_) if is_text => return Err(SYNTAX),
                 argument => RedirectionTarget::File(argument),
             }
         };
         Ok(Some(Redirection { descriptor, kind, target }))
+    }
+
+    /// Refuses a word that may be the descriptor of a redirection, where there is none.
+    pub(super) fn no_descriptor(&mut self) -> Result<(), Refusal> {
+        if matches!(self.descriptor()?, Descriptor::Implied) { Ok(()) } else { Err(SYNTAX) }
     }
 
     /// Reads the descriptor before `<` or `>`, if there is one.

@@ -158,6 +158,8 @@ impl<'a> Reader<'a> {
             match quotes {
                 Some(why) if byte == b'\'' || self.starts_with("$'") => return Err(why),
                 Some(ARITHMETIC) if byte == b'"' => return Err(ARITHMETIC),
+                Some(PARAMETER) if self.opens_process() => return Err(PARAMETER),
+                None if open == b'[' && self.opens_process() => return Err(SYNTAX),
                 _ => self.piece(byte, false)?,
             }
             if byte == close {
