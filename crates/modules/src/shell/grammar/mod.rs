@@ -214,6 +214,11 @@ impl<'a> Reader<'a> {
                 }
                 self.skip_blanks();
                 self.skip_word("-p");
+                self.skip_blanks();
+                // `--` is skipped by some versions; other options belong to the program `time`.
+                if self.peek() == Some(b'-') {
+                    return Err(SYNTAX);
+                }
             } else if !self.skip_word("!") {
                 break;
             } else if self.peek() == Some(b'(') {

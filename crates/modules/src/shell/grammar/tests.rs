@@ -12,7 +12,7 @@ mod numbers;
 
 use self::numbers::Numbers;
 
-/// Pieces of which shells make something else in another place.
+/// Pieces whose meaning depends on their place.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "'", "\"", "\\", "\\\n", "`", "$(", ")", "$((", "((", "))", "(", "[[ ", " ]]", "{ ", "; }", "}", ";", ";;", ";&",
@@ -216,7 +216,7 @@ fn what_has_no_single_reading_is_refused() {
         "'f'() { ls; }", "a=(1", "a=(1)b", "a[1]=(1)", "a[1", "echo a=(1)", "x=([a b]c)", "l\\\ns", "ls >\\\n> a", "echo $\\\n(ls)",
         "2\\\n>a", "cat <<E\na", "cat <<E", "cat <<E 'a\nE\n'", "cat <<$x\n$x", "cat <<E\na\\\nE\nE", "$(cat <<E)\na\nE",
         "echo ${x:-'}'}", "echo ${x:-$'a'}", "echo ${x:-<(ls)}", "echo $((x['a']))", "echo 'a", "echo \"a", "echo `a", "echo $(ls",
-        "echo a\\", "coproc ls", "select x in a; do ls; done", "function", "time time", "ls\r", "ls \0",
+        "echo a\\", "coproc ls", "select x in a; do ls; done", "function", "time time", "time -- ls", "time -p -v ls", "ls\r", "ls \0",
     ];
     let read = refused.into_iter().filter(|text| read(text).is_ok());
     assert_eq!(read.collect::<Vec<_>>(), Vec::<&str>::new());
