@@ -1,9 +1,7 @@
 //! Compound commands.
 
-use super::word::Patterns;
+use super::word::{Bracket, Patterns};
 use super::{CompoundCommand, List, Reader, Refusal, SYNTAX, TestOperation, is_name};
-
-const ARITHMETIC: &str = "an arithmetic expression is too complex; simplify the command";
 
 /// The options of `[[ … ]]` with one operand.
 const UNARY: &str = "abcdefghknoprstuvwxzGLNORS";
@@ -48,9 +46,9 @@ impl<'a> Reader<'a> {
     /// Reads an expression after `((`, and its brackets.
     fn arithmetic(&mut self) -> Result<&'a str, Refusal> {
         let start = self.at;
-        self.bracketed(b'(', b')', Some(ARITHMETIC))?;
-        let expression = self.from(start);
-        self.is_before_documents(expression)?;
+        self.bracketed(Bracket::Arithmetic)?;
+        let expression = self.text_from(start);
+        self.expect_one_line(expression)?;
         // Without the second bracket, these are two subshells.
         self.expect(")")?;
         Ok(expression.strip_suffix(')').unwrap_or(expression))
@@ -197,7 +195,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let is_binary = !self.opens_process() && (self.skip("<") || self.skip(">"))
             || BINARY.iter().any(|word| self.skip_word(word));
-        let operator = self.from(start);
+        let operator = self.text_from(start);
         let mut operands = vec![first];
         if is_binary {
             self.skip_blanks();
@@ -207,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 
     fn operand(&mut self, patterns: Patterns) -> Result<&'a str, Refusal> {
-        self.no_descriptor()?;
+        self.expect_no_descriptor()?;
         match self.word(patterns)? {
             "" | "]]" => Err(SYNTAX),
             word => Ok(word),

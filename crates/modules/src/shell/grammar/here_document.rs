@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses the end of a script before the bodies of its here-documents.
-    pub(super) fn no_pending(&self) -> Result<(), Refusal> {
+    pub(super) fn expect_no_documents(&self) -> Result<(), Refusal> {
         if self.pending.is_empty() { Ok(()) } else { Err(UNCLOSED) }
     }
 }

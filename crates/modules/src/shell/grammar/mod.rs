@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<List<'_>, Refusal> {
     if reader.at < text.len() {
         return Err(SYNTAX);
     }
-    reader.no_pending()?;
+    reader.expect_no_documents()?;
     Ok(list)
 }
 
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn from(&self, start: usize) -> &'a str {
+    fn text_from(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 

@@ -1,6 +1,6 @@
 //! Simple commands, assignments and redirections.
 
-use super::word::Patterns;
+use super::word::{Bracket, Patterns};
 use super::{
     Argument, Assignment, AssignmentValue, Command, CommandPart, Descriptor, RESERVED, Reader, Redirection,
     RedirectionKind, RedirectionTarget, Refusal, SYNTAX, SimpleCommand, ends_word, is_name, is_name_byte,
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         match argument {
             Argument::Word(word) if self.peek() == Some(b'(') && is_array(word) => {
                 self.array()?;
-                let word = self.from(start);
+                let word = self.text_from(start);
                 // Quotes in a comment would be taken for quotes of the word.
                 if word.contains('#') && word.contains('\n') { Err(SYNTAX) } else { Ok(Argument::Word(word)) }
             }
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         if self.opens_process() {
             let list = self.process_substitution()?;
-            self.is_before_documents(self.from(start))?;
+            self.expect_one_line(self.text_from(start))?;
             if self.peek().is_none_or(ends_word) && !self.opens_process() {
                 return Ok(Argument::ProcessSubstitution(list));
             }
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     fn assignment(&mut self) -> Result<Option<Assignment<'a>>, Refusal> {
         let start = self.at;
         self.at += self.rest().bytes().take_while(|byte| is_name_byte(*byte)).count();
-        let name = self.from(start);
+        let name = self.text_from(start);
         let subscript = if is_name(name) { self.subscript()? } else { None };
         let appends = self.skip("+=");
         if !is_name(name) || !appends && !self.skip("=") {
@@ -124,8 +124,8 @@ impl<'a> Reader<'a> {
         if !self.skip("[") {
             return Ok(None);
         }
-        self.nested(|reader| reader.bracketed(b'[', b']', None))?;
-        let subscript = self.from(start).strip_suffix(']').unwrap_or_default();
+        self.nested(|reader| reader.bracketed(Bracket::Subscript))?;
+        let subscript = self.text_from(start).strip_suffix(']').unwrap_or_default();
         if subscript.is_empty() || subscript.contains('\n') { Err(SYNTAX) } else { Ok(Some(subscript)) }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.pending = pending;
-        self.is_before_documents(self.from(start))?;
+        self.expect_one_line(self.text_from(start))?;
         if self.peek().is_none_or(ends_word) { Ok(elements) } else { Err(SYNTAX) }
     }
 
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let is_text = operator == "<<" && self.skip("<");
         let strips_tabs = is_document && self.skip("-");
         self.skip_blanks();
-        self.no_descriptor()?;
+        self.expect_no_descriptor()?;
         let duplicates = matches!(kind, RedirectionKind::DuplicateInput | RedirectionKind::DuplicateOutput);
         let target = if is_document {
             RedirectionTarget::HereDocument(self.here_document(strips_tabs)?)
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses a word that may be the descriptor of a redirection, where there is none.
-    pub(super) fn no_descriptor(&mut self) -> Result<(), Refusal> {
+    pub(super) fn expect_no_descriptor(&mut self) -> Result<(), Refusal> {
         if matches!(self.descriptor()?, Descriptor::Implied) { Ok(()) } else { Err(SYNTAX) }
     }
 

@@ -15,6 +15,15 @@ pub(super) enum Patterns {
     Regular,
 }
 
+/// The construct that a bracket opens.
+#[derive(Clone, Copy)]
+pub(super) enum Bracket {
+    Pattern,
+    Arithmetic,
+    Subscript,
+    Parameter,
+}
+
 impl<'a> Reader<'a> {
     /// Reads a word; empty if none follows.
     pub(super) fn word(&mut self, patterns: Patterns) -> Result<&'a str, Refusal> {
@@ -29,7 +38,7 @@ impl<'a> Reader<'a> {
             let was_lead = std::mem::replace(&mut is_lead, false);
             match byte {
                 b'\\' if self.starts_with("\\\n") => {
-                    self.end_before_continuation()?;
+                    self.expect_end_of_word()?;
                     break;
                 }
                 b'<' | b'>' if self.opens_process() => {
@@ -37,7 +46,7 @@ impl<'a> Reader<'a> {
                 }
                 b'(' if patterns == Patterns::Regular || was_lead && patterns == Patterns::Extended => {
                     self.at += 1;
-                    self.bracketed(b'(', b')', None)?;
+                    self.bracketed(Bracket::Pattern)?;
                 }
                 b'|' if patterns == Patterns::Regular && !self.starts_with("||") => self.at += 1,
                 byte if ends_word(byte) => break,
@@ -47,18 +56,18 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        let word = self.from(start);
-        self.is_before_documents(word)?;
+        let word = self.text_from(start);
+        self.expect_one_line(word)?;
         Ok(word)
     }
 
     /// Refuses a newline in a word if here-documents are pending: shells differ in where those begin.
-    pub(super) fn is_before_documents(&self, word: &str) -> Result<(), Refusal> {
+    pub(super) fn expect_one_line(&self, word: &str) -> Result<(), Refusal> {
         if !self.pending.is_empty() && word.contains('\n') { Err(SYNTAX) } else { Ok(()) }
     }
 
     /// Refuses continued lines in the middle of a word: reserved words and assignments are compared as written.
-    fn end_before_continuation(&self) -> Result<(), Refusal> {
+    fn expect_end_of_word(&self) -> Result<(), Refusal> {
         let mut rest = self.rest();
         while let Some(after) = rest.strip_prefix("\\\n") {
             rest = after;
@@ -127,18 +136,18 @@ impl<'a> Reader<'a> {
             Some(b'(') => {
                 self.at += 1;
                 if self.peek() == Some(b'(') {
-                    self.nested(|reader| reader.bracketed(b'(', b')', Some(ARITHMETIC)))
+                    self.nested(|reader| reader.bracketed(Bracket::Arithmetic))
                 } else {
                     self.substitution().map(drop)
                 }
             }
             Some(b'{') => {
                 self.at += 1;
-                self.nested(|reader| reader.bracketed(b'{', b'}', Some(PARAMETER)))
+                self.nested(|reader| reader.bracketed(Bracket::Parameter))
             }
             Some(b'[') => {
                 self.at += 1;
-                self.nested(|reader| reader.bracketed(b'[', b']', None))
+                self.nested(|reader| reader.bracketed(Bracket::Subscript))
             }
             Some(b'$') => {
                 self.at += 1;
@@ -149,22 +158,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads to after the bracket that closes an open one. Single quotes in it are refused with `quotes`, if given: shells differ
-    /// in their meaning.
-    pub(super) fn bracketed(&mut self, open: u8, close: u8, quotes: Option<Refusal>) -> Result<(), Refusal> {
+    /// Reads to after the bracket that closes an open one. Quotes and process substitutions are refused where shells differ in
+    /// their meaning.
+    pub(super) fn bracketed(&mut self, bracket: Bracket) -> Result<(), Refusal> {
+        let (open, close) = match bracket {
+            Bracket::Pattern | Bracket::Arithmetic => (Some(b'('), b')'),
+            Bracket::Subscript => (Some(b'['), b']'),
+            Bracket::Parameter => (None, b'}'),
+        };
         let mut depth = 1;
         while depth > 0 {
             let byte = self.peek().ok_or(UNCLOSED)?;
-            match quotes {
-                Some(why) if byte == b'\'' || self.starts_with("$'") => return Err(why),
-                Some(ARITHMETIC) if byte == b'"' => return Err(ARITHMETIC),
-                Some(PARAMETER) if self.opens_process() => return Err(PARAMETER),
-                None if open == b'[' && self.opens_process() => return Err(SYNTAX),
+            let is_quote = byte == b'\'' || self.starts_with("$'");
+            match bracket {
+                Bracket::Arithmetic if is_quote || byte == b'"' => return Err(ARITHMETIC),
+                Bracket::Parameter if is_quote || self.opens_process() => return Err(PARAMETER),
+                Bracket::Subscript if self.opens_process() => return Err(SYNTAX),
                 _ => self.piece(byte, false)?,
             }
             if byte == close {
                 depth -= 1;
-            } else if byte == open && open != b'{' {
+            } else if open == Some(byte) {
                 depth += 1;
             }
         }
@@ -176,8 +190,8 @@ impl<'a> Reader<'a> {
         let mut reader = Reader::new(text);
         let read = match open {
             "$(" => reader.substitution().map(drop),
-            "$((" => reader.bracketed(b'(', b')', None),
-            "${" => reader.bracketed(b'{', b'}', Some(PARAMETER)),
+            "$((" => reader.bracketed(Bracket::Pattern),
+            "${" => reader.bracketed(Bracket::Parameter),
             _ => reader.skip_to_unescaped(b'`'),
         };
         // Each of them ends with one byte.
@@ -198,7 +212,7 @@ impl<'a> Reader<'a> {
     fn substitution(&mut self) -> Result<List<'a>, Refusal> {
         let outer = std::mem::take(&mut self.pending);
         let list = self.nested(Self::list)?;
-        self.no_pending()?;
+        self.expect_no_documents()?;
         self.pending = outer;
         self.expect(")")?;
         Ok(list)
