@@ -44,7 +44,7 @@ describe('hooks, rules, and who gets in', () => {
     await page.getByRole('button', { name: 'Reload bundles' }).click();
     await page.locator('.results li').first().waitFor();
     const lines = await page.locator('.results li').allInnerTexts();
-    for (const [n, pattern] of [/New version\s*Berth planner[\s\S]*in force/, /Refused\s*Move the harbour API[\s\S]*bundle\.yaml:3: unknown name/, /Not trusted\s*Release notes[\s\S]*hooks trust/, /No answer/].entries()) assert.match(lines[n], pattern);
+    for (const [n, pattern] of [/New version\s*Berth planner[\s\S]*are active/, /Refused\s*Move the harbour API[\s\S]*bundle\.yaml:3: unknown name/, /Not trusted\s*Release notes[\s\S]*hooks trust/, /No answer/].entries()) assert.match(lines[n], pattern);
   });
 
   test('the tests of a bundle are run: that of the server, or one that is written here', async (t) => {

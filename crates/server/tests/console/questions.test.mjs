@@ -423,8 +423,8 @@ describe('questions', () => {
     assert.deepEqual(await notes(), []);
     // A headless browser has no window to hide.
     await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
-    const first = ['production-guard asks', 'AllowU+202E this?', 's-harbour.7'];
-    const second = ['shell-guard asks', 'Allow that?', 's-harbour.8'];
+    const first = ['Approval request from production-guard', 'AllowU+202E this?', 's-harbour.7'];
+    const second = ['Approval request from shell-guard', 'Allow that?', 's-harbour.8'];
     mock.ask(question(7, { prompt: 'Allow\u202E this?' }));
     mock.ask(question(8, { hook: 'shell-guard', prompt: 'Allow that?' }));
     await come([[...first, 'show'], [...second, 'show']]);
