@@ -39,6 +39,10 @@ impl<'a> Reader<'a> {
                     argument => simple.parts.push(CommandPart::Argument(argument)),
                 }
             } else if let Some(assignment) = self.assignment()? {
+                let is_array = matches!(assignment.value, AssignmentValue::Array(_));
+                if is_array && matches!(simple.parts.last(), Some(CommandPart::Redirection(_))) {
+                    return Err(SYNTAX);
+                }
                 simple.parts.push(CommandPart::Assignment(assignment));
             } else {
                 let name = self.word(Patterns::None)?;
@@ -92,7 +96,11 @@ impl<'a> Reader<'a> {
         if self.opens_process() {
             let list = self.process_substitution()?;
             self.expect_one_line(self.text_from(start))?;
-            if self.peek().is_none_or(ends_word) && !self.opens_process() {
+            let is_continued = self.starts_with("\\\n");
+            if is_continued {
+                self.expect_end_of_word()?;
+            }
+            if is_continued || self.peek().is_none_or(ends_word) && !self.opens_process() {
                 return Ok(Argument::ProcessSubstitution(list));
             }
         }

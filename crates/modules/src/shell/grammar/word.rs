@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses continued lines in the middle of a word: reserved words and assignments are compared as written.
-    fn expect_end_of_word(&self) -> Result<(), Refusal> {
+    pub(super) fn expect_end_of_word(&self) -> Result<(), Refusal> {
         let mut rest = self.rest();
         while let Some(after) = rest.strip_prefix("\\\n") {
             rest = after;
@@ -205,7 +205,8 @@ impl<'a> Reader<'a> {
 
     pub(super) fn process_substitution(&mut self) -> Result<List<'a>, Refusal> {
         self.at += 2;
-        self.substitution()
+        // Arithmetic or a subshell: bash tries both.
+        if self.peek() == Some(b'(') { Err(SYNTAX) } else { self.substitution() }
     }
 
     /// Reads commands and the closing bracket. Here-documents in them end before it.
