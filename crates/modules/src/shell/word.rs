@@ -218,6 +218,8 @@ impl Scanner {
                 '`' => self.backticks(false),
                 '<' | '>' if self.peek(0) == Some('(') => {
                     self.at += 1;
+                    // The path of a pipe.
+                    "/dev/fd/".chars().for_each(|c| self.keep(c));
                     self.substitution();
                     self.expands(false);
                 }
