@@ -88,6 +88,7 @@ async fn sessions_are_listed_and_found() {
     assert_eq!(store.find("last").unwrap(), listed[0]);
     let common = first.chars().zip(second.id().chars()).take_while(|(a, b)| a == b).count();
     assert_eq!(store.find(&first[..=common]).unwrap(), listed[1]);
+    assert_eq!(store.find(&first[first.len() - 6..]).unwrap(), listed[1]);
     let ambiguous = store.find(&first[..common]).unwrap_err().to_string();
     assert_eq!(
         ambiguous,

@@ -185,10 +185,25 @@ fn records_are_chosen_by_session_event_kind_hook_time_and_number() {
         (&["--from", "9"], &[9, 10]),
         (&["--last", "2"], &[9, 10]),
         (&["--last", "1", "--session", "s-1"], &[9]),
+        // By the end of its id, and the one with the newest record.
+        (&["--session", "2"], &[6, 7, 8]),
+        (&["--session", "last", "--kind", "seal"], &[9]),
         (&["--last", "0"], &[]),
     ] {
         let found = numbers(&place.audit("show", arguments).fine());
         assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_in_the_log_is_an_error() {
+    let place = sample();
+    for command in ["show", "tail", "export", "stats"] {
+        let Ran { code, out, error } = place.audit(command, &["--session", "s-3"]);
+        let expected = "amplifier: unknown session `s-3`; see `amplifier sessions list` and `amplifier audit stats`\n";
+        assert_eq!((code, out.as_str(), error.as_str()), (3, "", expected), "{command}");
+        let ambiguous = place.audit(command, &["--session", "s-"]).error;
+        assert!(ambiguous.contains("ambiguous session id `s-`: 2 sessions match"), "{ambiguous}");
     }
 }
 

@@ -33,10 +33,10 @@ pub enum StoreError {
         /// The id.
         id: String,
     },
-    /// Several sessions begin with the prefix.
+    /// Several sessions begin or end with the text.
     #[error("ambiguous session id `{id}`: {count} sessions match; give more characters")]
     Ambiguous {
-        /// The prefix.
+        /// The text.
         id: String,
         /// The number of sessions.
         count: usize,
@@ -164,7 +164,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Finds a session by its id or a prefix of the id; `last` is the most recently used one.
+    /// Finds a session by its id, or by the beginning or the end of the id; `last` is the most recently used one.
     ///
     /// # Errors
     /// If none or several match, or the session cannot be read.
@@ -177,11 +177,12 @@ impl Store {
             return Err(unknown());
         }
         let ids = self.ids()?;
-        let mut matching: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
-        matching.sort_unstable();
+        let mut matching: Vec<&String> =
+            ids.iter().filter(|known| known.starts_with(id) || known.ends_with(id)).collect();
+        // The exact id is the shortest one.
+        matching.sort_unstable_by_key(|known| known.len());
         match matching[..] {
             [] => Err(unknown()),
-            // The ids are sorted, so the first one can be the exact id.
             [first, ..] if matching.len() == 1 || first == id => self.meta(first),
             _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: matching.len() }),
         }

@@ -22,7 +22,7 @@ pub struct SessionsCommand {
     command: Command,
 }
 
-/// An id can be shortened to its beginning; `last` is the newest session.
+/// An id can be shortened to its beginning or its end; `last` is the newest session.
 #[derive(Subcommand, Debug)]
 enum Command {
     /// List all sessions, newest first
@@ -33,7 +33,7 @@ enum Command {
     },
     /// Print a session
     Show {
-        /// Session id, its beginning, or `last`
+        /// Session id, its beginning or end, or `last`
         id: String,
         /// Print JSON lines
         #[arg(long)]
@@ -41,7 +41,7 @@ enum Command {
     },
     /// Continue a session
     Resume {
-        /// Session id, its beginning, or `last`
+        /// Session id, its beginning or end, or `last`
         #[arg(default_value = "last")]
         id: String,
         #[command(flatten)]
@@ -49,7 +49,7 @@ enum Command {
     },
     /// Start a session that branches off another one
     Fork {
-        /// Session id, its beginning, or `last`
+        /// Session id, its beginning or end, or `last`
         id: String,
         /// Turn after which the new session branches off [default: the last one]
         #[arg(long)]
@@ -59,7 +59,7 @@ enum Command {
     },
     /// Export a session
     Export {
-        /// Session id, its beginning, or `last`
+        /// Session id, its beginning or end, or `last`
         id: String,
         /// Output format
         #[arg(long, value_enum, default_value_t = Format::Markdown)]

@@ -62,7 +62,7 @@ fn write(out: &mut dyn Write, reader: LogReader, filter: Filter, format: Format)
         out.write_all(b"seq,time,writer,session,turn,event,kind,digest,body,h\r\n")?;
     }
     let folder = Folder::new(reader.folder().path());
-    let matches = filter.compile();
+    let matches = filter.compile(&reader)?;
     let mut bodies = BodyReader::new();
     reader.read(|record| {
         if matches(record, &folder)? {

@@ -9,10 +9,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
+use super::reader::LogReader;
+use crate::commands::hooks::RecordedSessions;
+
 /// Filters for records; a record must match all of them.
 #[derive(Args, Debug)]
 pub(crate) struct Filter {
-    /// Only records of this session
+    /// Only records of this session: its id, the beginning or the end of its id, or `last`
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Only records at this event; `*` matches any text, as in `tool:*`
@@ -36,16 +39,24 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Returns the predicate for records of the log in a folder.
-    pub(crate) fn compile(self) -> impl Fn(&Record<'_>, &Folder) -> anyhow::Result<bool> {
+    /// Returns the predicate for records of a log.
+    ///
+    /// # Errors
+    /// If the session is not in the log.
+    pub(crate) fn compile(
+        self,
+        log: &LogReader,
+    ) -> anyhow::Result<impl Fn(&Record<'_>, &Folder) -> anyhow::Result<bool> + use<>> {
         let Self { session, event, kind: kinds, hook, since, until, from } = self;
+        let find = |session: String| RecordedSessions::read(log.folder().path())?.find(&session, None);
+        let session = session.map(find).transpose()?;
         let filter = RecordFilter { session, event, kinds, hook, text: None };
-        move |record, folder| {
+        Ok(move |record: &Record<'_>, folder: &Folder| {
             Ok(record.seq >= from
                 && since.as_ref().is_none_or(|since| since.is_before(&record.time))
                 && until.as_ref().is_none_or(|until| !until.is_before(&record.time))
                 && filter.matches(record, folder)?)
-        }
+        })
     }
 }
 

@@ -33,12 +33,12 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
-        let matches = self.filter.compile();
         let mut out = stdout();
         let form = Form::new(self.json);
         let mut lines: VecDeque<String> = VecDeque::new();
         let mut bodies = BodyReader::new();
         let reader = LogReader::open(self.place.or_home(home)?)?;
+        let matches = self.filter.compile(&reader)?;
         let folder = Folder::new(reader.folder().path());
         reader.read(|record| {
             if !matches(record, &folder)? {

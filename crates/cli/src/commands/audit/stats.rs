@@ -38,7 +38,7 @@ impl Statistics {
         let folder = self.place.or_home(home)?;
         let bytes = size_on_disk(&folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
         let reader = LogReader::open(folder)?;
-        let (folder, matches) = (Folder::new(reader.folder().path()), self.filter.compile());
+        let (folder, matches) = (Folder::new(reader.folder().path()), self.filter.compile(&reader)?);
         let mut statistics = amplifier_audit::Statistics::default();
         reader.read(|record| {
             if matches(record, &folder)? {

@@ -47,7 +47,7 @@ impl Tail {
         let mut reader = LogReader::open(self.place.or_home(home)?)?;
         let mut bodies = BodyReader::new();
         let folder = Folder::new(reader.folder().path());
-        let matches = self.filter.compile();
+        let matches = self.filter.compile(&reader)?;
         // The id of the log, and the number of the next record.
         let mut shown = (String::new(), 0);
         let kept = |record: &Record<'_>| {

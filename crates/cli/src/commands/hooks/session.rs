@@ -11,7 +11,7 @@ use crate::commands::audit::reader::LogReader;
 
 /// The sessions in audit logs, and their unresolved operations.
 #[derive(Default)]
-pub(super) struct RecordedSessions {
+pub(crate) struct RecordedSessions {
     ids: BTreeSet<String>,
     last: Option<String>,
     /// The intent records of operations without a result.
@@ -19,7 +19,7 @@ pub(super) struct RecordedSessions {
 }
 
 impl RecordedSessions {
-    pub(super) fn read(log: &Path) -> Result<Self> {
+    pub(crate) fn read(log: &Path) -> Result<Self> {
         Self::read_all(&[log.to_owned()])
     }
 
@@ -47,8 +47,8 @@ impl RecordedSessions {
         Ok(sessions)
     }
 
-    /// Resolves a session id, its beginning, or `last`. `store` is given if the log belongs to this installation.
-    pub(super) fn find(&self, wanted: &str, store: Option<&Store>) -> Result<String> {
+    /// Resolves a session id, the beginning or the end of one, or `last`. `store` is given if the log belongs to this installation.
+    pub(crate) fn find(&self, wanted: &str, store: Option<&Store>) -> Result<String> {
         let stored = match store {
             Some(store) => store.list()?,
             None => Vec::new(),
@@ -59,10 +59,12 @@ impl RecordedSessions {
         }
         let stored = stored.into_iter().map(|session| session.id);
         let known: BTreeSet<String> = self.ids.iter().cloned().chain(stored).collect();
-        let meant: Vec<&String> = known.iter().filter(|id| !wanted.is_empty() && id.starts_with(wanted)).collect();
+        let is_meant = |id: &&String| !wanted.is_empty() && (id.starts_with(wanted) || id.ends_with(wanted));
+        let mut meant: Vec<&String> = known.iter().filter(is_meant).collect();
+        // The exact id is the shortest one.
+        meant.sort_by_key(|id| id.len());
         match meant[..] {
             [] => bail!("unknown session `{wanted}`; see `amplifier sessions list` and `amplifier audit stats`"),
-            // The shortest comes first, so a complete id wins over longer ones.
             [first, ..] if meant.len() == 1 || first == wanted => self.recorded(first.clone()),
             _ => Err(StoreError::Ambiguous { id: wanted.to_owned(), count: meant.len() }.into()),
         }

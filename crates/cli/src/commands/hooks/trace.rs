@@ -35,7 +35,7 @@ const NOTABLE: Style = AnsiColor::Yellow.on_default();
 /// context and messages. Hashes are checked; signatures are checked only by `amplifier audit verify`.
 #[derive(Args, Debug)]
 pub(super) struct Trace {
-    /// Session id, its beginning, or `last`
+    /// Session id, its beginning or end, or `last`
     session: String,
     /// Only this event; `*` matches any text, as in `tool:*`
     #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]

@@ -55,7 +55,7 @@ pub(super) struct Replay {
     /// Only events from this time on: an age such as `7d`, a date, or a time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
-    /// Only this session: its id, its beginning, or `last`
+    /// Only this session: its id, the beginning or the end of its id, or `last`
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Only this event; `*` matches any text, as in `tool:*`
