@@ -95,7 +95,7 @@ const GUARD: &str = "hooks:\n  - rule: no-touching\n    on: tool:pre\n    when: 
 #[test]
 fn a_changed_bundle_counts_while_the_session_runs() {
     let (place, ran) = while_it_runs("", GUARD);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.error.contains("a bundle has changed: its hooks are active from now on"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");
     assert!(!place.at("workspace/made").exists());
@@ -147,7 +147,7 @@ fn pipe_instead(place: &Place) {
 #[test]
 fn a_bundle_that_becomes_a_pipe_leaves_the_old_one_in_force() {
     let (place, ran) = meanwhile(GUARD, pipe_instead);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.error.contains("so the old version stays active"), "{ran:?}");
     assert!(ran.error.contains("bundle.yaml: the file cannot be read: it is not a regular file"), "{ran:?}");
     assert!(ran.error.contains("Denied by hook no-touching: not now"), "{ran:?}");

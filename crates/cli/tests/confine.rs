@@ -69,7 +69,7 @@ impl World {
         let answers = calls.chain([json!({ "text": "Done." })]);
         self.0.answers(answers.collect());
         let bundle = self.0.at("workspace/hooks/bundle.yaml").display().to_string();
-        let ran = Running::start(start(self.command(&["run", "--bundle", &bundle, "Try it"]))).end();
+        let ran = Running::start(start(self.command(&["run", "--allow-denials", "--bundle", &bundle, "Try it"]))).end();
         assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.error);
         let exported = Running::start(self.command(&["sessions", "export", "last", "--format", "jsonl"])).end().fine();
         let lines =

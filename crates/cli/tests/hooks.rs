@@ -185,7 +185,7 @@ fn what_a_rule_denies_does_not_run() {
     let (place, file) = place(BUNDLE);
     std::fs::create_dir(place.at("workspace/build")).unwrap();
     let ran = place.run(&["Clean up", "--bundle", &file]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nThen not.\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (3, "I clean up.\nThen not.\n"));
     assert!(place.at("workspace/build").exists());
 }
 

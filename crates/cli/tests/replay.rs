@@ -31,7 +31,7 @@ fn session(bundle: &str) -> Place {
     ]));
     place.rules(json!({ "confirm:*": "allow" }));
     place.write("recorded.yaml", bundle);
-    let ran = place.run(&["Do it", "--bundle", "../recorded.yaml"]);
+    let ran = place.run(&["Do it", "--allow-denials", "--bundle", "../recorded.yaml"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "One.\nTwo.\nThree.\nDone.\n"), "{}", ran.error);
     place
 }
@@ -176,7 +176,7 @@ fn programs_do_not_run_unless_they_are_told_to_and_are_named() {
         { "text": "Done." },
     ]));
     place.write("recorded.yaml", program);
-    assert_eq!(place.run(&["Do it", "--bundle", "../recorded.yaml"]).code, 0);
+    assert_eq!(place.run(&["Do it", "--bundle", "../recorded.yaml"]).code, 3);
     fs::remove_file(place.at("ran")).unwrap();
     let ran = replay(&place, program, &["--event", "tool:pre"]);
     let expected = "\
@@ -219,7 +219,7 @@ fn data_that_is_not_whole_is_counted_and_data_in_blobs_is_read() {
         { "text": "Two.", "tools": [{ "name": "Write", "input": { "file_path": "a.txt", "content": large } }] },
         { "text": "Done." },
     ]));
-    assert_eq!(place.run(&["Do it"]).code, 0);
+    assert_eq!(place.run(&["Do it"]).code, 3);
     let candidate = r#"
 hooks:
   - { rule: no-login, on: tool:pre, when: tool_name == "Bash" && tool_input.command.startsWith("login"), deny: "no login" }

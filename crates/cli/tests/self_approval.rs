@@ -280,7 +280,7 @@ fn check_attacker(place: &Place, before: &str) -> usize {
     assert!(!place.at("workspace/pwned").exists());
     tmux.press("3");
     tmux.until("✗ denied");
-    tmux.until("code: 0");
+    tmux.until("code: 3");
     assert!(!place.at("workspace/pwned").exists());
     let decisions = place.amplifier(&["audit", "export", "--kind", "approval_decision"]).fine();
     let by_people: Vec<Value> = decisions

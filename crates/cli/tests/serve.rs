@@ -393,7 +393,7 @@ fn try_trace_and_timeline_report_an_emission_in_the_same_words() {
         "home/bundle.yaml",
         "hooks:\n  - rule: hint\n    on: tool:pre\n    when: tool_name == 'Write'\n    inject: Mind it.\n    message: It writes.\n  - rule: no-rm\n    on: tool:pre\n    when: tool_name == 'Bash'\n    deny: not here\n",
     );
-    assert_eq!(place.run(&["Write it"]).code, 0);
+    assert_eq!(place.run(&["Write it"]).code, 3);
     let traced = place.amplifier(&["hooks", "trace", "last", "--json", "--event", "tool:pre"]).fine();
     let traced: Vec<Value> = traced.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let served = Served::start(&place);
@@ -703,7 +703,7 @@ fn nothing_that_is_kept_or_configured_is_open_to_others_whatever_the_umask() {
     run(&["init", "--user"]);
     run(&["init"]);
     run(&["hooks", "trust", "--yes"]);
-    run(&["run", "go", "--approvals", "deny"]);
+    run(&["run", "go", "--approvals", "deny", "--allow-denials"]);
     run(&["serve", "token", "add", "bob", "--role", "viewer"]);
     let served = Served::begin(command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
     served.browser(served.told("link"));

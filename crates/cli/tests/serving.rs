@@ -153,7 +153,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
     hub.add_rule(rule(DefaultDecision::Deny)).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     let Ran { code, error, .. } = ran.await.unwrap();
-    assert_eq!(code, 0, "{error}");
+    assert_eq!(code, 3, "{error}");
     assert!(error.contains("Denied by rule: Run `touch three`?"), "{error}");
     assert!(error.contains("approval rules cannot be read, so rules that allow are ignored: "), "{error}");
     let made = ["one", "two", "three"].map(|name| place.at("workspace").join(name).exists());
@@ -174,7 +174,7 @@ async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_runni
     let question = asked(&hub).await;
     assert_eq!(question.prompt, "Run `touch two`?");
     hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
-    assert_eq!(ran.await.unwrap().code, 0);
+    assert_eq!(ran.await.unwrap().code, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,7 +209,7 @@ async fn a_session_without_a_server_goes_by_the_rules_as_they_are_when_a_hook_as
     place.amplifier(&["approvals", "revoke", "confirm:Run `touch made`?"]).fine();
     drop(two);
     let Ran { code, error, .. } = alone.await.unwrap();
-    assert!(code == 0 && error.contains("no terminal to ask on"), "{error}");
+    assert!(code == 3 && error.contains("no terminal to ask on"), "{error}");
     assert!(!place.at("workspace/made").exists(), "{error}");
     let decisions = place.amplifier(&["audit", "export", "--kind", "approval_decision"]).fine();
     let by_rule = decisions.lines().filter(|line| line.contains("Allowed by rule: Run `touch made`?"));
@@ -246,7 +246,7 @@ async fn a_question_about_a_write_shows_nothing_of_files_that_are_protected_or_e
 async fn without_a_server_it_says_so_and_the_time_limit_holds() {
     let place = touch();
     let Ran { code, error, .. } = place.run(&["--serve", "--approval-timeout", "0.5", "Make it"]);
-    assert_eq!(code, 0);
+    assert_eq!(code, 3);
     let expected = "no server is running, so approval requests wait for one within their time limit; to start one: amplifier serve\n";
     assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("Approval timed out, denied by default: Run `touch made`?"), "{error}");
@@ -269,7 +269,7 @@ async fn a_server_that_is_started_later_gets_the_question() {
     assert_eq!(hub.reload().await, [(question.session.clone(), unchanged)]);
     hub.answer(&question.id, answering(&question, "Deny", AnswerScope::Once)).await.unwrap();
     let Ran { code, error, .. } = tokio::task::spawn_blocking(move || running.end()).await.unwrap();
-    assert!(code == 0 && error.contains("User denied: Run `touch made`?"), "{error}");
+    assert!(code == 3 && error.contains("User denied: Run `touch made`?"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

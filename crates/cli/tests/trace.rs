@@ -36,7 +36,7 @@ fn session() -> Place {
     place.rules(json!({ "confirm:Run `echo *`?": "allow" }));
     place.write("bundle.yaml", BUNDLE);
     let ran = place.run(&["Clean up", "--bundle", "../bundle.yaml"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nI look.\nI write.\nDone.\n"), "{}", ran.error);
+    assert_eq!((ran.code, ran.out.as_str()), (3, "I clean up.\nI look.\nI write.\nDone.\n"), "{}", ran.error);
     place
 }
 
@@ -157,7 +157,7 @@ fn sessions_are_found_that_only_the_log_knows_and_others_are_not() {
     assert_eq!(trace(&place, &["last", "--log", "../home/audit"]), whole);
     let unknown = "unknown session `nobody`; see `amplifier sessions list` and `amplifier audit stats`";
     place.amplifier(&["hooks", "trace", "nobody"]).check_failed(&format!("amplifier: {unknown}"));
-    assert_eq!(place.run(&["Again", "--bundle", "../bundle.yaml"]).code, 0);
+    assert_eq!(place.run(&["Again", "--bundle", "../bundle.yaml"]).code, 3);
     let ambiguous = "amplifier: ambiguous session id `0`: 2 sessions match; give more characters";
     place.amplifier(&["hooks", "trace", "0"]).check_failed(ambiguous);
     // The other way round: stored, and not in the log.

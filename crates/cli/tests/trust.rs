@@ -268,13 +268,13 @@ fn a_bundle_to_begin_with_passes_its_tests_and_is_written_once() {
     place.amplifier(&["init"]).check_failed(&taken);
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
     let ran = place.run(&["Clean up"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nThen not.\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (3, "I clean up.\nThen not.\n"));
 
     let user = place.at("home/bundle.yaml").display().to_string();
     assert!(place.amplifier(&["init", "--user"]).fine().starts_with(&format!("{user}\n")));
     place.amplifier(&["hooks", "untrust"]).fine();
     let ran = place.run(&["Clean up"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "I clean up.\nThen not.\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (3, "I clean up.\nThen not.\n"));
 
     fs::remove_dir_all(place.at("workspace/.amplifier")).unwrap();
     symlink(place.at("home"), place.at("workspace/.amplifier")).unwrap();

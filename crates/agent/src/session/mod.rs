@@ -135,11 +135,12 @@ pub(crate) struct Core {
     pub(crate) journal: Mutex<Option<Journal>>,
 }
 
-/// The steps and tokens that a session and its sub-agents have used.
+/// The steps and tokens that a session and its sub-agents have used, and their denials.
 #[derive(Default)]
 pub(crate) struct BudgetUsage {
     steps: AtomicU64,
     tokens: AtomicU64,
+    denials: AtomicU64,
 }
 
 impl Session {
@@ -175,6 +176,11 @@ impl Session {
     /// Returns the number of tokens used, sub-agents included.
     pub fn tokens(&self) -> u64 {
         self.core.budget.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of operations that hooks or users denied: prompts, model calls, tool calls and sub-agents, also those of sub-agents.
+    pub fn denials(&self) -> u64 {
+        self.core.budget.denials.load(Ordering::Relaxed)
     }
 
     /// Runs a turn, from a prompt to the response. Waits for a running turn first.
@@ -317,6 +323,10 @@ impl Core {
 
     pub(crate) fn count_tool(&self) {
         self.tool_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_denial(&self) {
+        self.budget.denials.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn tool_specs(&self) -> Vec<ToolSpec> {

@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use amplifier_core::{
     CANCEL_COMPLETED, CANCEL_REQUESTED, CancelCompleted, CancelRequested, ContextManager, ERROR_ORCHESTRATION,
-    EXECUTION_COMPLETE, EXECUTION_START, ErrorOrchestration, EventData, EventType, ExecutionComplete, ExecutionStart,
-    InjectedMessage, Map, Message, ORCHESTRATOR_COMPLETE, OrchestratorComplete, PROMPT_COMPLETE, PROMPT_SUBMIT,
-    Payload, PromptComplete, PromptSubmit, Verdict, data,
+    EXECUTION_COMPLETE, EXECUTION_START, ErrorOrchestration, EventData, EventEffects, EventType, ExecutionComplete,
+    ExecutionStart, InjectedMessage, Map, Message, ORCHESTRATOR_COMPLETE, OrchestratorComplete, PROMPT_COMPLETE,
+    PROMPT_SUBMIT, Payload, PromptComplete, PromptSubmit, Verdict, data,
 };
 use serde_json::{Value, json};
 
@@ -232,6 +232,10 @@ impl Core {
             () = self.cancel.reached(CancelLevel::Graceful) => return Err(Stop::Interrupted),
             verdict = self.coordinator.emit(event, data) => verdict,
         };
+        // A compaction that hooks postpone is no operation of the agent; nobody can be asked about it either.
+        if !verdict.is_proceed() && event.name().effects() == EventEffects::All {
+            self.count_denial();
+        }
         verdict.into_data()
     }
 

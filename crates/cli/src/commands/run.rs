@@ -3,8 +3,10 @@
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
+use amplifier_core::text::counted;
 use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
 use amplifier_host::{Home, LinkTarget, Policy, SessionParts};
 use anyhow::{Context, Result};
@@ -14,15 +16,16 @@ use serde_json::{Value, json};
 use super::output::print_error;
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::session::{self, TerminalSession};
+use crate::session::{self, TerminalSession, short_id};
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{OutputMode, Screen, TerminalDisplay};
 
 /// Run one task and exit
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 denied by a hook or the user, 130 interrupted.\n\nCtrl-C once \
-                  lets the running tool finish, twice stops at once."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 130 interrupted.\n\nA run is refused if a hook or a user denied at \
+                  least one operation: a prompt, a model call, a tool call or a sub-agent. This holds even if the model found another \
+                  way.\n\nCtrl-C once lets the running tool finish, twice stops at once."
 )]
 pub struct Run {
     /// Task; without one, or with `-`, the task is read from standard input
@@ -30,6 +33,9 @@ pub struct Run {
     /// Print JSON: one event per line, then the result
     #[arg(long)]
     json: bool,
+    /// Exit with 0 if the model answered, although operations were denied
+    #[arg(long)]
+    allow_denials: bool,
     #[command(flatten)]
     flags: Flags,
 }
@@ -40,6 +46,7 @@ impl Run {
     /// # Errors
     /// If the task is missing or the session cannot start.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        let started = Instant::now();
         let config = self.flags.load(home)?;
         let task = read_task(self.task)?;
         let hooks = HookRegistry::new();
@@ -72,12 +79,26 @@ impl Run {
             };
             run_task(terminal_session, &screen, &cancel, &task).await
         };
-        let TaskResult { end, session_id, left } = done.await?;
+        let TaskResult { end, usage, left } = done.await?;
+        let is_refused = usage.denials > 0 && !self.allow_denials;
+        let elapsed = started.elapsed();
         if self.json {
-            lines.print(&json!({ "result": result_name(&end), "text": end.text(), "session_id": session_id }));
+            lines.print(&json!({
+                "result": result_name(&end, is_refused),
+                "text": end.text(),
+                "session_id": usage.session_id,
+                "tokens": usage.tokens,
+                "duration_ms": elapsed.as_millis() as u64,
+                "denials": usage.denials,
+            }));
+        } else if io::stderr().is_terminal() || usage.denials > 0 {
+            screen.note(&usage.summary(elapsed));
+        }
+        if is_refused && matches!(end, TurnEnd::Answered(_)) {
+            screen.note("refused: the exit code is 3, because an operation was denied; `--allow-denials` makes it 0");
         }
         match left.and(lines.finish()) {
-            Ok(()) => Ok(exit_code(&end)),
+            Ok(()) => Ok(task_exit_code(&end, is_refused)),
             // The result is already printed; this error is additional.
             Err(error) => {
                 print_error(&error)?;
@@ -131,14 +152,41 @@ fn ignore_closed_pipe(written: io::Result<()>) -> io::Result<()> {
 
 struct TaskResult {
     end: TurnEnd,
-    session_id: Option<String>,
+    usage: TaskUsage,
     /// An error while sealing the session or writing the answer.
     left: Result<()>,
 }
 
 impl TaskResult {
     fn without_session(end: TurnEnd) -> Self {
-        Self { end, session_id: None, left: Ok(()) }
+        let denials = matches!(end, TurnEnd::Denied(_)).into();
+        Self { end, usage: TaskUsage { denials, ..TaskUsage::default() }, left: Ok(()) }
+    }
+}
+
+/// The session of a task, and its use.
+#[derive(Default)]
+struct TaskUsage {
+    /// None if no session started.
+    session_id: Option<String>,
+    tokens: u64,
+    denials: u64,
+}
+
+impl TaskUsage {
+    fn new(session: &Session, end: &TurnEnd) -> Self {
+        // A response that was withheld is a denial of the turn, but not of an operation.
+        let denials = session.denials().max(matches!(end, TurnEnd::Denied(_)).into());
+        Self { session_id: Some(session.id().to_owned()), tokens: session.tokens(), denials }
+    }
+
+    /// Returns one line for the user.
+    fn summary(&self, elapsed: Duration) -> String {
+        let Self { session_id, tokens, denials } = self;
+        let session = session_id.as_deref().map_or("no session".to_owned(), |id| format!("session {}", short_id(id)));
+        let denials = if *denials == 0 { "no denials".to_owned() } else { counted(denials, "denial") };
+        let tokens = counted(tokens, "token");
+        format!("{session}: {tokens}, {:.1} s, {denials}", elapsed.as_secs_f64())
     }
 }
 
@@ -166,7 +214,6 @@ async fn run_task(
             return Ok(TaskResult::without_session(end));
         }
     };
-    let id = session.id().to_owned();
     if let Some(served) = &served {
         served.started(&session);
     }
@@ -176,10 +223,11 @@ async fn run_task(
     if let Some(served) = served {
         served.close(end.status()).await;
     }
+    let usage = TaskUsage::new(&session, &end);
     let left = end_session(session, &end, policy).await;
     drop(servers);
     let left = left.and(shown.context("the answer cannot be written to standard output"));
-    Ok(TaskResult { end, session_id: Some(id), left })
+    Ok(TaskResult { end, usage, left })
 }
 
 async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
@@ -228,9 +276,18 @@ pub fn exit_code(end: &TurnEnd) -> ExitCode {
     }
 }
 
+/// Returns the exit code of a task, which is refused if an operation was denied, even if the model answered.
+fn task_exit_code(end: &TurnEnd, is_refused: bool) -> ExitCode {
+    if is_refused && matches!(end, TurnEnd::Answered(_)) { ExitCode::from(3) } else { exit_code(end) }
+}
+
 /// Returns the result name. Unlike the name in events, it distinguishes a denial from a failure, like the exit code.
-fn result_name(end: &TurnEnd) -> &'static str {
-    if matches!(end, TurnEnd::Denied(_)) { "refused" } else { end.status() }
+fn result_name(end: &TurnEnd, is_refused: bool) -> &'static str {
+    match end {
+        TurnEnd::Denied(_) => "refused",
+        TurnEnd::Answered(_) if is_refused => "refused",
+        _ => end.status(),
+    }
 }
 
 #[cfg(test)]
@@ -242,11 +299,14 @@ mod tests {
     #[test]
     fn each_end_has_its_word_and_its_exit_code() {
         let refused = TurnEnd::Denied(Denial { by: "guard".into(), reason: "no".to_owned() });
-        let check =
-            |end: TurnEnd, word, code| assert_eq!((result_name(&end), exit_code(&end)), (word, ExitCode::from(code)));
-        check(TurnEnd::Answered("42".to_owned()), "success", 0);
-        check(TurnEnd::Failed("no network".to_owned()), "error", 1);
-        check(refused, "refused", 3);
-        check(TurnEnd::Interrupted, "interrupted", 130);
+        let check = |end: TurnEnd, is_refused, word, code| {
+            let result = (result_name(&end, is_refused), task_exit_code(&end, is_refused));
+            assert_eq!(result, (word, ExitCode::from(code)));
+        };
+        check(TurnEnd::Answered("42".to_owned()), false, "success", 0);
+        check(TurnEnd::Answered("42".to_owned()), true, "refused", 3);
+        check(TurnEnd::Failed("no network".to_owned()), true, "error", 1);
+        check(refused, false, "refused", 3);
+        check(TurnEnd::Interrupted, true, "interrupted", 130);
     }
 }

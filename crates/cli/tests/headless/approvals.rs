@@ -29,7 +29,7 @@ fn a_rule_that_allows_a_command_does_not_cover_what_another_hook_made_of_it() {
         place.write("swap.yaml", &changing(priority));
         let bundle = place.at("swap.yaml");
         let Ran { code, out, error } = place.run(&["--bundle", bundle.to_str().unwrap(), "Go on"]);
-        assert_eq!((code, out.as_str()), (0, "It was not allowed.\n"), "{priority}: {error}");
+        assert_eq!((code, out.as_str()), (3, "It was not allowed.\n"), "{priority}: {error}");
         assert!(!place.at("workspace/swapped").exists(), "{priority}");
     }
 }

@@ -46,8 +46,12 @@ fn every_event_is_a_line_of_json_and_the_result_is_the_last() {
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (result, events) = lines.split_last().unwrap();
 
-    let id = &result["session_id"];
-    assert_eq!(*result, json!({ "result": "success", "text": "Done.", "session_id": id }));
+    let (id, tokens, duration) = (&result["session_id"], &result["tokens"], &result["duration_ms"]);
+    let expected = json!({
+        "result": "success", "text": "Done.", "session_id": id, "tokens": tokens, "duration_ms": duration, "denials": 0,
+    });
+    assert_eq!(*result, expected);
+    assert!(tokens.as_u64() > Some(0) && duration.as_u64() > Some(0), "{result}");
     let mut last = "";
     for event in events {
         assert_eq!(event["data"]["session_id"], *id, "{event}");
@@ -107,10 +111,10 @@ fn an_empty_task_is_none() {
 fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
     let place = Place::with(bash("touch made"));
     let Ran { code, out, error } = place.run(&["Make it"]);
-    assert_eq!((code, out.as_str()), (0, "Let me try.\nThen I leave it.\n"));
+    assert_eq!((code, out.as_str()), (3, "Let me try.\nThen I leave it.\n"));
     let expected = "● Bash  touch made\n  └ Denied by hook confirm: Approval failed (no terminal to ask on; run in a terminal, or \
                     add the approval rule `\"confirm:Run `touch made`?\": \"allow\"`): Run `touch made`?\n";
-    assert_eq!(error, expected);
+    assert!(error.starts_with(expected), "{error}");
     assert!(!place.at("workspace/made").exists());
 
     // What it says works.
@@ -137,8 +141,65 @@ fn questions_are_denied_on_request() {
     let place = Place::with(bash("touch made"));
     let Ran { code, error, .. } = place.run(&["--approvals", "deny", "Make it"]);
     let why = "Approval failed (requests are denied, because `approvals` is `deny`): Run `touch made`?";
-    assert_eq!((code, error), (0, format!("● Bash  touch made\n  └ Denied by hook confirm: {why}\n")));
+    assert_eq!(code, 3);
+    assert!(error.starts_with(&format!("● Bash  touch made\n  └ Denied by hook confirm: {why}\n")), "{error}");
     assert!(!place.at("workspace/made").exists());
+}
+
+/// The result that `--json` prints last.
+fn result(ran: &Ran) -> Value {
+    serde_json::from_str(ran.out.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_with_a_denied_operation_is_refused_unless_denials_are_allowed() {
+    let place = Place::with(bash("touch made"));
+    let refused = place.run(&["Make it"]);
+    assert_eq!((refused.code, refused.out.as_str()), (3, "Let me try.\nThen I leave it.\n"));
+    let id = place.amplifier(&["sessions", "list", "--json"]).fine();
+    let id = serde_json::from_str::<Value>(id.lines().next().unwrap()).unwrap()["id"].as_str().unwrap().to_owned();
+    let mut last = refused.error.lines().rev();
+    let why = "refused: the exit code is 3, because an operation was denied; `--allow-denials` makes it 0";
+    assert_eq!(last.next(), Some(why));
+    let summary = last.next().unwrap();
+    assert!(summary.starts_with(&format!("session {}: ", &id[id.len() - 6..])), "{summary}");
+    assert!(summary.contains(" tokens, ") && summary.ends_with(" s, 1 denial"), "{summary}");
+    // What it names, other commands find.
+    assert!(place.amplifier(&["sessions", "show", &id[id.len() - 6..]]).fine().contains("Then I leave it."));
+
+    let refused = result(&place.run(&["--json", "Make it"]));
+    assert_eq!(
+        (&refused["result"], &refused["denials"], &refused["text"]),
+        (&json!("refused"), &json!(1), &json!("Then I leave it."))
+    );
+    let allowed = place.run(&["--json", "--allow-denials", "Make it"]);
+    assert_eq!(
+        (allowed.code, &result(&allowed)["result"], &result(&allowed)["denials"]),
+        (0, &json!("success"), &json!(1))
+    );
+}
+
+#[test]
+fn denials_of_sub_agents_count_and_a_failure_stays_a_failure() {
+    let place = Place::with(json!([]));
+    let task = json!({ "name": "Task", "input": { "task": "Make it", "agent_name": "helper" } });
+    let script = json!({
+        "answers": [{ "tools": [task] }, { "text": "Done." }],
+        "agents": { "helper": [
+            { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+            { "text": "I could not." },
+        ] },
+    });
+    place.write("script.json", &script.to_string());
+    let refused = place.run(&["--json", "Make it"]);
+    assert_eq!((refused.code, &result(&refused)["denials"]), (3, &json!(1)), "{}", refused.error);
+
+    place.answers(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "error": "rejected" },
+    ]));
+    let failed = place.run(&["--json", "--allow-denials", "Make it"]);
+    assert_eq!((failed.code, &result(&failed)["result"]), (1, &json!("error")));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn commands_and_hooks_do_not_inherit_what_makes_other_code_run() {
         { "tools": [{ "name": "Glob", "input": { "pattern": "*" } }] },
         { "text": "Done." },
     ]));
-    let mut run = super::command(&place, &["run", "Look"]);
+    let mut run = super::command(&place, &["run", "--allow-denials", "Look"]);
     for variable in VARIABLES {
         run.env(variable, "/nowhere");
     }
@@ -51,7 +51,7 @@ fn variables_that_a_hook_is_given_by_name_count_and_do_not_reach_the_launcher() 
 fn a_script_that_the_shell_would_read_first_does_not_run() {
     let place = place();
     place.write("workspace/first.sh", "echo first\n");
-    let mut run = super::command(&place, &["run", "Look"]);
+    let mut run = super::command(&place, &["run", "--allow-denials", "Look"]);
     place.answers(serde_json::json!([{ "tools": [{ "name": "Bash", "input": { "command": "echo second" } }] }, { "text": "Done." }]));
     run.env("BASH_ENV", place.at("workspace/first.sh"));
     assert_eq!(Running::start(run).end().code, 0);

@@ -35,7 +35,9 @@ fn what_is_allowed_runs() {
     let asked = ["sandbox: namespaces", "Let me try.", "╭─ approval needed  hook confirm asks at tool:pre"];
     assert_eq!(screen[..3], asked);
     let after = screen.iter().position(|line| line.ends_with("✓ allowed once")).unwrap() + 1;
-    assert_eq!(screen[after..], ["● Bash  touch made; echo hello", "  └ hello", "Done."]);
+    assert_eq!(screen[after..][..3], ["● Bash  touch made; echo hello", "  └ hello", "Done."]);
+    let [summary] = &screen[after + 3..] else { panic!("{screen:?}") };
+    assert!(summary.starts_with("session ") && summary.ends_with(" s, no denials"), "{summary}");
     place.check_sealed(1);
 }
 
@@ -46,7 +48,7 @@ fn what_is_denied_does_not_run_and_the_model_reads_so() {
     terminal.answer("d");
     terminal.until("✗ denied");
     terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert!(!place.at("workspace/made").exists());
     assert_eq!(result(&place), "Denied by hook confirm: User denied: Run `touch made`?");
     place.check_sealed(1);
@@ -58,7 +60,7 @@ fn a_question_that_nobody_answers_in_time_is_denied() {
     let mut terminal = Terminal::start(&place, &["run", "--approval-timeout", "1.5", "Make it"]);
     terminal.until("✗ denied by default: no answer in time");
     terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert!(!place.at("workspace/made").exists());
     let why = "Denied by hook confirm: Approval timed out, denied by default: Run `touch made`?";
     assert_eq!(result(&place), why);
@@ -86,7 +88,7 @@ fn what_is_always_allowed_is_not_asked_again_but_everything_else_is() {
     terminal.until("│   echo ab");
     terminal.answer("3");
     terminal.until("Done.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert_eq!(terminal.seen.matches("approval needed").count(), 2);
 }
 
@@ -95,7 +97,7 @@ fn nobody_is_asked_where_questions_are_denied() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "--approvals", "deny", "Make it"]);
     terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert!(!terminal.seen.contains("approval needed") && !place.at("workspace/made").exists());
 }
 
@@ -120,7 +122,8 @@ fn control_c_lets_the_tool_finish() {
     terminal.until("└ got word");
     assert_eq!(terminal.end(), 130);
     alive.check_closes();
-    assert_eq!(terminal.screen().last().unwrap(), "Interrupted by the user.");
+    let screen = terminal.screen();
+    assert_eq!(screen[screen.len() - 2], "Interrupted by the user.");
     place.check_sealed(1);
 }
 
@@ -144,7 +147,8 @@ fn an_answer_appears_while_it_comes() {
     terminal.keys("\x03");
     assert_eq!(terminal.end(), 130);
     assert!(!terminal.seen.contains(" end"));
-    assert_eq!(terminal.screen().last().unwrap(), "Interrupted by the user.");
+    let screen = terminal.screen();
+    assert_eq!(screen[screen.len() - 2], "Interrupted by the user.");
     place.check_sealed(1);
 }
 
@@ -157,7 +161,9 @@ fn the_progress_line_leaves_nothing_behind() {
         assert!(terminal.seen.contains(FRAMES), "{}", terminal.seen);
         let screen = terminal.screen();
         assert_eq!(screen[0], "sandbox: namespaces");
-        assert_eq!(screen[1..], *expected);
+        let (summary, screen) = screen[1..].split_last().unwrap();
+        assert_eq!(screen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert!(summary.starts_with("session "), "{summary}");
     };
     check(json!([{ "text": "Good morning.", "delay_ms": 150 }]), 0, &["Good morning."]);
     check(

@@ -92,7 +92,7 @@ fn the_terminal_answers_and_the_console_is_told_so() {
     server.until(|hub| hub.decision(&question.id));
     assert_eq!(server.answer(&question, "Deny"), Err((HubErrorCode::Answered, Some("terminal".to_owned()))));
     terminal.keys("3");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     let late = place.amplifier(&["audit", "export", "--kind", "late_answer"]).fine();
     assert!(late.contains("\"ann\"") && late.lines().count() == 1, "{late}");
 }
