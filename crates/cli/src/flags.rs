@@ -35,6 +35,9 @@ pub struct Flags {
     /// Connect to the server, which can then watch and stop this session and answer its approval requests; same as `--approvals server`
     #[arg(long)]
     pub serve: bool,
+    /// Operations that need approval [possible values: all (commands and changes), writes (not commands that only read), commands (nor writes to files), off]
+    #[arg(long, env = "AMPLIFIER_CONFIRM", value_name = "WHAT")]
+    pub confirm: Option<String>,
     /// Time limit for an answer, after which the request is denied
     #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
     pub approval_timeout: Option<String>,
@@ -90,6 +93,7 @@ impl Flags {
             workspace: self.workspace.clone(),
             bundle: self.bundle.clone(),
             approvals,
+            confirm: self.confirm.clone(),
             approval_timeout: self.approval_timeout.clone(),
             orchestrator: self.orchestrator.clone(),
             audit: self.audit.clone(),

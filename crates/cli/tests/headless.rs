@@ -4,6 +4,7 @@
 
 mod approvals;
 mod configuration;
+mod confirm;
 mod definitions;
 mod failing_hooks;
 mod failures;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use amplifier_agent::Orchestrator;
 use amplifier_audit::Durability;
 use amplifier_core::{Approval, UnknownWord};
-pub use amplifier_modules::bundle::ApprovalMode;
 use amplifier_modules::bundle::{self, BundleStack, McpServer, ProviderEntry};
+pub use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_process::files::read_regular_text;
 use serde::Deserialize;
 
@@ -39,6 +39,8 @@ pub struct Overrides {
     pub bundle: Option<PathBuf>,
     /// The approval mode: `ask`, `server` or `deny`.
     pub approvals: Option<String>,
+    /// The operations that `confirm` requests approval for: `all`, `writes`, `commands` or `off`.
+    pub confirm: Option<String>,
     /// The time for an answer to an approval request, in seconds.
     pub approval_timeout: Option<String>,
     /// `loop-streaming` or `loop-basic`.
@@ -61,6 +63,7 @@ struct ConfigFile {
     workspace: Option<PathBuf>,
     bundle: Option<PathBuf>,
     approvals: Option<String>,
+    confirm: Option<String>,
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
     audit: Option<String>,
@@ -133,6 +136,8 @@ pub struct Config {
     pub bundle: Option<PathBuf>,
     /// The approval mode.
     pub approvals: ApprovalMode,
+    /// The operations that `confirm` requests approval for.
+    pub confirm: Confirm,
     /// The time limit of approval requests.
     pub approval_timeout: Duration,
     /// The orchestrator.
@@ -173,6 +178,7 @@ impl Config {
         let workspace = settings.choose("workspace", &overrides.workspace, &file.workspace, ".");
         let bundle = settings.choose("bundle", &overrides.bundle, &file.bundle, "");
         let approvals = settings.choose("approvals", &overrides.approvals, &file.approvals, "ask");
+        let confirm = settings.choose("confirm", &overrides.confirm, &file.confirm, Confirm::All.as_str());
         let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
         let default = Approval::TIMEOUT.as_secs().to_string();
         let approval_timeout = settings.choose("approval_timeout", &overrides.approval_timeout, &in_file, &default);
@@ -196,6 +202,7 @@ impl Config {
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
             // There is no mode that allows everything.
             approvals: parse_word("approvals", &approvals)?,
+            confirm: parse_word("confirm", &confirm)?,
             approval_timeout: parse_seconds(&approval_timeout)?,
             orchestrator: parse_word("orchestrator", &orchestrator)?,
             audit: parse_word("audit", &audit)?,
@@ -233,6 +240,8 @@ impl Config {
             config.approvals = approvals;
             config.set_from_bundle("approvals", approvals.as_str());
         }
+        let own_and_project = (levels.own_settings().confirm, levels.project_settings().confirm);
+        config.confirm = config.merge_guard("confirm", self.confirm, own_and_project);
         if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_overridden("audit")) {
             config.audit = audit;
             config.set_from_bundle("audit", audit.as_str());
@@ -284,6 +293,25 @@ impl Config {
             chosen("script", script).into(),
             environment,
         )
+    }
+
+    /// Merges a setting that guards. The user's own values can relax the default; of several, the stricter one counts. A project can only make
+    /// the result stricter.
+    fn merge_guard<T: PartialOrd + Copy + fmt::Display>(
+        &mut self,
+        name: &str,
+        value: T,
+        (own, project): (Option<T>, Option<T>),
+    ) -> T {
+        if self.is_overridden(name) {
+            return value;
+        }
+        let is_default = self.setting(name).is_some_and(|setting| setting.source == Source::Default);
+        let own = own.filter(|own| is_default || *own > value);
+        let project = project.filter(|project| *project > own.unwrap_or(value));
+        let Some(merged) = project.or(own) else { return value };
+        self.set_from_bundle(name, &merged.to_string());
+        merged
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {

@@ -9,9 +9,10 @@ use amplifier_core::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Event, HookRegistry, HookResult, OnError, OpenRequest,
     Registration, TOOL_PRE, ToolPre,
 };
+use amplifier_modules::bundle::Confirm;
 use amplifier_modules::shell::{Analysis, analyse};
 
-/// The name of the hook that requests approval before a tool changes anything.
+/// The name of the hook that requests approval for commands and changes.
 pub const CONFIRM: &str = "confirm";
 
 /// The name of the hook that denies commands which would change protected paths.
@@ -20,10 +21,13 @@ pub const PROTECT: &str = "protect";
 /// The priority of `confirm`: after other hooks that change an action, so that the request describes the final one.
 const CONFIRM_PRIORITY: i64 = 1000;
 
-/// Registers `confirm`, with a time limit for its requests. Requests name files relative to the workspace.
-pub fn register(hooks: &HookRegistry, timeout: Duration, workspace: Workspace) {
+/// Registers `confirm` for these operations, with a time limit for its requests; not at all for `off`. Requests name files relative to the workspace.
+pub fn register(hooks: &HookRegistry, operations: Confirm, timeout: Duration, workspace: Workspace) {
+    if operations == Confirm::Off {
+        return;
+    }
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
-    guard.run(move |event| confirm(&event, timeout, &workspace));
+    guard.run(move |event| confirm(&event, operations, timeout, &workspace));
 }
 
 /// Registers `protect`, for systems without a sandbox: it denies commands that seem to change protected paths. It cannot see changes by programs to
@@ -61,8 +65,13 @@ fn protected_path_in(command: &str, workspace: &Workspace, home: &str) -> Option
     Some(workspace.display(written.or_else(mentioned)?))
 }
 
-/// Requests approval before a tool changes anything. Read-only tools, and tools that only affect the agent, need none.
-fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> Option<HookResult> {
+/// Requests approval for commands and changes. Read-only tools, and tools that only affect the agent, need none.
+fn confirm(
+    event: &Event<ToolPre>,
+    operations: Confirm,
+    timeout: Duration,
+    workspace: &Workspace,
+) -> Option<HookResult> {
     let input = |field: &str| event.text_at(&format!("/tool_input/{field}")).unwrap_or("?");
     // A resolved path, so that an approval rule applies to the file in any spelling.
     let file = || {
@@ -72,6 +81,8 @@ fn confirm(event: &Event<ToolPre>, timeout: Duration, workspace: &Workspace) -> 
     // "Allow always" is remembered by this text, so the text names the allowed action.
     let prompt = match event.tool_name() {
         "Read" | "Glob" | "Grep" | "Todo" | "Task" => return None,
+        "Bash" if operations < Confirm::All && analyse(input("command")).readonly => return None,
+        "Write" | "Edit" | "MultiEdit" if operations < Confirm::Writes => return None,
         "Bash" => format!("Run `{}`?", input("command")),
         "Write" => format!("Write to `{}`?", file()),
         "Edit" | "MultiEdit" => format!("Edit `{}`?", file()),

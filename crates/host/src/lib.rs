@@ -25,7 +25,7 @@ pub use anchors::AnchorConfig;
 pub use approvals::ApprovalFanOut;
 pub use audit::{close_log, open_log};
 pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle};
-pub use config::{ApprovalMode, Config, Overrides, Setting, Source};
+pub use config::{ApprovalMode, Config, Confirm, Overrides, Setting, Source};
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guards::DenyAllApprovals;

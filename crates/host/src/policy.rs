@@ -197,9 +197,9 @@ impl Policy {
         }
     }
 
-    /// Registers the hook `confirm`, which requests approval before a tool changes anything.
+    /// Registers the hook `confirm`, which requests approval for the operations that the configuration names.
     pub fn confirm_changes(&self) {
-        guards::register(&self.hooks, self.config.approval_timeout, self.workspace.clone());
+        guards::register(&self.hooks, self.config.confirm, self.config.approval_timeout, self.workspace.clone());
     }
 
     /// Reloads changed bundles. Blocks while reading small files.

@@ -36,6 +36,7 @@ fn a_flag_counts_more_than_the_environment_and_that_more_than_the_file() {
         assert_eq!(doctor(&[&option, flag], environment), expected(flag, "flag or environment"));
     };
     check("approvals", "ask", ["deny", "ask", "server"]);
+    check("confirm", "all", ["off", "writes", "commands"]);
     check("approval_timeout", "300", ["60", "2.5", "7"]);
     check("orchestrator", "loop-streaming", ["loop-basic", "loop-streaming", "loop-basic"]);
     check("audit", "group", ["async", "record", "group"]);

@@ -18,7 +18,9 @@ pub use load::{BundleInput, HookDefinition, LoadedBundle, load, load_hosted, loa
 pub use register::CompiledHook;
 pub use sandbox::{Confinement, SandboxConfig, WriteAccess};
 pub use schema::schema;
-pub use settings::{ApprovalMode, McpServer, Orchestrator, ProviderEntry, ProviderKind, SessionSettings, Tools};
+pub use settings::{
+    ApprovalMode, Confirm, McpServer, Orchestrator, ProviderEntry, ProviderKind, SessionSettings, Tools,
+};
 pub use stack::{BundleScope, BundleStack};
 pub use watch::{BundleSource, BundleWatcher, PreparedVersion, RELOAD_HOOK, RELOAD_TIMEOUT, Reload, reload_events};
 

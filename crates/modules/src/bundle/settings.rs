@@ -27,6 +27,8 @@ pub struct SessionSettings {
     pub audit: Option<Durability>,
     /// Approval mode.
     pub approvals: Option<ApprovalMode>,
+    /// Operations that `confirm` requests approval for.
+    pub confirm: Option<Confirm>,
     /// Seconds to wait for an answer before an approval request is denied.
     #[serde(deserialize_with = "positive_seconds")]
     #[schemars(range(min = 0))]
@@ -65,6 +67,21 @@ words! {
         Server = "server",
         /// Deny all approval requests.
         Deny = "deny",
+    }
+}
+
+words! {
+    /// Operations that the built-in hook `confirm` requests approval for. Each value includes those before it.
+    #[derive(PartialOrd, Ord, JsonSchema)]
+    pub enum Confirm("value of `confirm`") {
+        /// None.
+        Off = "off",
+        /// Commands that are not proven to only read, and tools of MCP servers.
+        Commands = "commands",
+        /// Also writes to files.
+        Writes = "writes",
+        /// Also commands that only read.
+        All = "all",
     }
 }
 
@@ -165,6 +182,7 @@ impl SessionSettings {
         take(&mut self.orchestrator, over.orchestrator);
         take(&mut self.audit, over.audit);
         take(&mut self.approvals, over.approvals);
+        take(&mut self.confirm, over.confirm);
         take(&mut self.approval_timeout, over.approval_timeout);
         take(&mut self.system, over.system);
     }

@@ -118,9 +118,18 @@ impl BundleStack {
     /// Returns the merged settings: the stricter one of each; if none is stricter, that of the explicit bundle, then that of the user. Settings that
     /// only users can decide are ignored in projects.
     pub fn settings(&self) -> SessionSettings {
-        let own = self.own().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()));
+        self.own_settings().stricter(self.project_settings())
+    }
+
+    /// Returns the merged settings of the user's own bundles, which can also relax a default.
+    pub fn own_settings(&self) -> SessionSettings {
+        self.own().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()))
+    }
+
+    /// Returns the settings of the project, without those that only users can decide.
+    pub fn project_settings(&self) -> SessionSettings {
         let project = self.bundles.get(&BundleScope::Project).map(|bundle| bundle.session.clone());
-        own.stricter(SessionSettings { orchestrator: None, system: None, ..project.unwrap_or_default() })
+        SessionSettings { orchestrator: None, system: None, ..project.unwrap_or_default() }
     }
 
     /// Returns the tools that every scope allows, and the servers of the user's own bundles.
@@ -173,6 +182,7 @@ impl SessionSettings {
             // None is less than some.
             audit: self.audit.max(other.audit),
             approvals: self.approvals.max(other.approvals),
+            confirm: self.confirm.max(other.confirm),
             approval_timeout: self.approval_timeout.into_iter().chain(other.approval_timeout).reduce(f64::min),
             system: self.system.or(other.system),
         }

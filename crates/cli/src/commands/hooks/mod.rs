@@ -209,8 +209,10 @@ pub(crate) fn register_all(config: &Config, home: &Home) -> Result<RegisteredHoo
     let hooks = HookRegistry::new();
     let bundles = Bundles::find(config, home)?;
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
-    let host = bundles::register(&bundles.levels(), config, home, &hooks)?;
-    guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
+    let levels = bundles.levels();
+    let host = bundles::register(&levels, config, home, &hooks)?;
+    let confirm = config.with_bundles(&levels).confirm;
+    guards::register(&hooks, confirm, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     Ok(RegisteredHooks { hooks, host, warning })
 }
 
@@ -225,7 +227,8 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
     warn(bundles.project.as_ref().and_then(|project| project.warning()))?;
     let levels = bundles.levels();
     bundles::register_for_listing(&levels, &config, &hooks)?;
-    guards::register(&hooks, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
+    let confirm = config.with_bundles(&levels).confirm;
+    guards::register(&hooks, confirm, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.scope_of(&hook.name).map_or("built in", BundleScope::as_str);
     let listed = match event {

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::Verifier;
 use amplifier_core::{Approval, DataStatus, EventData, EventPattern, RecordedEmission, SESSION_END, SESSION_START};
-use amplifier_host::{Home, guards};
+use amplifier_host::{Confirm, Home, guards};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, ReplayPolicy, SkipReason, compare};
 use anyhow::{Context, Result, bail};
@@ -125,7 +125,12 @@ impl Replay {
     fn policy(&self, file: &Path) -> Result<ReplayPolicy> {
         let place = || format!("the workspace `{}`", self.workspace.display());
         let policy = ReplayPolicy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
-        guards::register(policy.hooks(), Approval::TIMEOUT, Workspace::new(&self.workspace).with_context(place)?);
+        guards::register(
+            policy.hooks(),
+            Confirm::All,
+            Approval::TIMEOUT,
+            Workspace::new(&self.workspace).with_context(place)?,
+        );
         Ok(policy)
     }
 }
