@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use amplifier_host::{ApprovalMode, Config, Home, Overrides};
+use amplifier_host::{ApprovalChannel, Config, Home, Overrides};
 use anyhow::Result;
 use clap::{Arg, Args};
-
-use crate::errors::usage;
 
 /// Flags that all commands with an agent share. Each can also be set in the environment and in the configuration file.
 #[derive(Args, Clone, Debug, Default)]
@@ -29,8 +27,11 @@ pub struct Flags {
     /// Bundle (YAML file) with additional hooks
     #[arg(long, env = "AMPLIFIER_BUNDLE", value_name = "FILE")]
     pub bundle: Option<PathBuf>,
-    /// Approval mode [possible values: ask (in this terminal), server (also in the console), deny (deny all requests)]
-    #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "MODE")]
+    /// Approval mode [possible values: ask, accept-edits (no approval for writes that git can undo), plan (nothing changes), deny (deny all requests)]
+    #[arg(long, env = "AMPLIFIER_MODE", value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Place where approval requests are answered [possible values: terminal, server (also in the console)]
+    #[arg(long, env = "AMPLIFIER_APPROVALS", value_name = "PLACE")]
     pub approvals: Option<String>,
     /// Connect to the server, which can then watch and stop this session and answer its approval requests; same as `--approvals server`
     #[arg(long)]
@@ -78,12 +79,9 @@ impl Flags {
     /// # Errors
     /// If the file cannot be read or a value is invalid.
     pub fn load(&self, home: &Home) -> Result<Config> {
-        let approvals = match (self.serve, self.approvals.as_deref()) {
-            (true, Some(mode)) if mode == ApprovalMode::Deny.as_str() => {
-                return Err(usage("`--serve` has no effect with `--approvals deny`; leave out `--serve`"));
-            }
-            (true, _) => Some(ApprovalMode::Server.as_str().to_owned()),
-            (false, _) => self.approvals.clone(),
+        let approvals = match self.serve {
+            true => Some(ApprovalChannel::Server.as_str().to_owned()),
+            false => self.approvals.clone(),
         };
         let overrides = Overrides {
             provider: self.provider.clone(),
@@ -93,6 +91,7 @@ impl Flags {
             workspace: self.workspace.clone(),
             bundle: self.bundle.clone(),
             approvals,
+            mode: self.mode.clone(),
             confirm: self.confirm.clone(),
             approval_timeout: self.approval_timeout.clone(),
             orchestrator: self.orchestrator.clone(),

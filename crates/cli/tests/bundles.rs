@@ -42,14 +42,14 @@ fn a_bundle_makes_a_session_stricter_and_doctor_says_so() {
     place.write("home/config.toml", "audit = \"record\"\napproval_timeout = 20\n");
     place.write(
         "home/bundle.yaml",
-        "session: { audit: async, approvals: deny, approval_timeout: 60, orchestrator: loop-basic }\n",
+        "session: { audit: async, mode: deny, approval_timeout: 60, orchestrator: loop-basic }\n",
     );
     let doctor = |arguments: &[&str]| -> Vec<(String, String)> {
         let report = place.amplifier(&[&["doctor", "--json"], arguments].concat()).out;
         let report: Value = serde_json::from_str(&report).unwrap();
         let find =
             |name: &str| report["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name).cloned();
-        let names = ["audit", "approvals", "approval_timeout", "orchestrator"];
+        let names = ["audit", "mode", "approval_timeout", "orchestrator"];
         names
             .map(|name| find(name).unwrap())
             .map(|setting| {
@@ -62,8 +62,7 @@ fn a_bundle_makes_a_session_stricter_and_doctor_says_so() {
     let expected =
         [("record", "configuration file"), ("deny", "bundle"), ("20", "configuration file"), ("loop-basic", "bundle")];
     assert_eq!(doctor(&[]), own(expected));
-    let flags =
-        ["--approvals", "ask", "--audit", "async", "--approval-timeout", "90", "--orchestrator", "loop-streaming"];
+    let flags = ["--mode", "ask", "--audit", "async", "--approval-timeout", "90", "--orchestrator", "loop-streaming"];
     let given = "flag or environment";
     assert_eq!(doctor(&flags), own([("async", given), ("ask", given), ("90", given), ("loop-streaming", given)]));
 }

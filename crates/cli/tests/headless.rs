@@ -8,6 +8,7 @@ mod confirm;
 mod definitions;
 mod failing_hooks;
 mod failures;
+mod mode;
 mod run;
 mod sessions;
 mod signals;

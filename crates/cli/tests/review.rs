@@ -401,7 +401,7 @@ fn whoever_wants_questions_refused_is_not_told_to_use_a_terminal() {
     let place = Place::new();
     let call = json!({ "name": "Bash", "input": { "command": "true" } });
     place.script(json!([{ "tools": [call] }, { "text": "Done." }]));
-    let ran = place.run(&["run", "--json", "--approvals", "deny", "go"]);
+    let ran = place.run(&["run", "--json", "--mode", "deny", "go"]);
     assert!(!text(&ran.stdout).contains("no terminal to ask on"));
 }
 

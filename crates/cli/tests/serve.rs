@@ -703,7 +703,7 @@ fn nothing_that_is_kept_or_configured_is_open_to_others_whatever_the_umask() {
     run(&["init", "--user"]);
     run(&["init"]);
     run(&["hooks", "trust", "--yes"]);
-    run(&["run", "go", "--approvals", "deny", "--allow-denials"]);
+    run(&["run", "go", "--mode", "deny", "--allow-denials"]);
     run(&["serve", "token", "add", "bob", "--role", "viewer"]);
     let served = Served::begin(command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
     served.browser(served.told("link"));

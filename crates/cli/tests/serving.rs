@@ -250,9 +250,6 @@ async fn without_a_server_it_says_so_and_the_time_limit_holds() {
     let expected = "no server is running, so approval requests wait for one within their time limit; to start one: amplifier serve\n";
     assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("Approval timed out, denied by default: Run `touch made`?"), "{error}");
-    place
-        .run(&["--serve", "--approvals", "deny", "Make it"])
-        .check_usage("amplifier: `--serve` has no effect with `--approvals deny`; leave out `--serve`");
 }
 
 #[tokio::test(flavor = "multi_thread")]

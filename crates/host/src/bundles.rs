@@ -14,12 +14,13 @@ use crate::config::Config;
 use crate::error::{ErrorContext, Result, reasons};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
+use crate::mode::{ACCEPT_EDITS, PLAN};
 use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 
 /// The path of the bundle in a project.
 pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Names of built-in hooks, which hooks of a bundle cannot take.
-const RESERVED_HOOKS: [&str; 6] = [CONFIRM, PROTECT, RELOAD_HOOK, COUNTER, WAITER, "json"];
+const RESERVED_HOOKS: [&str; 8] = [CONFIRM, PROTECT, PLAN, ACCEPT_EDITS, RELOAD_HOOK, COUNTER, WAITER, "json"];
 
 /// A stack with one bundle. A hook with the name of a built-in one is renamed, so that no approval rule applies to the wrong hook.
 pub fn single_bundle_stack(bundle: LoadedBundle) -> BundleStack {

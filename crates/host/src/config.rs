@@ -11,7 +11,7 @@ use amplifier_agent::Orchestrator;
 use amplifier_audit::Durability;
 use amplifier_core::{Approval, UnknownWord};
 use amplifier_modules::bundle::{self, BundleStack, McpServer, ProviderEntry};
-pub use amplifier_modules::bundle::{ApprovalMode, Confirm};
+pub use amplifier_modules::bundle::{ApprovalChannel, ApprovalMode, Confirm};
 use amplifier_process::files::read_regular_text;
 use serde::Deserialize;
 
@@ -37,8 +37,10 @@ pub struct Overrides {
     pub workspace: Option<PathBuf>,
     /// A bundle in addition to those of the user and the project.
     pub bundle: Option<PathBuf>,
-    /// The approval mode: `ask`, `server` or `deny`.
+    /// The place where approval requests are answered: `terminal` or `server`.
     pub approvals: Option<String>,
+    /// The approval mode: `ask`, `accept-edits`, `plan` or `deny`.
+    pub mode: Option<String>,
     /// The operations that `confirm` requests approval for: `all`, `writes`, `commands` or `off`.
     pub confirm: Option<String>,
     /// The time for an answer to an approval request, in seconds.
@@ -63,6 +65,8 @@ struct ConfigFile {
     workspace: Option<PathBuf>,
     bundle: Option<PathBuf>,
     approvals: Option<String>,
+    mode: Option<String>,
+    forbid_modes: Vec<String>,
     confirm: Option<String>,
     approval_timeout: Option<f64>,
     orchestrator: Option<String>,
@@ -134,8 +138,12 @@ pub struct Config {
     pub workspace: PathBuf,
     /// The additional bundle.
     pub bundle: Option<PathBuf>,
-    /// The approval mode.
-    pub approvals: ApprovalMode,
+    /// The place where approval requests are answered.
+    pub approvals: ApprovalChannel,
+    /// The approval mode of new sessions.
+    pub mode: ApprovalMode,
+    /// The modes that cannot be used.
+    pub forbidden_modes: Vec<ApprovalMode>,
     /// The operations that `confirm` requests approval for.
     pub confirm: Confirm,
     /// The time limit of approval requests.
@@ -177,7 +185,8 @@ impl Config {
         settings.choose("script", &overrides.script, &file.script, "");
         let workspace = settings.choose("workspace", &overrides.workspace, &file.workspace, ".");
         let bundle = settings.choose("bundle", &overrides.bundle, &file.bundle, "");
-        let approvals = settings.choose("approvals", &overrides.approvals, &file.approvals, "ask");
+        let approvals = settings.choose("approvals", &overrides.approvals, &file.approvals, "terminal");
+        let mode = settings.choose("mode", &overrides.mode, &file.mode, ApprovalMode::Ask.as_str());
         let confirm = settings.choose("confirm", &overrides.confirm, &file.confirm, Confirm::All.as_str());
         let in_file = file.approval_timeout.map(|seconds| seconds.to_string());
         let default = Approval::TIMEOUT.as_secs().to_string();
@@ -189,6 +198,10 @@ impl Config {
             Orchestrator::default().as_str(),
         );
         let audit = settings.choose("audit", &overrides.audit, &file.audit, "group");
+        let forbidden_modes = parse_forbidden_modes(&file.forbid_modes)?;
+        if !forbidden_modes.is_empty() {
+            settings.0.push(Setting { name: FORBID_MODES, value: file.forbid_modes.join(", "), source: Source::File });
+        }
         let anchors = file.anchors;
         if !anchors.is_empty() {
             let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
@@ -200,8 +213,10 @@ impl Config {
             workspace: std::path::absolute(home.environment().current_dir().join(&workspace))
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
-            // There is no mode that allows everything.
             approvals: parse_word("approvals", &approvals)?,
+            // There is no mode that allows everything.
+            mode: parse_word("mode", &mode)?,
+            forbidden_modes,
             confirm: parse_word("confirm", &confirm)?,
             approval_timeout: parse_seconds(&approval_timeout)?,
             orchestrator: parse_word("orchestrator", &orchestrator)?,
@@ -242,6 +257,9 @@ impl Config {
         }
         let own_and_project = (levels.own_settings().confirm, levels.project_settings().confirm);
         config.confirm = config.merge_guard("confirm", self.confirm, own_and_project);
+        let own_and_project = (levels.own_settings().mode, levels.project_settings().mode);
+        config.mode = config.merge_guard("mode", self.mode, own_and_project);
+        config.forbid_modes(&session.forbid_modes);
         if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_overridden("audit")) {
             config.audit = audit;
             config.set_from_bundle("audit", audit.as_str());
@@ -314,6 +332,27 @@ impl Config {
         merged
     }
 
+    /// Forbids the modes of bundles, too. A forbidden mode becomes the next stricter one, unless the user has asked for it: that is an error when
+    /// the policy is loaded.
+    fn forbid_modes(&mut self, modes: &[ApprovalMode]) {
+        for mode in modes {
+            if !self.forbidden_modes.contains(mode) {
+                self.forbidden_modes.push(*mode);
+            }
+        }
+        if !modes.is_empty() {
+            let names: Vec<&str> = self.forbidden_modes.iter().map(|mode| mode.as_str()).collect();
+            self.settings.retain(|setting| setting.name != FORBID_MODES);
+            self.settings.push(Setting { name: FORBID_MODES, value: names.join(", "), source: Source::Bundle });
+        }
+        if self.is_overridden("mode") || !self.forbidden_modes.contains(&self.mode) {
+            return;
+        }
+        let can_ask = self.mode < ApprovalMode::Ask && !self.forbidden_modes.contains(&ApprovalMode::Ask);
+        self.mode = if can_ask { ApprovalMode::Ask } else { ApprovalMode::Plan };
+        self.set_from_bundle("mode", self.mode.as_str());
+    }
+
     fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.name == name)
     }
@@ -328,6 +367,9 @@ impl Config {
         self.setting(name).is_some_and(|setting| setting.source == Source::Override)
     }
 }
+
+/// The name of the setting in the list for display.
+const FORBID_MODES: &str = "forbid_modes";
 
 #[derive(Default)]
 struct SettingList(Vec<Setting>);
@@ -367,6 +409,12 @@ fn read(path: &Path, is_named: bool) -> Result<ConfigFile> {
 
 fn parse_word<T: FromStr<Err = UnknownWord>>(setting: &str, text: &str) -> Result<T> {
     text.parse().map_err(|unknown| usage(format!("`{setting}`: {unknown}")))
+}
+
+fn parse_forbidden_modes(names: &[String]) -> Result<Vec<ApprovalMode>> {
+    let modes: Vec<ApprovalMode> = names.iter().map(|name| parse_word(FORBID_MODES, name)).collect::<Result<_>>()?;
+    ApprovalMode::check_forbidden(&modes).map_err(|reason| usage(format!("`{FORBID_MODES}`: {reason}")))?;
+    Ok(modes)
 }
 
 fn parse_seconds(text: &str) -> Result<Duration> {

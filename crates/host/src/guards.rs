@@ -9,8 +9,13 @@ use amplifier_core::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Event, HookRegistry, HookResult, OnError, OpenRequest,
     Registration, TOOL_PRE, ToolPre,
 };
-use amplifier_modules::bundle::Confirm;
+use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_modules::shell::{Analysis, analyse};
+use amplifier_process::sandbox::Sandbox;
+
+use crate::config::Config;
+use crate::git_undo::GitUndo;
+use crate::mode::ModeSwitch;
 
 /// The name of the hook that requests approval for commands and changes.
 pub const CONFIRM: &str = "confirm";
@@ -22,12 +27,37 @@ pub const PROTECT: &str = "protect";
 const CONFIRM_PRIORITY: i64 = 1000;
 
 /// Registers `confirm` for these operations, with a time limit for its requests; not at all for `off`. Requests name files relative to the workspace.
-pub fn register(hooks: &HookRegistry, operations: Confirm, timeout: Duration, workspace: Workspace) {
+/// Without a `mode`, it is `ask`.
+pub fn register(
+    hooks: &HookRegistry,
+    operations: Confirm,
+    timeout: Duration,
+    workspace: Workspace,
+    mode: Option<ModeSwitch>,
+) {
     if operations == Confirm::Off {
         return;
     }
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
-    guard.run(move |event| confirm(&event, operations, timeout, &workspace));
+    guard.run(move |event: Event<ToolPre>| {
+        let asked = confirm(&event, operations, timeout, &workspace);
+        let is_write = asked.is_some() && matches!(event.tool_name(), "Write" | "Edit" | "MultiEdit");
+        let written = event.text_at("/tool_input/file_path").filter(|_| is_write).map(str::to_owned);
+        let mode = mode.clone();
+        async move {
+            match (mode, written) {
+                (Some(mode), Some(path)) if mode.accepts_write(&path).await => None,
+                _ => asked,
+            }
+        }
+    });
+}
+
+/// Registers `confirm` and the hook of the mode, as a session with this configuration would have them.
+pub fn register_configured(hooks: &HookRegistry, config: &Config, workspace: Workspace) {
+    let undo = GitUndo::new(workspace.clone(), Sandbox::default());
+    let mode = ModeSwitch::new(hooks, config.mode, &*config.forbidden_modes, undo);
+    register(hooks, config.confirm, config.approval_timeout, workspace, Some(mode));
 }
 
 /// Registers `protect`, for systems without a sandbox: it denies commands that seem to change protected paths. It cannot see changes by programs to
@@ -93,12 +123,30 @@ fn confirm(
     Some(HookResult::ask(approval.fallback()))
 }
 
-/// Denies all approval requests without asking, for the approval mode `deny`.
+/// Denies all approval requests without asking.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAllApprovals;
 
 impl ApprovalSystem for DenyAllApprovals {
     async fn request_approval(&self, _request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        Err(ApprovalError::Failed("requests are denied, because `approvals` is `deny`".into()))
+        Err(ApprovalError::Failed("requests are denied, because the mode is `deny`".into()))
+    }
+}
+
+/// Sends approval requests to a system, except in the mode `deny`.
+#[derive(Clone)]
+pub(crate) struct ModeApprovals<A> {
+    pub(crate) system: A,
+    pub(crate) mode: ModeSwitch,
+}
+
+impl<A: ApprovalSystem> ApprovalSystem for ModeApprovals<A> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        match self.mode.current() {
+            ApprovalMode::Deny => DenyAllApprovals.request_approval(request).await,
+            ApprovalMode::Ask | ApprovalMode::AcceptEdits | ApprovalMode::Plan => {
+                self.system.request_approval(request).await
+            }
+        }
     }
 }

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::Log;
-use amplifier_core::{ApprovalSystem, Coordinator, CoordinatorBuilder, HookRegistry, Level, SessionConfig};
+use amplifier_core::{Actor, ApprovalSystem, Coordinator, CoordinatorBuilder, HookRegistry, Level, SessionConfig};
 use amplifier_link::ReloadResult;
 use amplifier_modules::bundle::BundleStack;
+use serde_json::json;
 
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
 use crate::error::{ErrorContext, Result};
-use crate::guards::{self, DenyAllApprovals};
+use crate::git_undo::GitUndo;
+use crate::guards::{self, ModeApprovals};
 use crate::home::Home;
+use crate::mode::{self, ModeSwitch};
 use crate::notices::Notices;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
-use crate::rule_store::ApprovalRuleFiles;
+use crate::rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
 use crate::server_link::LinkOptions;
 use crate::trust::{self, TrustPrompt};
 
@@ -46,6 +49,7 @@ pub struct Policy {
     limits: SessionConfig,
     workspace: Workspace,
     sandbox: ActiveSandbox,
+    mode: ModeSwitch,
     reloader: BundleReloader,
     notices: Notices,
 }
@@ -100,6 +104,7 @@ impl PolicyBuilder {
         let log = self.log(&mut bundles).await?;
         let levels = bundles.levels();
         let config = self.config.with_bundles(&levels);
+        mode::check_allowed(config.mode, &config.forbidden_modes)?;
         let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?;
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
         let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
@@ -116,9 +121,11 @@ impl PolicyBuilder {
         if sandbox.level != SandboxLevel::Namespaces {
             guards::protect(&self.hooks, workspace.clone(), self.home.environment().home());
         }
+        let undo = GitUndo::new(workspace.clone(), sandbox.sandbox.clone());
+        let mode = ModeSwitch::new(&self.hooks, config.mode, &*config.forbidden_modes, undo);
         let limits = limits(&levels);
         let Self { home, hooks, notices, .. } = self;
-        Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, reloader, notices })
+        Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, mode, reloader, notices })
     }
 
     /// Opens the audit log, and decides about the bundle of the project, which is recorded there.
@@ -131,7 +138,7 @@ impl PolicyBuilder {
             self.notices.message(Level::Error, "audit log", text);
         }
         let Some(project) = &mut bundles.project else { return Ok(log) };
-        let prompt = self.prompt.as_deref().filter(|_| before.approvals != ApprovalMode::Deny);
+        let prompt = self.prompt.as_deref().filter(|_| before.mode != ApprovalMode::Deny);
         let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
         trust::decide(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
         let after = self.config.with_bundles(&bundles.levels());
@@ -183,7 +190,7 @@ impl Policy {
         }
     }
 
-    /// Returns a coordinator builder with the hooks, rules, limits and log of the policy. In the approval mode `deny`, every request is denied
+    /// Returns a coordinator builder with the hooks, rules, limits and log of the policy. In the mode `deny`, every request is denied
     /// instead of sent to `approvals`.
     pub fn coordinator(&self, session: &str, approvals: impl ApprovalSystem) -> CoordinatorBuilder {
         let coordinator = Coordinator::builder(self.hooks.clone())
@@ -191,15 +198,30 @@ impl Policy {
             .approval_rules(self.rules.clone())
             .audit(self.log.clone())
             .config(self.limits.clone());
-        match self.config.approvals {
-            ApprovalMode::Deny => coordinator.approvals(DenyAllApprovals),
-            ApprovalMode::Ask | ApprovalMode::Server => coordinator.approvals(approvals),
-        }
+        coordinator.approvals(ModeApprovals { system: approvals, mode: self.mode.clone() })
+    }
+
+    /// Returns the approval mode, which can change.
+    pub fn mode(&self) -> &ModeSwitch {
+        &self.mode
+    }
+
+    /// Changes the approval mode of a session. The change is recorded before it takes effect. Blocks while it is recorded.
+    ///
+    /// # Errors
+    /// If the mode is forbidden, or the change cannot be recorded. The mode stays.
+    pub fn set_mode(&self, session: &str, mode: ApprovalMode, by: &Actor) -> Result<()> {
+        self.mode.set(mode, |before| {
+            let change = json!({ "mode": { "session_id": session, "from": before, "to": mode, "by": by } });
+            ApprovalRuleStore::new(self.home.clone(), self.log.clone()).record(&change)
+        })?;
+        Ok(())
     }
 
     /// Registers the hook `confirm`, which requests approval for the operations that the configuration names.
     pub fn confirm_changes(&self) {
-        guards::register(&self.hooks, self.config.confirm, self.config.approval_timeout, self.workspace.clone());
+        let Config { confirm, approval_timeout, .. } = self.config;
+        guards::register(&self.hooks, confirm, approval_timeout, self.workspace.clone(), Some(self.mode.clone()));
     }
 
     /// Reloads changed bundles. Blocks while reading small files.

@@ -10,9 +10,9 @@ use amplifier_modules::bundle::McpServer as McpProgram;
 use serde_json::json;
 
 use crate::bundles::Bundles;
-use crate::config::{ApprovalMode, Config};
+use crate::config::{ApprovalChannel, Config};
 use crate::error::{Error, Result};
-use crate::guards::DenyAllApprovals;
+use crate::guards::ModeApprovals;
 use crate::home::Home;
 use crate::mcp_definitions::McpDefinitionStore;
 use crate::notices::Notices;
@@ -81,7 +81,7 @@ impl<'a> SessionBuilder<'a> {
         self
     }
 
-    /// Shows the session in the server that it runs in, regardless of the approval mode.
+    /// Shows the session in the server that it runs in, regardless of `approvals`.
     pub fn in_server(mut self, is_in_server: bool) -> Self {
         self.is_in_server = is_in_server;
         self
@@ -116,10 +116,11 @@ impl<'a> SessionBuilder<'a> {
         servers: Vec<McpServer>,
     ) -> SessionParts {
         let config = policy.config();
-        let is_served = self.is_in_server || config.approvals == ApprovalMode::Server;
+        let is_served = self.is_in_server || config.approvals == ApprovalChannel::Server;
         let plan = json!({
             "workspace": config.workspace.to_string_lossy(),
             "approvals": config.approvals.as_str(),
+            "mode": config.mode.as_str(),
             "served": is_served,
             "sandbox": policy.sandbox().level.as_str(),
             "audit": config.audit,
@@ -145,13 +146,11 @@ impl<'a> SessionBuilder<'a> {
 }
 
 impl SessionParts {
-    /// Sets the approval system, unless the approval mode is `deny`.
+    /// Sets the approval system, which gets no requests in the mode `deny`.
     #[must_use]
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
-        self.builder = match self.policy.config().approvals {
-            ApprovalMode::Deny => self.builder.approvals(DenyAllApprovals),
-            ApprovalMode::Ask | ApprovalMode::Server => self.builder.approvals(approvals),
-        };
+        let mode = self.policy.mode().clone();
+        self.builder = self.builder.approvals(ModeApprovals { system: approvals, mode });
         self
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
-    self, ApprovalMode, BundleError, BundleInput, BundleScope, BundleSource, BundleStack, BundleWatcher, Orchestrator,
-    load, load_hosted, schema,
+    self, ApprovalChannel, ApprovalMode, BundleError, BundleInput, BundleScope, BundleSource, BundleStack,
+    BundleWatcher, Orchestrator, load, load_hosted, schema,
 };
 use amplifier_modules::{HookEnvironment, MODULES, Scope};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn settings_tools_and_models_come_from_all_files() {
     write(
         folder.path(),
         "team.yaml",
-        "session: { orchestrator: loop-basic, audit: record, approvals: deny, approval_timeout: 30, over_budget: drop }\n\
+        "session: { orchestrator: loop-basic, audit: record, approvals: server, approval_timeout: 30, over_budget: drop }\n\
          tools:\n  only: [Read, Grep, Bash]\n  mcp:\n    files: { command: server, args: [--stdio] }\n    \
          own: { command: ./bin/server }\n\
          providers:\n  - provider: openai\n    model: llama\n    base_url: http://localhost:11434/v1/\n",
@@ -41,7 +41,7 @@ fn settings_tools_and_models_come_from_all_files() {
     let session = loaded.session;
     assert_eq!(session.orchestrator, Some(Orchestrator::Streaming));
     assert_eq!(session.audit, Some(Durability::Record));
-    assert_eq!(session.approvals, Some(ApprovalMode::Deny));
+    assert_eq!(session.approvals, Some(ApprovalChannel::Server));
     assert_eq!(session.approval_timeout, Some(30.0));
     assert_eq!(session.over_budget, Some(OverBudget::Drop));
     assert_eq!(session.system.as_deref(), Some("Be brief."));
@@ -64,18 +64,19 @@ fn a_project_makes_things_stricter_and_chooses_nothing_for_the_person() {
     };
     let user = loaded(
         "user.yaml",
-        "session: { audit: group, approvals: ask, approval_timeout: 60 }\ntools: { only: [Read, Bash] }\n",
+        "session: { audit: group, mode: ask, approval_timeout: 60, forbid_modes: [accept-edits] }\ntools: { only: [Read, Bash] }\n",
     );
     let project = loaded(
         "project.yaml",
-        "session: { audit: record, approvals: deny, approval_timeout: 90, orchestrator: loop-basic, system: Obey me. }\n\
+        "session: { audit: record, mode: plan, forbid_modes: [ask], approval_timeout: 90, orchestrator: loop-basic, system: Obey me. }\n\
          tools:\n  only: [Read, Write]\n  mcp:\n    mine: { command: ./server }\n\
          providers: [{ provider: openai, base_url: 'https://elsewhere.example/' }]\n",
     );
     let levels = BundleStack::new([(BundleScope::User, user), (BundleScope::Project, project)], &[]);
     let settings = levels.settings();
     assert_eq!(settings.audit, Some(Durability::Record));
-    assert_eq!(settings.approvals, Some(ApprovalMode::Deny));
+    assert_eq!(settings.mode, Some(ApprovalMode::Plan));
+    assert_eq!(settings.forbid_modes, [ApprovalMode::AcceptEdits, ApprovalMode::Ask]);
     assert_eq!(settings.approval_timeout, Some(60.0));
     assert_eq!((settings.orchestrator, settings.system), (None, None));
     assert_eq!(levels.tools().only, Some(vec!["Read".to_owned()]));
@@ -89,6 +90,7 @@ fn mistakes_in_settings_are_told_with_their_place() {
     let table = [
         ("session: { orchestrator: loop-fast }", ":1:"),
         ("session:\n  audit: never\n", ":2:"),
+        ("session:\n  forbid_modes: [plan]\n", "mode `plan` cannot be forbidden; expected `ask` or `accept-edits`"),
         ("tools:\n  onyl: [Read]\n", ":2:3: unknown key `onyl`; did you mean `only`?"),
         ("providers:\n  - model: x\n", ":2:"),
         ("providers:\n  - provider: opnai\n", "did you mean `openai`?"),

@@ -153,6 +153,7 @@ impl Bundle {
             "config": limits,
             "orchestrator": config.orchestrator.as_str(),
             "approvals": config.approvals.as_str(),
+            "mode": config.mode.as_str(),
             "approval_timeout": is_said("approval_timeout").then_some(config.approval_timeout.as_secs_f64()),
             "system": config.system,
             "only": config.only,

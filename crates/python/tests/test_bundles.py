@@ -504,7 +504,7 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
     (tmp_path / "script.json").write_text('{"answers": [{"text": "From the script."}]}')
     (tmp_path / "bundle.yaml").write_text(
         textwrap.dedent("""
-        session: { system: Be brief., approvals: deny, injection_size_limit: 3 }
+        session: { system: Be brief., mode: deny, injection_size_limit: 3 }
         tools: { only: [Read] }
         providers: [{ provider: scripted, script: script.json }]
         hooks:

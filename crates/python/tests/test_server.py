@@ -446,8 +446,8 @@ def test_a_session_that_no_server_can_see_is_a_mistake(workspace: pathlib.Path, 
         Session(touching(), workspace=workspace, bundle=parse(SERVED), config=UNRECORDED)
     with pytest.raises(ValueError, match="^a session with a server needs a home, in which the server is: leave out `home=False`"):
         session(workspace, log, home=False)
-    with pytest.raises(ValueError, match="^`serve` has no effect with `approvals: deny` in the bundle; leave out `serve`$"):
-        session(workspace, log, "session: { approvals: deny }", serve=True)
+    with pytest.raises(ValueError, match="^`serve` has no effect with `mode: deny` in the bundle; leave out `serve`$"):
+        session(workspace, log, "session: { mode: deny }", serve=True)
 
 
 def test_a_program_can_do_without_the_server_of_its_bundle(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:

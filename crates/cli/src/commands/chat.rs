@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_agent::{Cancel, Session, TurnEnd};
 use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
-use amplifier_host::{Home, LinkTarget, RemoteControl, ServerLink, SessionParts};
+use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, RemoteControl, ServerLink, SessionParts, reasons};
 use amplifier_link::{Command, LinkClient};
 use amplifier_process::files::{OpenOptionsExt, create_private_folder};
 use amplifier_process::signals::Termination;
@@ -27,6 +27,7 @@ use crate::flags::Flags;
 use crate::session::{self, TerminalObserver, TerminalSession};
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::Screen;
+use crate::user::terminal_actor;
 
 /// Start a conversation with the agent
 #[derive(Args, Debug)]
@@ -87,9 +88,9 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
     }
     let remote = RemoteInput::listen(server, &cancel);
     let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
-    screen.note(&format!("session {id}; sandbox: {sandbox}"));
+    screen.note(&format!("session {id}; sandbox: {sandbox}; mode: {}", policy.mode().current()));
     screen.note("/help lists the commands, Ctrl-D ends the session");
-    let result = read_prompts(&session, &screen, &observer, &remote, home, termination).await;
+    let result = read_prompts(&session, &policy, &screen, &observer, &remote, home, termination).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.close(reason).await;
     session.end(reason).await?;
@@ -101,6 +102,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
 /// Reads prompts until the user ends the session or the program is terminated.
 async fn read_prompts(
     session: &Session,
+    policy: &Policy,
     screen: &Screen,
     observer: &TerminalObserver,
     remote: &RemoteInput,
@@ -126,8 +128,9 @@ async fn read_prompts(
             None => {}
         }
         remote.set_idle(true);
+        let prompt = LinePrompt(policy.mode().current());
         let reading = tokio::task::spawn_blocking(move || {
-            let signal = editor.read_line(&LinePrompt);
+            let signal = editor.read_line(&prompt);
             (editor, signal)
         });
         let (returned, signal) = tokio::select! {
@@ -150,7 +153,7 @@ async fn read_prompts(
         match line.trim() {
             "" => {}
             "/exit" | "/quit" => return Ok(()),
-            command if command.starts_with('/') => run_slash_command(session, screen, command).await,
+            command if command.starts_with('/') => run_slash_command(session, policy, screen, command).await,
             prompt => run_turn(session, screen, observer, remote, prompt).await?,
         }
     }
@@ -255,10 +258,14 @@ const HELP: &str = "\
 /history   print the conversation
 /tokens    print the number of tokens used
 /compact   summarize the conversation
+/mode      show or change the approval mode: /mode plan
 /exit      end the session (also Ctrl-D)";
 
-async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
+async fn run_slash_command(session: &Session, policy: &Policy, screen: &Screen, command: &str) {
     match command {
+        command if command.split_whitespace().next() == Some("/mode") => {
+            screen.note(&change_mode(session, policy, command.split_whitespace().nth(1)));
+        }
         "/help" => screen.note(HELP),
         "/hooks" => screen.note(&super::hooks::table(&session.coordinator().hooks().list_handlers())),
         "/tokens" => screen.note(&counted(session.tokens(), "token")),
@@ -278,8 +285,24 @@ async fn run_slash_command(session: &Session, screen: &Screen, command: &str) {
     }
 }
 
-/// The prompt of the line editor.
-struct LinePrompt;
+/// Changes the approval mode, and returns the message.
+fn change_mode(session: &Session, policy: &Policy, mode: Option<&str>) -> String {
+    let Some(mode) = mode else {
+        let allowed: Vec<&str> = policy.mode().allowed().map(ApprovalMode::as_str).collect();
+        return format!("mode: {}; allowed: {}", policy.mode().current(), allowed.join(", "));
+    };
+    let changed = match mode.parse::<ApprovalMode>() {
+        Ok(mode) => policy.set_mode(session.id(), mode, &terminal_actor()).map_err(|error| reasons(&error)),
+        Err(unknown) => Err(unknown.to_string()),
+    };
+    match changed {
+        Ok(()) => format!("mode: {}", policy.mode().current()),
+        Err(error) => error,
+    }
+}
+
+/// The prompt of the line editor. It names the approval mode, unless that is `ask`.
+struct LinePrompt(ApprovalMode);
 
 impl Prompt for LinePrompt {
     fn render_prompt_left(&self) -> Cow<'_, str> {
@@ -291,7 +314,10 @@ impl Prompt for LinePrompt {
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        "> ".into()
+        match self.0 {
+            ApprovalMode::Ask => "> ".into(),
+            mode => format!("{mode}> ").into(),
+        }
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {

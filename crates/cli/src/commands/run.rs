@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_core::text::counted;
 use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
-use amplifier_host::{Home, LinkTarget, Policy, SessionParts};
+use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, SessionParts};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -69,9 +69,11 @@ impl Run {
                 // Dropping the future ends everything started so far.
                 () = cancel.reached(CancelLevel::Graceful) => return Ok(TaskResult::without_session(TurnEnd::Interrupted)),
             };
-            let level = &terminal_session.parts.policy.sandbox().level;
+            let policy = &terminal_session.parts.policy;
+            let (level, mode) = (&policy.sandbox().level, policy.mode().current());
             if !self.json && io::stderr().is_terminal() && level.warning().is_none() {
-                screen.note(&format!("sandbox: {}", level.as_str()));
+                let mode = if mode == ApprovalMode::Ask { String::new() } else { format!("; mode: {mode}") };
+                screen.note(&format!("sandbox: {}{mode}", level.as_str()));
             }
             let terminal_session = match self.json {
                 true => terminal_session.with_display(MessageLines { lines: lines.clone(), screen: screen.clone() }),

@@ -35,7 +35,8 @@ fn a_flag_counts_more_than_the_environment_and_that_more_than_the_file() {
         assert_eq!(doctor(&[], environment), expected(environment, "flag or environment"));
         assert_eq!(doctor(&[&option, flag], environment), expected(flag, "flag or environment"));
     };
-    check("approvals", "ask", ["deny", "ask", "server"]);
+    check("approvals", "terminal", ["server", "terminal", "server"]);
+    check("mode", "ask", ["deny", "plan", "accept-edits"]);
     check("confirm", "all", ["off", "writes", "commands"]);
     check("approval_timeout", "300", ["60", "2.5", "7"]);
     check("orchestrator", "loop-streaming", ["loop-basic", "loop-streaming", "loop-basic"]);

@@ -139,8 +139,8 @@ fn a_standing_answer_allows_what_it_matches_and_nothing_else() {
 #[test]
 fn questions_are_denied_on_request() {
     let place = Place::with(bash("touch made"));
-    let Ran { code, error, .. } = place.run(&["--approvals", "deny", "Make it"]);
-    let why = "Approval failed (requests are denied, because `approvals` is `deny`): Run `touch made`?";
+    let Ran { code, error, .. } = place.run(&["--mode", "deny", "Make it"]);
+    let why = "Approval failed (requests are denied, because the mode is `deny`): Run `touch made`?";
     assert_eq!(code, 3);
     assert!(error.starts_with(&format!("● Bash  touch made\n  └ Denied by hook confirm: {why}\n")), "{error}");
     assert!(!place.at("workspace/made").exists());
@@ -205,8 +205,10 @@ fn denials_of_sub_agents_count_and_a_failure_stays_a_failure() {
 #[test]
 fn nothing_can_be_allowed_silently() {
     let place = Place::with(bash("touch made"));
-    let refused = place.run(&["--approvals", "allow", "Make it"]);
-    refused.check_usage("amplifier: `approvals`: unknown approval mode `allow`; expected one of: ask, server, deny");
+    let refused = place.run(&["--mode", "allow", "Make it"]);
+    refused.check_usage(
+        "amplifier: `mode`: unknown approval mode `allow`; expected one of: ask, accept-edits, plan, deny",
+    );
 }
 
 #[test]

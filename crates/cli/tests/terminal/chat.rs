@@ -50,7 +50,7 @@ fn lines_that_begin_with_a_slash_are_commands() {
     let place = Place::with(json!([{ "text": "Good morning." }, { "text": "They greeted each other." }]));
     let mut chat = chat(&place);
     let help = chat.line("/help");
-    for command in ["/help ", "/hooks ", "/history ", "/tokens ", "/compact ", "/exit "] {
+    for command in ["/help ", "/hooks ", "/history ", "/tokens ", "/compact ", "/mode ", "/exit "] {
         assert!(help.contains(&format!("\n{command}")), "{help}");
     }
     let hooks = chat.line("/hooks");
@@ -71,6 +71,46 @@ fn lines_that_begin_with_a_slash_are_commands() {
     assert_eq!(chat.end(), 0);
     let is_colourful = ["\x1b[3", "\x1b[9"].iter().any(|code| chat.seen.contains(code));
     assert!(!is_colourful, "NO_COLOR is set: {:?}", chat.seen);
+    place.check_sealed(1);
+}
+
+#[test]
+fn the_approval_mode_is_shown_at_the_prompt_changed_there_and_recorded() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "when": "plan mode", "text": "I only plan." },
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "when": "the mode is `deny`", "text": "It was denied." },
+        { "text": "Done." }
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    place.write("home/config.toml", "forbid_modes = [\"accept-edits\"]\nconfirm = \"off\"\n");
+    place.write("home/bundle.yaml", "hooks: [{ rule: own, on: tool:pre, ask: Really? }]\n");
+    let mut chat = begin(&place, &["chat", "--mode", "plan"]);
+    assert!(chat.seen.contains("; mode: plan\r\n") && chat.seen.contains("plan> "), "{}", chat.seen);
+    assert!(chat.line("/mode").contains("\nmode: plan; allowed: ask, plan, deny\r\n"));
+    assert!(chat.line("/hooks").contains("tool:pre             plan "));
+    assert!(chat.line("Make it").contains("I only plan."));
+    let refused = chat.line("/mode accept-edits");
+    assert!(refused.contains("mode `accept-edits` is forbidden by `forbid_modes`"), "{refused}");
+    assert!(
+        chat.line("/mode all").contains("unknown approval mode `all`; expected one of: ask, accept-edits, plan, deny")
+    );
+    let changed = chat.line("/mode deny");
+    assert!(changed.contains("\nmode: deny\r\n"), "{changed}");
+    let denied = chat.line("Make it");
+    assert!(denied.contains("It was denied.") && denied.contains("deny> "), "{denied}");
+    assert!(!place.at("workspace/made").exists());
+    assert!(!chat.line("/hooks").contains("tool:pre             plan "));
+    chat.keys("/exit\r");
+    assert_eq!(chat.end(), 0);
+    let recorded = place.amplifier(&["audit", "export", "--kind", "policy_change"]).fine();
+    let modes = recorded.lines().filter_map(|line| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let mode = record.pointer("/body/change/mode")?;
+        Some((mode["from"].clone(), mode["to"].clone(), mode["by"]["via"].clone()))
+    });
+    assert_eq!(modes.collect::<Vec<_>>(), [(json!("plan"), json!("deny"), json!("terminal"))], "{recorded}");
     place.check_sealed(1);
 }
 

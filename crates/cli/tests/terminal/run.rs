@@ -95,7 +95,7 @@ fn what_is_always_allowed_is_not_asked_again_but_everything_else_is() {
 #[test]
 fn nobody_is_asked_where_questions_are_denied() {
     let place = Place::with(bash("touch made"));
-    let mut terminal = Terminal::start(&place, &["run", "--approvals", "deny", "Make it"]);
+    let mut terminal = Terminal::start(&place, &["run", "--mode", "deny", "Make it"]);
     terminal.until("Then I leave it.");
     assert_eq!(terminal.end(), 3);
     assert!(!terminal.seen.contains("approval needed") && !place.at("workspace/made").exists());

@@ -95,7 +95,7 @@ fn control_c_at_the_question_ends_it_all() {
 #[test]
 fn where_nobody_is_asked_nothing_runs() {
     let place = place();
-    let mut terminal = Terminal::start(&place, &["run", "--approvals", "deny", "Do it"]);
+    let mut terminal = Terminal::start(&place, &["run", "--mode", "deny", "Do it"]);
     terminal.until("none of the hooks of this project run");
     assert_eq!(terminal.end(), 0);
     assert!(!noted(&place) && !terminal.seen.contains("trust needed"));

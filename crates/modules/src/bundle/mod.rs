@@ -19,7 +19,8 @@ pub use register::CompiledHook;
 pub use sandbox::{Confinement, SandboxConfig, WriteAccess};
 pub use schema::schema;
 pub use settings::{
-    ApprovalMode, Confirm, McpServer, Orchestrator, ProviderEntry, ProviderKind, SessionSettings, Tools,
+    ApprovalChannel, ApprovalMode, Confirm, McpServer, Orchestrator, ProviderEntry, ProviderKind, SessionSettings,
+    Tools,
 };
 pub use stack::{BundleScope, BundleStack};
 pub use watch::{BundleSource, BundleWatcher, PreparedVersion, RELOAD_HOOK, RELOAD_TIMEOUT, Reload, reload_events};

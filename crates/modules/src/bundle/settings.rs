@@ -1,5 +1,6 @@
 //! Session settings of a bundle: limits, orchestrator, audit log, tools and models.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,14 @@ pub struct SessionSettings {
     /// Durability of the audit log.
     #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
     pub audit: Option<Durability>,
+    /// Place where approval requests are answered.
+    pub approvals: Option<ApprovalChannel>,
     /// Approval mode.
-    pub approvals: Option<ApprovalMode>,
+    pub mode: Option<ApprovalMode>,
+    /// Modes that cannot be used: `ask`, `accept-edits`.
+    #[serde(deserialize_with = "forbidden_modes")]
+    #[schemars(with = "Vec<String>", extend("items" = { "type": "string", "enum": ["ask", "accept-edits"] }))]
+    pub forbid_modes: Vec<ApprovalMode>,
     /// Operations that `confirm` requests approval for.
     pub confirm: Option<Confirm>,
     /// Seconds to wait for an answer before an approval request is denied.
@@ -46,6 +53,13 @@ fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>,
     Ok(seconds)
 }
 
+/// Reads modes that can be forbidden. Without `plan` and `deny`, another bundle could take the stricter mode from the user.
+fn forbidden_modes<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<ApprovalMode>, D::Error> {
+    let modes = Vec::deserialize(reader)?;
+    ApprovalMode::check_forbidden(&modes).map_err(D::Error::custom)?;
+    Ok(modes)
+}
+
 words! {
     /// Delivery of responses.
     #[derive(JsonSchema)]
@@ -58,15 +72,57 @@ words! {
 }
 
 words! {
-    /// Approval mode.
+    /// Place where approval requests are answered.
     #[derive(PartialOrd, Ord, JsonSchema)]
+    pub enum ApprovalChannel("approval channel") {
+        /// The terminal.
+        Terminal = "terminal",
+        /// The terminal and the console.
+        Server = "server",
+    }
+}
+
+words! {
+    /// Approval mode.
+    #[derive(JsonSchema)]
     pub enum ApprovalMode("approval mode") {
         /// Ask the user.
         Ask = "ask",
-        /// Ask the user, at the terminal or in the console.
-        Server = "server",
+        /// Ask the user, except for writes in the workspace that git can undo.
+        AcceptEdits = "accept-edits",
+        /// Deny all that is not proven to only read.
+        Plan = "plan",
         /// Deny all approval requests.
         Deny = "deny",
+    }
+}
+
+impl ApprovalMode {
+    fn strictness(self) -> u8 {
+        match self {
+            Self::AcceptEdits => 0,
+            Self::Ask => 1,
+            Self::Plan | Self::Deny => 2,
+        }
+    }
+
+    /// Checks modes to forbid.
+    ///
+    /// # Errors
+    /// If one of them cannot be forbidden; the text is the reason.
+    pub fn check_forbidden(modes: &[Self]) -> Result<(), String> {
+        match modes.iter().find(|mode| matches!(mode, Self::Plan | Self::Deny)) {
+            Some(mode) => Err(format!("mode `{mode}` cannot be forbidden; expected `ask` or `accept-edits`")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The greater mode is the stricter one. `plan` and `deny` are not comparable: a rule can allow an operation in `deny`, and `plan` still asks.
+impl PartialOrd for ApprovalMode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        let order = self.strictness().cmp(&other.strictness());
+        (self == other || order != Ordering::Equal).then_some(order)
     }
 }
 
@@ -183,6 +239,8 @@ impl SessionSettings {
         take(&mut self.audit, over.audit);
         take(&mut self.approvals, over.approvals);
         take(&mut self.confirm, over.confirm);
+        take(&mut self.mode, over.mode);
+        self.forbid_modes.extend(over.forbid_modes);
         take(&mut self.approval_timeout, over.approval_timeout);
         take(&mut self.system, over.system);
     }

@@ -183,6 +183,9 @@ impl SessionSettings {
             audit: self.audit.max(other.audit),
             approvals: self.approvals.max(other.approvals),
             confirm: self.confirm.max(other.confirm),
+            // None is less than some.
+            mode: if other.mode > self.mode { other.mode } else { self.mode },
+            forbid_modes: self.forbid_modes.into_iter().chain(other.forbid_modes).collect(),
             approval_timeout: self.approval_timeout.into_iter().chain(other.approval_timeout).reduce(f64::min),
             system: self.system.or(other.system),
         }

@@ -315,10 +315,13 @@ class Session:
         if bundle is not None and isinstance(audit, AuditLog):
             bundle.check_log(audit)
         approvals = _approvals(approval_system)
-        mode = settings.get("approvals")
-        is_served = mode == "server" if serve is None else serve
+        mode = settings.get("mode")
+        if mode == "plan":
+            # Nothing here denies changes, so the mode would be a promise that nobody keeps.
+            raise ValueError("`mode: plan` in the bundle is not available in Python sessions; use `mode: deny`, or `amplifier run`")
+        is_served = settings.get("approvals") == "server" if serve is None else serve
         if is_served and mode == "deny":
-            raise ValueError("`serve` has no effect with `approvals: deny` in the bundle; leave out `serve`")
+            raise ValueError("`serve` has no effect with `mode: deny` in the bundle; leave out `serve`")
         self._server = ServerCommands(self) if is_served else None
         #: The protected paths. Commands run in its sandbox, as do the programs of hooks, which could run files that commands have written.
         self._protection = Protection(

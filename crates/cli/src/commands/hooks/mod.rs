@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::text::counted;
 use amplifier_core::{
-    Approval, DecisionKind, DefaultDecision, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole,
-    OnError, catalog,
+    DecisionKind, DefaultDecision, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError,
+    catalog,
 };
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
 use amplifier_modules::bundle::{BundleError, BundleScope, HookDefinition, LoadedBundle, load, schema};
@@ -211,8 +211,7 @@ pub(crate) fn register_all(config: &Config, home: &Home) -> Result<RegisteredHoo
     let warning = bundles.project.as_ref().and_then(|project| project.warning());
     let levels = bundles.levels();
     let host = bundles::register(&levels, config, home, &hooks)?;
-    let confirm = config.with_bundles(&levels).confirm;
-    guards::register(&hooks, confirm, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
+    guards::register_configured(&hooks, &config.with_bundles(&levels), Workspace::new(&config.workspace)?);
     Ok(RegisteredHooks { hooks, host, warning })
 }
 
@@ -227,8 +226,7 @@ fn list(flags: &Flags, home: &Home, event: Option<&str>, json: bool) -> Result<E
     warn(bundles.project.as_ref().and_then(|project| project.warning()))?;
     let levels = bundles.levels();
     bundles::register_for_listing(&levels, &config, &hooks)?;
-    let confirm = config.with_bundles(&levels).confirm;
-    guards::register(&hooks, confirm, Approval::TIMEOUT, Workspace::new(&config.workspace)?);
+    guards::register_configured(&hooks, &config.with_bundles(&levels), Workspace::new(&config.workspace)?);
     bundles::name_follower(&hooks);
     let level = |hook: &HookInfo| levels.scope_of(&hook.name).map_or("built in", BundleScope::as_str);
     let listed = match event {

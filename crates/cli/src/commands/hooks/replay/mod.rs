@@ -130,6 +130,7 @@ impl Replay {
             Confirm::All,
             Approval::TIMEOUT,
             Workspace::new(&self.workspace).with_context(place)?,
+            None,
         );
         Ok(policy)
     }
