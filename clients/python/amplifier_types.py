@@ -916,6 +916,8 @@ class Session(_Session, total=False):
 
     #: The reason of the end.
     ended: Union[str, None]
+    #: Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
+    mode: Union[str, None]
     #: Name given by a hook or a user.
     name: Union[str, None]
     #: Parent session.

@@ -760,6 +760,8 @@ export interface Session {
     errors: number;
     /** Session id. */
     id: string;
+    /** Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`. */
+    mode?: string | null;
     /** Name given by a hook or a user. */
     name?: string | null;
     /** Parent session. */

@@ -66,6 +66,9 @@ pub async fn build(
         TerminalApprovals::new(screen.clone()).stopping(move || _ = cancel.request())
     });
     let client = server.as_ref().map(|server| server.client.clone());
+    if let Some(client) = &client {
+        client.set_mode(parts.policy.mode().current().as_str());
+    }
     let parts = match (client, terminal) {
         (Some(client), Some(terminal)) => parts.approvals(ApprovalFanOut::new(terminal, client)),
         (Some(client), None) => parts.approvals(client),

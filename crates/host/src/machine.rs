@@ -136,6 +136,7 @@ impl Machine {
         let parts = SessionBuilder::new(&config, &self.state.home).cancel(&cancel).in_server(true).build().await?;
         let link = ServerLink::open(parts.policy.link_options(), &LinkTarget::Pipe(server), false);
         let client = link.client.clone();
+        client.set_mode(parts.policy.mode().current().as_str());
         let SessionParts { builder, policy, servers, .. } = parts.approvals(client.clone());
         let (report, started) = oneshot::channel();
         let mut running = RunningSession::enter(&self.state);

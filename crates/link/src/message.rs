@@ -75,6 +75,11 @@ pub enum SessionMessage {
         /// `true` if the session waits.
         idle: bool,
     },
+    /// The approval mode of the session.
+    Mode {
+        /// The mode.
+        mode: String,
+    },
     /// The session ends. The last line.
     Bye {
         /// The reason.

@@ -26,6 +26,9 @@ pub struct Session {
     pub connected: bool,
     /// `true` if the session accepts prompts from the server.
     pub takes_prompts: bool,
+    /// Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Location of a connected session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_in: Option<SessionHost>,

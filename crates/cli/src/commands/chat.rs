@@ -153,7 +153,10 @@ async fn read_prompts(
         match line.trim() {
             "" => {}
             "/exit" | "/quit" => return Ok(()),
-            command if command.starts_with('/') => run_slash_command(session, policy, screen, command).await,
+            command if command.starts_with('/') => {
+                run_slash_command(session, policy, screen, command).await;
+                remote.set_mode(policy.mode().current());
+            }
             prompt => run_turn(session, screen, observer, remote, prompt).await?,
         }
     }
@@ -223,6 +226,12 @@ impl RemoteInput {
     fn set_idle(&self, idle: bool) {
         if let Some(client) = &self.client {
             client.set_idle(idle);
+        }
+    }
+
+    fn set_mode(&self, mode: ApprovalMode) {
+        if let Some(client) = &self.client {
+            client.set_mode(mode.as_str());
         }
     }
 

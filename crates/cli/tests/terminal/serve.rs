@@ -104,6 +104,10 @@ fn a_conversation_takes_prompts_from_the_server() {
     let mut terminal = Terminal::start(&place, &["chat", "--serve"]);
     terminal.until_prompt();
     let id = server.until(|hub| hub.connected().pop().map(|about| about.session));
+    let mode = |hub: &Hub| hub.connected().pop().and_then(|about| about.mode);
+    server.until(|hub| mode(hub).filter(|mode| mode == "ask"));
+    terminal.line("/mode plan");
+    server.until(|hub| mode(hub).filter(|mode| mode == "plan"));
     server.until(|hub| hub.is_idle(&id).filter(|idle| *idle));
     server.hub.send(&id, Command::Prompt("A prompt from afar".to_owned())).unwrap();
     terminal.until("> A prompt from afar");

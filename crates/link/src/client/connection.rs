@@ -166,6 +166,7 @@ impl ClientState {
         let (link, messages) = mpsc::channel(MESSAGE_QUEUE);
         let mut state = self.state();
         let mut open = vec![SessionMessage::Idle { idle: state.is_idle }];
+        open.extend(state.mode.clone().map(|mode| SessionMessage::Mode { mode }));
         let request = state.open.values().map(|pending| Box::new(pending.approval.clone()));
         open.extend(request.map(|approval| SessionMessage::ApprovalRequested { approval }));
         state.sent_rules = state.rules();

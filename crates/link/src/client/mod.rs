@@ -74,6 +74,8 @@ struct ClientState {
 struct State {
     coordinator: Option<Coordinator>,
     is_idle: bool,
+    /// The approval mode, if the session has one.
+    mode: Option<String>,
     is_over: bool,
     open: BTreeMap<u64, PendingRequest>,
     closed: VecDeque<ClosedRequest>,
@@ -123,6 +125,17 @@ impl LinkClient {
             state.is_idle = idle;
             state.send(SessionMessage::Idle { idle });
         }
+        self.refresh();
+    }
+
+    /// Reports the approval mode of the session.
+    pub fn set_mode(&self, mode: &str) {
+        {
+            let mut state = self.shared.state();
+            state.mode = Some(mode.to_owned());
+            state.send(SessionMessage::Mode { mode: mode.to_owned() });
+        }
+        // A mode can register hooks.
         self.refresh();
     }
 

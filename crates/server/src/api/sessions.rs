@@ -213,6 +213,7 @@ fn session(
         state,
         connected: about.is_some(),
         takes_prompts: about.as_ref().is_some_and(|about| about.takes_prompts),
+        mode: about.as_ref().and_then(|about| about.mode.clone()),
         runs_in: about.as_ref().map(|about| about.place),
         pid: about.as_ref().map(|about| about.pid),
         started_at: facts.started_at,
@@ -398,6 +399,7 @@ mod tests {
             workspace: "/".to_owned(),
             place: SessionHost::Process,
             takes_prompts,
+            mode: None,
             started_at: now,
             pending,
         };

@@ -296,8 +296,9 @@ function fillHead(head, session) {
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   };
   place('h1', [session.name, session.workspace, session.prompt], () => [shown(session.name || session.prompt || sessionName(session.id), { limit: 160, more: false })]);
-  place('.sub', [session.state, session.workspace, session.ended], () => [
+  place('.sub', [session.state, session.workspace, session.ended, session.mode], () => [
     el('span', null, stateBadge(session.state), session.ended ? el('span', { class: 'faint' }, ', ', shown(ended(session.ended), { limit: 120, more: false })) : null), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
+    session.mode ? el('span', { class: session.mode === 'ask' ? 'faint' : '', id: 'mode', title: 'Approval mode' }, 'mode: ', shown(session.mode, { limit: 32, more: false })) : null,
     el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(session.id.slice(-6), { limit: 12, more: false })),
   ]);
   place('.buttons', [session.connected, isLive, store.me?.role], () => [

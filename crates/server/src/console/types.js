@@ -484,6 +484,7 @@
  * @property {string | null} [ended] The reason of the end.
  * @property {number} errors Number of failed hook calls.
  * @property {string} id Session id.
+ * @property {string | null} [mode] Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
  * @property {string | null} [name] Name given by a hook or a user.
  * @property {string | null} [parent] Parent session.
  * @property {number} pending Number of open approval requests.

@@ -86,6 +86,8 @@ pub struct ConnectedSession {
     pub place: SessionHost,
     /// `true` if the session accepts prompts.
     pub takes_prompts: bool,
+    /// Approval mode, if the session has one.
+    pub mode: Option<String>,
     /// Start time.
     pub started_at: Timestamp,
     /// Number of open approval requests, including those of sub-agents.
@@ -347,6 +349,7 @@ impl Hub {
             SessionMessage::Rules { rules } => self.state().set_rules(connection, rules),
             SessionMessage::Hooks { hooks } => self.state().set_hooks(connection, hooks),
             SessionMessage::Idle { idle } => self.state().set_idle(connection, idle),
+            SessionMessage::Mode { mode } => self.state().set_mode(connection, mode),
             SessionMessage::Hello(_) | SessionMessage::Bye { .. } => Vec::new(),
         };
         self.announce(changes);

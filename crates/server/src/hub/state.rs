@@ -20,6 +20,8 @@ use crate::api_types::{ApprovalFlood, ListedRule, SessionHost};
 const ROOM: usize = 8 << 20;
 const ROOM_OF_ALL: usize = 256 << 20;
 const ROOM_AT_MOST: usize = 320 << 20;
+/// The largest length of the name of a mode.
+const MAX_MODE: usize = 32;
 /// A smaller request would not become much smaller without its preview.
 const SMALL: usize = 2 << 10;
 /// Limit of open requests per session.
@@ -113,6 +115,7 @@ impl<L: Clone> State<L> {
             workspace,
             place,
             takes_prompts,
+            mode: None,
             started_at,
             pending: 0,
         };
@@ -360,6 +363,15 @@ impl<L: Clone> State<L> {
     pub(super) fn set_idle(&mut self, connection: u64, is_idle: bool) -> Vec<HubEvent> {
         let Some(member) = self.member(connection) else { return Vec::new() };
         member.is_idle = is_idle;
+        vec![HubEvent::Session(member.about.session.clone())]
+    }
+
+    pub(super) fn set_mode(&mut self, connection: u64, mut mode: String) -> Vec<HubEvent> {
+        let Some(member) = self.member(connection) else { return Vec::new() };
+        // A session could send anything.
+        mode.retain(|character| character.is_ascii_lowercase() || character == '-');
+        mode.truncate(MAX_MODE);
+        member.about.mode = Some(mode).filter(|mode| !mode.is_empty());
         vec![HubEvent::Session(member.about.session.clone())]
     }
 
