@@ -34,6 +34,13 @@ struct Input {
     agent_name: String,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TaskOutput {
+    /// The final response of the other agent, for the model.
+    output: String,
+}
+
 fn general() -> String {
     "general".to_owned()
 }
@@ -45,6 +52,10 @@ impl Tool for TaskTool {
             "Delegates a task to another agent with the same tools, and gives back what it answers. For work that can be done on its \
              own, and for keeping this conversation short.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<TaskOutput>())
     }
 
     fn run(&self, _input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -120,7 +131,7 @@ async fn delegate(parent: &Core, call: &str, input: Input) -> Result<ToolOutput,
     };
     let result = complete.get("result").map(result_text).unwrap_or_default();
     match end {
-        TurnEnd::Answered(_) => Ok(ToolOutput::text(result)),
+        TurnEnd::Answered(_) => Ok(ToolOutput::new(&TaskOutput { output: result })),
         _ => Err(Stop::Failed(result)),
     }
 }

@@ -5,6 +5,7 @@ mod edit;
 mod place;
 mod protected;
 mod read;
+mod results;
 mod search;
 mod spec;
 mod todo;

@@ -18,6 +18,7 @@ use amplifier::commands::output::{fail, is_closed_pipe};
 use amplifier::commands::run::Run;
 use amplifier::commands::serve::Serve;
 use amplifier::commands::sessions::SessionsCommand;
+use amplifier::commands::tools::Tools;
 use amplifier::flags::Flags;
 use amplifier::launcher::environment;
 use amplifier_host::{Bundles, Home, ModelChoice, NO_MODEL};
@@ -43,6 +44,7 @@ enum Command {
     Hooks(Hooks),
     Init(Init),
     Events(Events),
+    Tools(Tools),
     Audit(Audit),
     Approvals(Approvals),
     Doctor(Doctor),
@@ -111,6 +113,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Hooks(hooks) => block_on(hooks.run(home())),
         Command::Init(init) => init.run(&home()?),
         Command::Events(events) => events.run(),
+        Command::Tools(tools) => tools.run(),
         Command::Audit(audit) => audit.run(home()),
         Command::Approvals(approvals) => approvals.run(&home()?),
         Command::Doctor(doctor) => doctor.run(&home()?),

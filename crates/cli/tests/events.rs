@@ -37,7 +37,7 @@ tool:pre: A tool is about to run.
 
 Data
   tool_name            string          The tool that is called.
-  tool_input           object          Its parameters.
+  tool_input           object          Its parameters, which `amplifier tools NAME` lists.
   tool_call_id         string          Optional. Id of the call, which pairs it with its `tool:post`.
   tool_definition      string          Optional. The digest of the tool's description and input schema, for a tool of an MCP server.
   session_id           string          The session of the event.
@@ -187,4 +187,36 @@ fn there_is_a_manual_page_for_every_command() {
     for name in ["amplifier.1", "amplifier-audit.1", "amplifier-audit-show.1", "amplifier-events.1"] {
         assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
     }
+}
+
+#[test]
+fn a_tool_is_explained_with_the_fields_of_its_input_and_its_result() {
+    let page = fine(&["tools", "Edit"]);
+    let expected = "\
+Edit: Replaces a text in a file by another. Read the file first.
+
+Input (`tool_input`)
+  file_path                string          The file, absolute or relative to the workspace.
+  old_string               string          ";
+    assert!(page.starts_with(expected), "{page}");
+    for field in [
+        "replace_all              boolean         Optional. ",
+        "\nResult (`tool_result` at `tool:post`)\n",
+        "  replacements             integer         The number",
+    ] {
+        assert!(page.contains(field), "{page}");
+    }
+    let list = fine(&["tools"]);
+    for name in ["Read", "Write", "Edit", "MultiEdit", "Bash", "Glob", "Grep", "Todo", "Task"] {
+        assert!(list.lines().any(|line| line.starts_with(&format!("{name} "))), "{list}");
+    }
+    let tool: Value = serde_json::from_str(&fine(&["tools", "Write", "--json"])).unwrap();
+    assert_eq!(tool["result_schema"]["required"], json!(["output", "file_path"]));
+}
+
+#[test]
+fn an_unknown_tool_is_refused_with_those_there_are() {
+    let (code, out, error) = run(&["tools", "bash"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(error.starts_with("amplifier: unknown tool `bash`; expected one of `Read`, `Write`, "), "{error}");
 }

@@ -7,7 +7,8 @@ use amplifier_core::{ActionPreview, Map};
 use amplifier_process::{Command, Environment, Process, ProcessExit, bash, drain, ending_signal};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -50,6 +51,15 @@ struct Input {
     _description: Option<String>,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct BashOutput {
+    /// Standard output and standard error, in the order of writing; of a long output the head and the tail, for the model.
+    output: String,
+    /// The exit code, which is 0: any other one is a failure, and in `error`.
+    exit_code: i32,
+}
+
 impl BashTool {
     /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
@@ -66,6 +76,10 @@ impl Tool for BashTool {
              running in the background is ended with it. Of a long output only the head and the tail are given. \
              To read, search and change files use the other tools.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<BashOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -109,7 +123,7 @@ impl BashTool {
             }
             Some(status) if status.success() => {
                 let output = if output.is_empty() { "(no output)" } else { output };
-                Ok(ToolOutput::text(output).with("exit_code", 0))
+                Ok(ToolOutput::new(&BashOutput { output: output.to_owned(), exit_code: 0 }))
             }
             Some(status) => Err(ToolError::Failed(with_ending(output, &describe_exit(status)))),
             None => Err(ToolError::Failed(with_ending(output, "the exit status is unknown"))),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::blocking::{StopFlag, blocking};
 use super::files::{MAX_FILE_BYTES, failed, is_binary};
@@ -47,6 +48,10 @@ impl Tool for EditTool {
         input::spec::<Input>(NAME, "Replaces a text in a file by another. Read the file first.")
     }
 
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<EditOutput>())
+    }
+
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         self.edit(input, None)
     }
@@ -81,6 +86,17 @@ fn apply(replacements: &[Replacement], text: &str, name: &str) -> Result<EditRes
         result = EditResult { text, count, output: format!("replaced the text {times} in `{name}`") };
     }
     Ok(result)
+}
+
+/// The result of `Edit` and `MultiEdit`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct EditOutput {
+    /// A sentence about what was replaced, for the model.
+    output: String,
+    /// The file, relative to the workspace, without `..` and links.
+    file_path: String,
+    /// The number of replacements.
+    replacements: usize,
 }
 
 /// A text and its replacement.
@@ -203,9 +219,7 @@ impl FileEdit {
         let expected = compared_with.map(|_| version.as_str());
         workspace.replace(&path, text.as_bytes(), expected, stop).map_err(|error| error.to_tool_error(&name))?;
         changing.add(&path, version, version_of(text.as_bytes()));
-        Ok(ToolOutput::text(output)
-            .with("file_path", name.as_str())
-            .with("replacements", count)
-            .writing(name, text.len() as u64))
+        let result = EditOutput { output, file_path: name.clone(), replacements: count };
+        Ok(ToolOutput::new(&result).writing(name, text.len() as u64))
     }
 }

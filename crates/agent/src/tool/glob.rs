@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use globset::GlobMatcher;
 use ignore::DirEntry;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::blocking::StopFlag;
 use super::preview::preview;
@@ -33,6 +34,15 @@ struct Input {
     path: Option<String>,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct GlobOutput {
+    /// The paths, one per line, relative to the workspace, for the model.
+    output: String,
+    /// The number of paths in `output`.
+    files: usize,
+}
+
 impl GlobTool {
     /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
@@ -47,6 +57,10 @@ impl Tool for GlobTool {
             "Finds files by name. `*` stands for a part of one name, `**/` for any number of folders. Gives the paths of at most \
              1,000 files, sorted, relative to the workspace, without those that `.gitignore` leaves out.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<GlobOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -103,7 +117,7 @@ fn find(workspace: &Workspace, planned: &PlannedGlob, stop: &StopFlag) -> Result
     if files == 0 {
         output = format!("no file matches `{pattern}`");
     }
-    Ok(ToolOutput::text(output).with("files", files))
+    Ok(ToolOutput::new(&GlobOutput { output, files }))
 }
 
 /// Returns `true` for a file, or a link to one within the workspace.

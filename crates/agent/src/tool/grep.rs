@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use globset::GlobMatcher;
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::blocking::StopFlag;
 use super::files::is_binary;
@@ -51,6 +52,15 @@ struct Input {
     max_matches: Option<usize>,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct GrepOutput {
+    /// The lines, as `path:line:text`, or `path-line-text` around a match, for the model.
+    output: String,
+    /// The number of matches in `output`.
+    matches: usize,
+}
+
 impl GrepTool {
     /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
@@ -66,6 +76,10 @@ impl Tool for GrepTool {
              `path:line:text`, and `path-line-text` for lines around a match. Leaves out what `.gitignore` leaves out, binary files \
              and files of more than 10 MB.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<GrepOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -205,6 +219,6 @@ impl GrepSearch {
             self.output
                 .push_str(&format!("(there are more than these {matches}: narrow `pattern`, `path` or `glob`)\n"));
         }
-        ToolOutput::text(self.output).with("matches", self.matches)
+        ToolOutput::new(&GrepOutput { output: self.output, matches: self.matches })
     }
 }

@@ -1,4 +1,4 @@
-//! The input of tools: one type for the schema and for reading.
+//! The input and the result of tools: one type for the schema, and for reading or writing.
 
 use amplifier_core::Map;
 use schemars::generate::SchemaSettings;
@@ -12,15 +12,20 @@ use crate::provider::ToolSpec;
 
 /// Returns the description of a tool with input `I`. The comments on the fields become their descriptions.
 pub(crate) fn spec<I: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+    ToolSpec { name: name.to_owned(), description: description.to_owned(), input_schema: schema::<I>() }
+}
+
+/// Returns the schema of an input or a result, in the form that providers accept.
+pub(crate) fn schema<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     settings.transforms.push(Box::new(RecursiveTransform(remove_unsupported)));
-    let mut schema = settings.into_generator().into_root_schema_for::<I>();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The tool has a name and a description already.
     schema.remove("title");
     schema.remove("description");
-    ToolSpec { name: name.to_owned(), description: description.to_owned(), input_schema: schema.to_value() }
+    schema.to_value()
 }
 
 /// Reads the input of a tool.

@@ -39,14 +39,21 @@ use std::sync::Arc;
 
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::provider::ToolSpec;
+use crate::sub_agent::TaskTool;
 
 /// A tool of an agent.
 pub trait Tool: Send + Sync + 'static {
     /// Returns the description for the model.
     fn spec(&self) -> ToolSpec;
+
+    /// Returns the JSON Schema of [`ToolOutput::result`], for policies; none if a third party defines the tool.
+    fn result_schema(&self) -> Option<Value> {
+        None
+    }
 
     /// Runs the tool.
     ///
@@ -107,6 +114,15 @@ pub enum Access {
 }
 
 impl ToolOutput {
+    /// An output with the fields of a type, whose schema is the [result schema](Tool::result_schema) of the tool.
+    pub(crate) fn new(result: &impl Serialize) -> Self {
+        match serde_json::to_value(result) {
+            Ok(Value::Object(result)) => Self { result, artifacts: Vec::new() },
+            // INVARIANT: results are structs with text keys.
+            _ => Self::default(),
+        }
+    }
+
     /// An output with text for the model.
     pub fn text(output: impl Into<String>) -> Self {
         Self { result: Map::from_iter([("output".to_owned(), Value::String(output.into()))]), artifacts: Vec::new() }
@@ -163,6 +179,23 @@ impl ToolError {
             Self::Failed(_) => "failed",
         }
     }
+}
+
+/// The reference of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ToolReference {
+    /// The description for the model.
+    #[serde(flatten)]
+    pub spec: ToolSpec,
+    /// The JSON Schema of `tool_result` after a successful call. After a failure, `tool_result` has the text `error` instead.
+    pub result_schema: Option<Value>,
+}
+
+/// Returns the reference of the documented tools, `Task` included.
+pub fn reference(workspace: &Workspace) -> Vec<ToolReference> {
+    let tools = standard(workspace).into_iter().chain([Arc::new(TaskTool) as Arc<dyn Tool>]);
+    tools.map(|tool| ToolReference { spec: tool.spec(), result_schema: tool.result_schema() }).collect()
 }
 
 /// Returns the documented tools for a workspace, without `Task`, which the session adds.

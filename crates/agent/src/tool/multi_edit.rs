@@ -4,8 +4,9 @@ use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::edit::{EditResult, FileEdit, Replacement};
+use super::edit::{EditOutput, EditResult, FileEdit, Replacement};
 use super::preview::preview;
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
@@ -41,6 +42,10 @@ impl Tool for MultiEditTool {
             NAME,
             "Replaces several texts in one file. If one of them cannot be replaced, nothing is changed. Read the file first.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<EditOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

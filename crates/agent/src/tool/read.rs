@@ -7,7 +7,8 @@ use std::num::NonZeroUsize;
 use amplifier_core::{ActionPreview, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::blocking::{StopFlag, blocking};
 use super::files::{failed, is_binary};
@@ -38,6 +39,17 @@ pub(super) struct Input {
     limit: Option<NonZeroUsize>,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReadOutput {
+    /// The lines, each with its number and a tab in front of it, for the model.
+    output: String,
+    /// The file, relative to the workspace, without `..` and links.
+    file_path: String,
+    /// The number of lines in `output`.
+    lines: usize,
+}
+
 impl ReadTool {
     /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
@@ -52,6 +64,10 @@ impl Tool for ReadTool {
             "Reads a text file. Every line has its number and a tab in front of it, which are not part of the file. \
              Gives at most 2,000 lines or 100 KB at a time and says where to read on; very long lines are cut.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<ReadOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -115,7 +131,8 @@ fn read(workspace: &Workspace, input: &Input, stop: &StopFlag) -> Result<ToolOut
     } else if lines == 0 {
         return Err(ToolError::Failed(format!("`{name}` has no line {first}: its last line is {number}")));
     }
-    Ok(ToolOutput::text(output).with("file_path", name.as_str()).with("lines", lines).reading(name, size))
+    let result = ReadOutput { output, file_path: name.clone(), lines };
+    Ok(ToolOutput::new(&result).reading(name, size))
 }
 
 /// A line, of which only the shown part is kept: a file may be one line of many gigabytes.

@@ -7,7 +7,7 @@ use amplifier_core::{ActionPreview, Map};
 use futures::future::{self, BoxFuture};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Value;
 
 use super::preview::preview_or_error;
 use super::{Tool, ToolError, ToolOutput, input};
@@ -26,6 +26,15 @@ pub struct TodoTool {
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The whole list, which replaces the one before.
+    todos: Vec<TodoItem>,
+}
+
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TodoOutput {
+    /// The list, one task per line, for the model.
+    output: String,
+    /// The list.
     todos: Vec<TodoItem>,
 }
 
@@ -62,7 +71,7 @@ impl TodoTool {
     fn replace(&self, input: Map) -> Result<ToolOutput, ToolError> {
         let todos = read(input)?;
         let output = if todos.is_empty() { "(the list is empty)".to_owned() } else { as_text(&todos) };
-        let result = ToolOutput::text(output).with("todos", json!(todos));
+        let result = ToolOutput::new(&TodoOutput { output, todos: todos.clone() });
         *self.todos.lock().unwrap_or_else(PoisonError::into_inner) = todos;
         Ok(result)
     }
@@ -91,6 +100,10 @@ impl Tool for TodoTool {
             "Keeps the list of what is to be done, for work that has several steps. Give the whole list each time; have one of them \
              `in_progress` while you work on it, and `completed` as soon as it is done.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<TodoOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

@@ -3,7 +3,8 @@
 use amplifier_core::{ActionPreview, ComparedWith, Map};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::blocking::{StopFlag, blocking};
 use super::preview::{changed, preview};
@@ -27,6 +28,15 @@ pub(super) struct Input {
     pub(super) content: String,
 }
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct WriteOutput {
+    /// A sentence about what was written, for the model.
+    output: String,
+    /// The file, relative to the workspace, without `..` and links.
+    file_path: String,
+}
+
 impl WriteTool {
     /// A tool for this workspace.
     pub fn new(workspace: Workspace) -> Self {
@@ -40,6 +50,10 @@ impl Tool for WriteTool {
             NAME,
             "Writes a file, and replaces what was in it. To change a part of a file use `Edit` or `MultiEdit`.",
         )
+    }
+
+    fn result_schema(&self) -> Option<Value> {
+        Some(input::schema::<WriteOutput>())
     }
 
     fn run(&self, input: Map) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -86,7 +100,6 @@ fn write(
         1 => "1 line".to_owned(),
         count => format!("{count} lines"),
     };
-    Ok(ToolOutput::text(format!("wrote {lines} to `{name}`"))
-        .with("file_path", name.as_str())
-        .writing(name, input.content.len() as u64))
+    let result = WriteOutput { output: format!("wrote {lines} to `{name}`"), file_path: name.clone() };
+    Ok(ToolOutput::new(&result).writing(name, input.content.len() as u64))
 }

@@ -15,4 +15,5 @@ mod reference;
 pub mod run;
 pub mod serve;
 pub mod sessions;
+pub mod tools;
 mod trust;

@@ -98,6 +98,26 @@ fn the_reference_of_events_is_up_to_date() {
 }
 
 #[test]
+fn the_reference_of_tools_is_up_to_date() {
+    let tools: Vec<Value> = serde_json::from_str(&fine(&["tools", "--json"])).unwrap();
+    let mut sections = String::new();
+    for tool in &tools {
+        sections.push_str(&format!("### {}\n\n{}\n\n", text(&tool["name"]), text(&tool["description"])));
+        sections.push_str("| field | type | meaning |\n|---|---|---|\n");
+        for (place, part) in [("tool_input", "input"), ("tool_result", "result")] {
+            for field in tool[part].as_array().unwrap() {
+                let optional = if field["required"] == true { "" } else { "Optional. " };
+                let (name, kind) = (text(&field["name"]), cell(text(&field["type"])));
+                let meaning = cell(text(&field["meaning"]));
+                sections.push_str(&format!("| `{place}.{name}` | {kind} | {optional}{meaning} |\n"));
+            }
+        }
+        sections.push('\n');
+    }
+    check("tools.md", &[("tools".to_owned(), sections)]);
+}
+
+#[test]
 fn the_reference_of_modules_is_up_to_date() {
     let lines = fine(&["hooks", "modules", "--json"]);
     let modules: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -204,7 +204,7 @@ events! {
     TOOL_PRE = "tool:pre", All, ToolPre {
         /// The tool that is called.
         tool_name: Text,
-        /// Its parameters.
+        /// Its parameters, which `amplifier tools NAME` lists.
         tool_input: Object,
         optional
         /// Id of the call, which pairs it with its `tool:post`.
@@ -217,9 +217,9 @@ events! {
     TOOL_POST = "tool:post", All, ToolPost {
         /// The tool that was called.
         tool_name: Text,
-        /// Its parameters.
+        /// Its parameters, which `amplifier tools NAME` lists.
         tool_input: Object,
-        /// Its result.
+        /// Its result, whose fields `amplifier tools NAME` lists; only `error` if it failed.
         tool_result: AnyValue,
         /// `true` if it succeeded.
         success: Flag,

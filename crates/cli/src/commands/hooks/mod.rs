@@ -28,6 +28,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use unicode_width::UnicodeWidthStr;
 
+pub(crate) use self::modules::{ModuleOption as SchemaField, options as schema_fields};
 pub(crate) use self::session::RecordedSessions;
 pub(crate) use self::test::test_results;
 pub(crate) use self::try_out::dry_run;

@@ -88,22 +88,22 @@ impl ModuleInfo {
     }
 }
 
-/// An option of a module.
+/// An option of a module, or another field that a JSON Schema describes.
 #[derive(Debug, PartialEq, Serialize)]
-struct ModuleOption {
+pub(crate) struct ModuleOption {
     /// The path from `config`: `rules[].tool` for a key of each item of `rules`.
-    name: String,
+    pub(crate) name: String,
     #[serde(rename = "type")]
-    kind: String,
+    pub(crate) kind: String,
     /// `None` if nothing is set unless the bundle sets it.
-    default: Option<Value>,
+    pub(crate) default: Option<Value>,
     #[serde(rename = "required")]
-    is_required: bool,
-    meaning: String,
+    pub(crate) is_required: bool,
+    pub(crate) meaning: String,
 }
 
 /// The options that a JSON Schema describes. Those of objects within follow their object.
-fn options(schema: &Value) -> Vec<ModuleOption> {
+pub(crate) fn options(schema: &Value) -> Vec<ModuleOption> {
     let mut found = Vec::new();
     collect(schema, schema, "", &mut found);
     found
