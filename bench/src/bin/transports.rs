@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_core::{EventData, Hook, data};
 use amplifier_modules::transport::{
-    CommandHook, CommandOptions, HookRequest, HttpHook, HttpOptions, PROTOCOL, Program, WorkerHook, WorkerOptions,
+    CommandHook, CommandOptions, HookRequest, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -101,7 +101,7 @@ fn measure() -> Result<()> {
         "tool_name": "Write", "tool_call_id": "call-1", "session_id": "bench",
         "tool_input": { "file_path": "src/main.rs", "content": content },
     };
-    let request = HookRequest { protocol: PROTOCOL, id: None, hook: "bench", event: "tool:pre", data: &event };
+    let request = HookRequest::new("bench", "tool:pre", &event, None);
     let request = serde_json::to_vec(&request)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     println!(

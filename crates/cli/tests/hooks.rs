@@ -204,6 +204,44 @@ fn hooks_to_begin_with_work_at_once_and_are_never_written_over_others() {
     }
 }
 
+/// A session and a test run a command with the same setting.
+#[test]
+fn a_command_finds_the_file_of_its_event_in_a_session_and_in_a_test() {
+    let input = json!({ "file_path": "src/a.txt", "content": "one\n\ttwo\n" });
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Write", "input": input }] },
+        { "when": "Tabs in lines: 2", "text": "I correct it." },
+        { "text": "Done." }
+    ]));
+    place.rules(json!({ "confirm:*": "allow" }));
+    let folder = place.at("lint").display().to_string();
+    place.amplifier(&["hooks", "new", "command", &folder]).fine();
+    let bundle = format!("{folder}/bundle.yaml");
+    assert!(place.amplifier(&["hooks", "test", &bundle]).fine().ends_with("\n2 passed; 0 failed\n"));
+    let ran = place.run(&["Write it", "--bundle", &bundle]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I correct it.\n"), "{}", ran.error);
+}
+
+#[test]
+fn a_test_with_files_has_a_workspace_of_its_own() {
+    let bundle = |files: &str| {
+        format!(
+            "hooks:\n  - command: 'cat \"$AMPLIFIER_PATH\" >&2; exit 2'\n    name: cat\n    on: tool:pre\n\
+             tests:\n  - name: it is read\n    event: tool:pre\n    files: {files}\n    \
+             data: {{ tool_name: Read, tool_input: {{ file_path: b/a.txt }} }}\n    \
+             expect: {{ decision: deny, by: cat, says: hello }}\n"
+        )
+    };
+    let (place, file) = place(&bundle("{ b/a.txt: hello }"));
+    assert!(place.amplifier(&["hooks", "test", &file]).fine().ends_with("\n1 passed; 0 failed\n"));
+    assert!(!place.at("workspace/b").exists());
+    place.write("bundle.yaml", &bundle("{ ../a.txt: hello }"));
+    let ran = place.amplifier(&["hooks", "test", &file]);
+    let why =
+        "amplifier: the file `../a.txt` of the test `it is read`: expected a path within the workspace, without `..`";
+    ran.check_failed(why);
+}
+
 #[test]
 fn a_component_to_begin_with_says_how_it_is_built() {
     let (place, _) = place(BUNDLE);

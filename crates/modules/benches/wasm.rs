@@ -63,7 +63,7 @@ fn compare(name: &str, component: &Path) {
 }
 
 fn request(data: &EventData) -> String {
-    serde_json::to_string(&HookRequest { protocol: 1, id: None, hook: "bench", event: "tool:pre", data }).unwrap()
+    serde_json::to_string(&HookRequest::new("bench", "tool:pre", data, None)).unwrap()
 }
 
 fn timed(mut call: impl FnMut()) -> Duration {

@@ -36,6 +36,27 @@ async fn the_request_is_one_json_object_on_stdin() {
 }
 
 #[tokio::test]
+async fn the_environment_says_what_the_event_is_about() {
+    let line = r#"echo "$AMPLIFIER_WORKSPACE|$AMPLIFIER_SESSION|$AMPLIFIER_EVENT|$AMPLIFIER_PATH" >&2; exit 2"#;
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path().canonicalize().unwrap();
+    let options = CommandOptions { workspace: Some(root.clone()), ..CommandOptions::new("test", Program::line(line)) };
+    let hook = CommandHook::new(options).unwrap();
+    let root = root.display();
+    let input = json!({ "file_path": "src/../a.txt" });
+    let write = data! { "session_id": "s-1", "tool_name": "Write", "tool_input": input };
+    let expected = HookResult::deny(format!("{root}|s-1|tool:post|{root}/a.txt"));
+    assert_eq!(hook.handle("tool:post", &write).await, Ok(expected));
+    // Otherwise nothing is left from the environment of the agent, and nothing a program cannot be started with.
+    let odd = data! { "session_id": "a\u{0}b" };
+    let expected = HookResult::deny(format!("{root}||prompt:submit|"));
+    assert_eq!(hook.handle("prompt:submit", &odd).await, Ok(expected));
+    let input = json!({ "file_path": "x".repeat(1_000_000) });
+    let expected = HookResult::deny(format!("{root}||tool:pre|"));
+    assert_eq!(hook.handle("tool:pre", &data! { "tool_name": "Read", "tool_input": input }).await, Ok(expected));
+}
+
+#[tokio::test]
 async fn a_request_larger_than_a_pipe_comes_through_while_the_command_writes() {
     let hook = line("cat | wc -c >&2; yes | head -c 300000 >&2");
     let answer = hook.handle("tool:pre", &large()).await.unwrap();

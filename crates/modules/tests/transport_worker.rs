@@ -52,6 +52,19 @@ async fn check_answers(hook: &WorkerHook) {
 }
 
 #[tokio::test]
+async fn a_worker_knows_the_workspace() {
+    let pids = Pids::new();
+    let script = "
+request = ask()
+say(request['id'], action='deny', reason=os.environ['AMPLIFIER_WORKSPACE'] + '|' + request['workspace'] + '|' + request['path'])
+ask()";
+    let input = serde_json::json!({ "file_path": "a.txt" });
+    let hook = make(WorkerOptions { workspace: Some("/w".into()), ..python(script, &pids) });
+    let answer = hook.handle("tool:pre", &data! { "tool_name": "Read", "tool_input": input }).await;
+    assert_eq!(answer, Ok(HookResult::deny("/w|/w|/w/a.txt")));
+}
+
+#[tokio::test]
 async fn the_python_helper_serves_every_action() {
     let script = "
 import amplifier_hook

@@ -26,7 +26,7 @@ pub use stack::{BundleScope, BundleStack};
 pub use watch::{BundleSource, BundleWatcher, PreparedVersion, RELOAD_HOOK, RELOAD_TIMEOUT, Reload, reload_events};
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use amplifier_core::{EventName, Map};
 use schemars::JsonSchema;
@@ -69,6 +69,9 @@ pub struct BundleTest {
     /// Data of the event.
     #[serde(default)]
     pub data: Map,
+    /// Files of the workspace: their paths and contents. A test with files has a temporary workspace with only these.
+    #[serde(default)]
+    pub files: BTreeMap<PathBuf, String>,
     /// Earlier events in the session. Each test has its own session.
     #[serde(default)]
     pub before: Vec<PriorEvent>,

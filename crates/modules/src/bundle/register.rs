@@ -295,6 +295,7 @@ fn compile_parts(
         Ok(Arc::new(BundleHook { condition, ephemeral, scope, pinned_files, backend }))
     };
     let name = entry.shown_name();
+    let workspace = Some(host.scope.workspace().to_owned());
     let backend = match kind {
         HookKind::Module(module) => {
             let none = Map::new();
@@ -318,6 +319,7 @@ fn compile_parts(
         }
         HookKind::Command(command) => {
             let options = CommandOptions {
+                workspace,
                 timeout: timeout(definition),
                 ..CommandOptions::new(name, program(definition, command, host)?)
             };
@@ -325,12 +327,14 @@ fn compile_parts(
         }
         HookKind::Worker(command) => {
             let mut options = WorkerOptions::new(name, program(definition, command, host)?);
+            options.workspace = workspace;
             options.timeout = timeout(definition);
             options.workers = entry.workers.unwrap_or(options.workers);
             HookBackend::Worker(WorkerHook::new(options).map_err(|error| problem(&error))?)
         }
         HookKind::Http(url) => {
             let mut options = HttpOptions::new(name, url);
+            options.workspace = workspace;
             options.timeout = timeout(definition);
             for (header, value) in &entry.headers {
                 options = options.header(header, value);
@@ -341,6 +345,7 @@ fn compile_parts(
         HookKind::Wasm(component) => {
             let mut options = WasmOptions::new(name, component);
             options.folder = definition.folder().to_owned();
+            options.workspace = workspace;
             options.timeout = timeout(definition);
             options.grant = entry.grant.clone().unwrap_or_default();
             options.memory = entry.memory.map_or(options.memory, |mebibytes| mebibytes.saturating_mul(1024 * 1024));

@@ -1,12 +1,13 @@
 //! Hooks that run a command for every event.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
 use amplifier_process::{CompletedProcess, describe};
 
 use super::program::{self, Program};
-use super::protocol::{self, HookRequest, PROTOCOL};
+use super::protocol::{self, HookRequest};
 use super::{MAX_OUTPUT, MAX_OUTPUT_CHARS, TIMEOUT, TransportError, head};
 
 const DENY: i32 = 2;
@@ -18,6 +19,8 @@ pub struct CommandOptions {
     pub name: String,
     /// Program to run.
     pub program: Program,
+    /// Workspace of the agent, for requests and the environment; none by default.
+    pub workspace: Option<PathBuf>,
     /// Time limit of one call, from start to end; 30 seconds by default.
     pub timeout: Duration,
     /// Maximum number of bytes for each of stdout and stderr; 1 MiB by default.
@@ -27,7 +30,7 @@ pub struct CommandOptions {
 impl CommandOptions {
     /// Creates options with default limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
-        Self { name: name.into(), program, timeout: TIMEOUT, most_output: MAX_OUTPUT }
+        Self { name: name.into(), program, workspace: None, timeout: TIMEOUT, most_output: MAX_OUTPUT }
     }
 }
 
@@ -70,12 +73,16 @@ impl Hook for CommandHook {
     /// # Cancel safety
     /// Dropping the future kills the command and all its descendants.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let CommandOptions { name, program, timeout, most_output } = &self.options;
-        let request = HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data }.to_json()?;
+        let CommandOptions { name, program, workspace, timeout, most_output } = &self.options;
+        let request = HookRequest::new(name, event, data, workspace.as_deref());
+        let (input, variables) = (request.to_json()?, request.variables());
         if let Some(denial) = program.deny_if_changed().await? {
             return Ok(denial);
         }
-        program.deny_changed_at_start(conclude(&program.run(&request, *timeout, *most_output).await?, *timeout))
+        program.deny_changed_at_start(conclude(
+            &program.run_with(&variables, &input, *timeout, *most_output).await?,
+            *timeout,
+        ))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
@@ -11,7 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url, Version};
 use tokio::time::timeout;
 
-use super::protocol::{self, HookRequest, PROTOCOL};
+use super::protocol::{self, HookRequest};
 use super::{MAX_OUTPUT, TIMEOUT, TransportError, expand::expand_for_hook, head, runtime};
 
 /// Number of characters of a failed response in an error.
@@ -26,6 +27,8 @@ pub struct HttpOptions {
     pub name: String,
     /// Address of the server.
     pub url: String,
+    /// Workspace of the agent, for requests; none by default.
+    pub workspace: Option<PathBuf>,
     /// Headers of every request. `${NAME}` in a value is an environment variable.
     pub headers: Vec<(String, String)>,
     /// Time limit for connecting; 5 seconds by default.
@@ -42,6 +45,7 @@ impl HttpOptions {
         Self {
             name: name.into(),
             url: url.into(),
+            workspace: None,
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             timeout: TIMEOUT,
@@ -158,7 +162,7 @@ impl Hook for HttpHook {
     /// Dropping the future abandons the request, which the server may have read already.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
         runtime()?;
-        let request = HookRequest { protocol: PROTOCOL, id: None, hook: &self.options.name, event, data }.to_json()?;
+        let request = HookRequest::new(&self.options.name, event, data, self.options.workspace.as_deref()).to_json()?;
         let limit = self.options.timeout;
         timeout(limit, self.exchange(request)).await.unwrap_or(Err(HookError::TimedOut(limit)))
     }

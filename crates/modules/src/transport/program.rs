@@ -135,13 +135,27 @@ impl Program {
     /// # Cancel safety
     /// Dropping the future kills the program and all its descendants.
     pub(crate) async fn run(&self, input: &[u8], limit: Duration, most: usize) -> Result<CompletedProcess, HookError> {
+        self.run_with(&[], input, limit, most).await
+    }
+
+    /// Runs the program as [`run`](Self::run) does, with additional variables. The variables of its definition take precedence.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub(super) async fn run_with(
+        &self,
+        variables: &[(&str, String)],
+        input: &[u8],
+        limit: Duration,
+        most: usize,
+    ) -> Result<CompletedProcess, HookError> {
         runtime()?;
-        self.to_command().run(input, limit, most).await.map_err(|error| self.not_started(&error))
+        self.to_command(variables).run(input, limit, most).await.map_err(|error| self.not_started(&error))
     }
 
     /// Starts the program.
-    pub(super) fn start(&self) -> Result<Process, HookError> {
-        self.to_command().start().map_err(|error| self.not_started(&error))
+    pub(super) fn start(&self, variables: &[(&str, String)]) -> Result<Process, HookError> {
+        self.to_command(variables).start().map_err(|error| self.not_started(&error))
     }
 
     fn not_started(&self, error: &io::Error) -> HookError {
@@ -149,7 +163,7 @@ impl Program {
         HookError::Failed(format!("`{program}` cannot be started: {error}; check that program and folder exist"))
     }
 
-    fn to_command(&self) -> Command {
+    fn to_command(&self, variables: &[(&str, String)]) -> Command {
         let (program, arguments) =
             self.command.split_first().map_or((OsStr::new(""), &[][..]), |(program, rest)| (program, rest));
         let pins = self.pinned_files.as_ref().map(|files| files.for_sandbox()).unwrap_or_default();
@@ -166,6 +180,7 @@ impl Program {
                 command = command.variable("PYTHONPATH", folders);
             }
         }
+        command = variables.iter().fold(command, |command, (name, value)| command.variable(name, value));
         self.environment.iter().fold(command, |command, (name, value)| command.variable(name, value))
     }
 }

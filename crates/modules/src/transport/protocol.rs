@@ -1,6 +1,8 @@
 //! Requests to hooks, and parsing of their answers.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 use amplifier_core::{EventData, FlatAction, HookError, HookResult, Map};
 use schemars::JsonSchema;
@@ -8,9 +10,16 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::map::Entry;
+use soft_canonicalize::soft_canonicalize;
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
+
+/// The variable with the workspace, in the environment of every program of a hook.
+pub(super) const WORKSPACE: &str = "AMPLIFIER_WORKSPACE";
+
+/// Maximum size of a variable in bytes; more than the longest path.
+const MAX_VARIABLE: usize = 16 * 1024;
 
 pub(super) const MAX_ERROR_CHARS: usize = 1000;
 
@@ -29,16 +38,64 @@ pub struct HookRequest<'a> {
     pub hook: &'a str,
     /// The event: `tool:pre`.
     pub event: &'a str,
+    /// The workspace, absolute. Absent if the agent has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "string"))]
+    pub workspace: Option<Cow<'a, str>>,
+    /// The folder in which the agent's commands run, absolute. Relative paths in `data` begin there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "string"))]
+    pub cwd: Option<Cow<'a, str>>,
+    /// The file or folder of a call of `Read`, `Write`, `Edit`, `MultiEdit`, `Glob` or `Grep`, or of an artifact: absolute, without `..` and links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "string"))]
+    pub path: Option<String>,
     /// The data of the event, as in `events.schema.json`.
     #[schemars(with = "Map")]
     pub data: &'a EventData,
 }
 
-impl HookRequest<'_> {
+impl<'a> HookRequest<'a> {
+    /// Creates a request about an event of an agent with this workspace, if it has one.
+    pub fn new(hook: &'a str, event: &'a str, data: &'a EventData, workspace: Option<&'a Path>) -> Self {
+        let folder = workspace.map(Path::to_string_lossy);
+        let path = workspace.and_then(|workspace| named_path(event, data, workspace));
+        Self { protocol: PROTOCOL, id: None, hook, event, workspace: folder.clone(), cwd: folder, path, data }
+    }
+
+    /// Returns the environment variables of a program that is started for this request.
+    pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
+        let of_data = |value: Option<&str>| value.map(str::to_owned);
+        let variables = [
+            (WORKSPACE, of_data(self.workspace.as_deref())),
+            ("AMPLIFIER_SESSION", of_data(self.data.text("session_id"))),
+            ("AMPLIFIER_EVENT", Some(self.event.to_owned())),
+            ("AMPLIFIER_PATH", self.path.clone()),
+        ];
+        // The model must not be able to prevent the start of a program, with a zero byte or too much text in its environment.
+        let is_valid = |value: &String| value.len() <= MAX_VARIABLE && !value.contains('\0');
+        let value = |value: Option<String>| value.filter(is_valid).unwrap_or_default();
+        variables.into_iter().map(|(name, given)| (name, value(given))).collect()
+    }
+
     /// Returns the request in one line, without the line break.
     pub(super) fn to_json(&self) -> Result<Vec<u8>, HookError> {
         Ok(serde_json::to_vec(self)?)
     }
+}
+
+/// Returns the path that the data names, absolute and resolved. The paths of other tools may mean anything.
+fn named_path(event: &str, data: &EventData, workspace: &Path) -> Option<String> {
+    let fields: &[&str] = match data.text("tool_name") {
+        Some("Read" | "Write" | "Edit" | "MultiEdit") => &["/tool_input/file_path"],
+        Some("Glob" | "Grep") => &["/tool_input/path"],
+        None if event.starts_with("artifact:") => &["/path"],
+        _ => &[],
+    };
+    let named = workspace.join(fields.iter().find_map(|field| data.text_at(field))?);
+    // Unresolvable for example in a cycle of links.
+    let resolved = soft_canonicalize(&named).unwrap_or(named);
+    Some(resolved.to_string_lossy().into_owned())
 }
 
 /// Reads an answer; white space alone means `continue`.

@@ -11,7 +11,7 @@ use amplifier_core::{EventData, Hook, HookError, HookResult};
 use tokio::time::timeout;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
-use super::protocol::{self, HookRequest, MAX_ERROR_CHARS, PROTOCOL};
+use super::protocol::{self, HookRequest, MAX_ERROR_CHARS};
 use super::{Grant, MAX_OUTPUT, MAX_OUTPUT_CHARS, TIMEOUT, TransportError, head, program, runtime};
 use engine::WasmRuntime;
 use guest::Guest;
@@ -28,6 +28,8 @@ pub struct WasmOptions {
     pub component: PathBuf,
     /// Base folder of the component and of granted paths; that of the agent by default.
     pub folder: PathBuf,
+    /// Workspace of the agent, for requests; none by default.
+    pub workspace: Option<PathBuf>,
     /// Resources of the component; none by default.
     pub grant: Grant,
     /// Memory limit of one call in bytes; 64 MiB by default, at most 1 GiB.
@@ -45,6 +47,7 @@ impl WasmOptions {
             name: name.into(),
             component: component.into(),
             folder: PathBuf::new(),
+            workspace: None,
             grant: Grant::default(),
             memory: 64 * MIB,
             timeout: TIMEOUT,
@@ -108,9 +111,9 @@ impl Hook for WasmHook {
     /// # Cancel safety
     /// Dropping the future ends the component and its sandbox.
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {
-        let WasmOptions { name, timeout: limit, most_output, .. } = &self.options;
+        let WasmOptions { name, workspace, timeout: limit, most_output, .. } = &self.options;
         runtime()?;
-        let request = serde_json::to_string(&HookRequest { protocol: PROTOCOL, id: None, hook: name, event, data })?;
+        let request = serde_json::to_string(&HookRequest::new(name, event, data, workspace.as_deref()))?;
         // One byte more, to detect an exceeded limit.
         let output = MemoryOutputPipe::new(most_output.saturating_add(1));
         let called = timeout(*limit, self.call(&request, output.clone())).await;

@@ -3,15 +3,17 @@
 mod connection;
 mod slot;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amplifier_core::{EventData, Hook, HookError, HookResult};
+use amplifier_process::Process;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::program::Program;
-use super::protocol::{HookRequest, PROTOCOL};
+use super::protocol::{HookRequest, WORKSPACE};
 use super::{MAX_OUTPUT, TIMEOUT, TransportError, runtime};
 use slot::{WorkerRequest, WorkerSlot};
 
@@ -22,6 +24,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Program to run.
     pub program: Program,
+    /// Workspace of the agent, for requests and the environment; none by default.
+    pub workspace: Option<PathBuf>,
     /// Maximum number of processes; 1 by default.
     pub workers: usize,
     /// Time limit of one request, including the start of a worker; 30 seconds by default.
@@ -33,7 +37,14 @@ pub struct WorkerOptions {
 impl WorkerOptions {
     /// Creates options for one process, with default limits.
     pub fn new(name: impl Into<String>, program: Program) -> Self {
-        Self { name: name.into(), program, workers: 1, timeout: TIMEOUT, most_output: MAX_OUTPUT }
+        let (timeout, most_output) = (TIMEOUT, MAX_OUTPUT);
+        Self { name: name.into(), program, workspace: None, workers: 1, timeout, most_output }
+    }
+
+    /// Starts the program.
+    fn start(&self) -> Result<Process, HookError> {
+        let workspace = self.workspace.as_ref().map(|folder| (WORKSPACE, folder.to_string_lossy().into_owned()));
+        self.program.start(workspace.as_slice())
     }
 }
 
@@ -84,8 +95,8 @@ impl Hook for WorkerHook {
         };
         let _load = slot.enter();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut line =
-            HookRequest { protocol: PROTOCOL, id: Some(id), hook: &self.options.name, event, data }.to_json()?;
+        let request = HookRequest::new(&self.options.name, event, data, self.options.workspace.as_deref());
+        let mut line = HookRequest { id: Some(id), ..request }.to_json()?;
         line.push(b'\n');
         let (reply, answer) = oneshot::channel();
         let requests = slot.requests(&runtime, &self.options);

@@ -1,7 +1,7 @@
 //! `amplifier hooks test`: the tests of a bundle.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use amplifier_core::{HookRegistry, Outcome};
 use amplifier_host::{Config, Home, bundles};
 use amplifier_modules::bundle::{BundleTest, Expectation, LoadedBundle};
 use anstyle::AnsiColor;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::{choose_bundle, decided_by, diff};
@@ -98,11 +99,13 @@ async fn run<'a>(
     home: &Home,
     mut each: impl FnMut(TestResult<'a>) -> Result<()>,
 ) -> Result<usize> {
-    let hooks = HookRegistry::new();
-    bundles::register_alone(bundle, config, home, &hooks)?;
+    let shared = HookRegistry::new();
+    bundles::register_alone(bundle, config, home, &shared)?;
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
-        let BundleTest { name, event, data, before, expect } = case;
+        let BundleTest { name, event, data, files, before, expect } = case;
+        let own = if files.is_empty() { None } else { Some(OwnWorkspace::create(case, bundle, config, home)?) };
+        let hooks = own.as_ref().map_or(&shared, |own| &own.hooks);
         // Each test has its own session, so that tests do not affect each other.
         let session = |data: &Map<String, Value>| {
             let mut data = data.clone();
@@ -123,6 +126,33 @@ async fn run<'a>(
         each(TestResult { file, case, took: begun.elapsed(), expected, found })?;
     }
     Ok(failed)
+}
+
+/// The temporary workspace of a test with files, and the hooks in it.
+struct OwnWorkspace {
+    hooks: HookRegistry,
+    /// Removed when dropped.
+    _folder: TempDir,
+}
+
+impl OwnWorkspace {
+    fn create(case: &BundleTest, bundle: &LoadedBundle, config: &Config, home: &Home) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        for (path, text) in &case.files {
+            let problem = || format!("the file `{}` of the test `{}`", path.display(), case.name);
+            if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+                bail!("{}: expected a path within the workspace, without `..`", problem());
+            }
+            let file = folder.path().join(path);
+            let written = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            written.and_then(|()| std::fs::write(&file, text)).with_context(problem)?;
+        }
+        let mut config = config.clone();
+        folder.path().clone_into(&mut config.workspace);
+        let hooks = HookRegistry::new();
+        bundles::register_alone(bundle, &config, home, &hooks)?;
+        Ok(Self { hooks, _folder: folder })
+    }
 }
 
 fn line(file: &Path, case: &BundleTest, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {

@@ -81,7 +81,7 @@ async fn run(mut requests: mpsc::Receiver<WorkerRequest>, options: WorkerOptions
             let _ = request.reply.send(answer);
             continue;
         }
-        let mut connection = match options.program.start() {
+        let mut connection = match options.start() {
             Ok(process) => WorkerConnection::new(process, &options),
             Err(error) => {
                 backoff.lengthen(error.to_string());
