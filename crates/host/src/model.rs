@@ -45,7 +45,8 @@ impl fmt::Debug for ModelChoice {
 }
 
 impl ModelChoice {
-    /// Chooses a model; an empty text means no choice. Without a provider, the first one with a key in the environment is used.
+    /// Chooses a model; an empty text means no choice. Without a provider, the first one with a key in the environment is used, or, with only a
+    /// base URL, `openai`, whose API most servers have.
     ///
     /// # Errors
     /// If the provider is unknown, or `scripted` has no script.
@@ -68,7 +69,10 @@ impl ModelChoice {
         }
         let kind = match provider {
             // A key implies its service.
-            "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini].into_iter().find(|kind| key_of(*kind).is_some()),
+            "" => [Kind::Anthropic, Kind::OpenAi, Kind::Gemini]
+                .into_iter()
+                .find(|kind| key_of(*kind).is_some())
+                .or_else(|| some(base_url).map(|_| Kind::OpenAi)),
             word => Some(word.parse::<Kind>().map_err(|_| {
                 usage(format!("unknown provider `{word}`; expected `anthropic`, `openai`, `gemini` or `scripted`"))
             })?),
@@ -113,6 +117,6 @@ no model is configured
       export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, or GEMINI_API_KEY
 
   Or use a model on this machine (Ollama, vLLM, llama.cpp):
-      amplifier run --provider openai --base-url http://localhost:11434/v1/ --model llama3.2 \"…\"
+      amplifier run --base-url http://localhost:11434/v1/ --model llama3.2 \"…\"
 
   `amplifier doctor` shows the configuration and its problems";

@@ -40,6 +40,8 @@ struct Check {
     what: &'static str,
     is_well: bool,
     about: String,
+    /// Advice, if the check failed.
+    fix: Option<String>,
 }
 
 impl Doctor {
@@ -63,7 +65,7 @@ impl Doctor {
             let settings: Vec<_> = settings.collect();
             let checks = checks
                 .iter()
-                .map(|Check { what, is_well, about }| json!({ "what": what, "ok": is_well, "about": about }));
+                .map(|Check { what, is_well, about, fix }| json!({ "what": what, "ok": is_well, "about": about, "fix": fix }));
             let checks: Vec<_> = checks.collect();
             let sandbox = sandbox.as_ref().ok().map(|(ActiveSandbox { level, .. }, protection)| {
                 json!({
@@ -88,8 +90,11 @@ impl Doctor {
                 writeln!(out, "  {name:<16} {value:<40} {source}")?;
             }
             writeln!(out, "\nChecks\n")?;
-            for Check { what, is_well, about } in &checks {
+            for Check { what, is_well, about, fix } in &checks {
                 writeln!(out, "  {} {what:<14} {about}", if *is_well { "✓" } else { "✗" })?;
+                if let Some(fix) = fix {
+                    writeln!(out, "  {:<16} → {fix}", "")?;
+                }
             }
         }
         out.flush()?;
@@ -163,15 +168,13 @@ fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
 
 fn check_model(choice: &ModelChoice) -> Result<String, String> {
     match choice {
-        ModelChoice::Unconfigured => {
-            Err("no model; set ANTHROPIC_API_KEY, or use --provider and --base-url".to_owned())
-        }
+        ModelChoice::Unconfigured => Err("no model".to_owned()),
         ModelChoice::Script(file) => match Script::load(file) {
             Ok(_) => Ok(format!("plays `{}`", file.display())),
             Err(error) => Err(error.to_string()),
         },
         ModelChoice::Remote { kind, model, base_url, key } => match (key, base_url) {
-            (None, None) => Err(format!("missing key for `{kind}`; set {}", kind.key_variable())),
+            (None, None) => Err(format!("missing key for `{kind}`")),
             (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
             (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
         },
@@ -211,15 +214,27 @@ fn run_checks(
     choice: &ModelChoice,
     sandbox: &Result<(ActiveSandbox, ProtectionPlan)>,
 ) -> Vec<Check> {
-    let check = |what, result: Result<String, String>| match result {
-        Ok(about) => Check { what, is_well: true, about },
-        Err(about) => Check { what, is_well: false, about },
+    let check = |what, result: Result<String, String>, fix: &str| match result {
+        Ok(about) => Check { what, is_well: true, about, fix: None },
+        Err(about) => Check { what, is_well: false, about, fix: Some(fix.to_owned()) },
     };
+    let fix_model = match choice {
+        ModelChoice::Remote { kind, .. } => format!("set {}, or choose another provider", kind.key_variable()),
+        ModelChoice::Script(_) => "correct the script, or name another one with `--script FILE`".to_owned(),
+        ModelChoice::Unconfigured => {
+            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use `--base-url URL --model NAME` for a local model".to_owned()
+        }
+    };
+    let folder = home.data().display();
+    let fix_data = format!("make `{folder}` writable and free disk space, or set AMPLIFIER_HOME to another folder");
+    let fix_log = format!("run `amplifier audit verify`; check the permissions of `{}`", home.audit_folder().display());
+    let fix_anchors = format!("correct `anchors` in `{}`", config.file.display());
     let model = check_model(choice);
     let workspace = Workspace::new(&config.workspace)
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
     let rule_file = home.approval_rules();
+    let fix_rules = format!("correct or remove `{}`", rule_file.display());
     let rules = match ApprovalRuleFiles::for_workspace(home, &config.workspace) {
         Ok(_) if rule_file.exists() => Ok(rule_file.display().to_string()),
         Ok(_) => Ok("no approval rules".to_owned()),
@@ -231,26 +246,35 @@ fn run_checks(
         _ => Err("not found; required by the tool `Bash`".to_owned()),
     };
     let bundles = check_bundles(config, home, sandbox);
+    let fix_sandbox = match sandbox {
+        Ok((active, _)) => active.level.advice().unwrap_or_else(|| "allow user namespaces on this system".to_owned()),
+        Err(_) => format!("correct `[sandbox]` in `{}`", config.file.display()),
+    };
     let sandbox = match sandbox {
         _ if !config.is_confined => Ok("analysis of commands only: `confinement` is `off`".to_owned()),
         Ok((active, protection)) => describe_sandbox(config, &active.level, protection),
         Err(error) => Err(reasons(error)),
     };
+    let fix_server = format!("check the permissions of `{}`", home.server_folder().display());
     let server = match Address::find(&home.server_folder()) {
         Ok(Some(address)) => Ok(format!("running at {} (process {})", address.url, address.pid)),
         Ok(None) => Ok("not running; start one with `amplifier serve`".to_owned()),
         Err(error) => Err(error.to_string()),
     };
     vec![
-        check("model", model),
-        check("workspace", workspace),
-        check("data", check_data_folder(home.data())),
-        check("audit log", check_audit_log(config, home).map_err(|error| reasons(&error))),
-        check("anchors", check_anchors(config, home.environment()).map_err(|error| reasons(&error))),
-        check("bundles", bundles.map_err(|error| reasons(&error))),
-        check("approvals", rules),
-        check("bash", bash),
-        check("sandbox", sandbox),
-        check("server", server),
+        check("model", model, &fix_model),
+        check("workspace", workspace, "name an existing folder with `--workspace FOLDER`"),
+        check("data", check_data_folder(home.data()), &fix_data),
+        check("audit log", check_audit_log(config, home).map_err(|error| reasons(&error)), &fix_log),
+        check("anchors", check_anchors(config, home.environment()).map_err(|error| reasons(&error)), &fix_anchors),
+        check(
+            "bundles",
+            bundles.map_err(|error| reasons(&error)),
+            "correct the bundle; `amplifier hooks validate FILE` checks it",
+        ),
+        check("approvals", rules, &fix_rules),
+        check("bash", bash, "install bash, and add its folder to PATH"),
+        check("sandbox", sandbox, &fix_sandbox),
+        check("server", server, &fix_server),
     ]
 }

@@ -128,6 +128,36 @@ fn who_has_configured_no_model_reads_how_to() {
 }
 
 #[test]
+fn an_address_alone_means_a_server_with_the_api_of_openai() {
+    let place = Place::with(json!([]));
+    let Ran { code, out, .. } =
+        place.amplifier(&["doctor", "--base-url", "http://localhost:1/v1/", "--model", "llama"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("  ✓ model          openai, llama, at http://localhost:1/v1/\n"), "{out}");
+    // A key still implies its service, for example behind a proxy.
+    let mut command = place.command(&["doctor", "--base-url", "http://localhost:1/"]);
+    command.env("ANTHROPIC_API_KEY", "k");
+    let out = Running::start(command).end().out;
+    assert!(out.contains("  ✓ model          anthropic, "), "{out}");
+}
+
+#[test]
+fn the_doctor_says_what_to_do_about_each_failed_check() {
+    let place = Place::with(json!([]));
+    place.write("home/approvals.json", "{");
+    let rules = place.at("home/approvals.json");
+    let Ran { code, out, .. } = place.amplifier(&["doctor"]);
+    assert_eq!(code, 1);
+    let fix = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use `--base-url URL --model NAME` for a local model";
+    assert!(out.contains(&format!("  ✗ model          no model\n                   → {fix}\n")), "{out}");
+    assert!(out.contains(&format!("→ correct or remove `{}`\n", rules.display())), "{out}");
+    let report: Value = serde_json::from_str(&place.amplifier(&["doctor", "--json"]).out).unwrap();
+    for finding in report["findings"].as_array().unwrap() {
+        assert_eq!(finding["ok"] == true, finding["fix"].is_null(), "{finding}");
+    }
+}
+
+#[test]
 fn a_script_that_cannot_be_played_is_named() {
     let place = Place::with(json!([]));
     place.write("workspace/bad.json", "{\n  \"answer\": []\n}");
