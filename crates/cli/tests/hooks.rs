@@ -220,6 +220,9 @@ fn a_command_finds_the_file_of_its_event_in_a_session_and_in_a_test() {
     assert!(place.amplifier(&["hooks", "test", &bundle]).fine().ends_with("\n2 passed; 0 failed\n"));
     let ran = place.run(&["Write it", "--bundle", &bundle]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "I correct it.\n"), "{}", ran.error);
+    // The context of a hook is announced in one line.
+    let said = ran.error.lines().find(|line| line.starts_with("↳ check added context (")).unwrap_or(&ran.error);
+    assert!(said.ends_with(" tokens)"), "{}", ran.error);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_core::text::counted;
-use amplifier_core::{Display, DisplayMessage, HookRegistry, PortError};
+use amplifier_core::{AddedContext, Display, DisplayMessage, HookRegistry, PortError};
 use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, SessionParts};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -76,7 +76,10 @@ impl Run {
                 screen.note(&format!("sandbox: {}{mode}", level.as_str()));
             }
             let terminal_session = match self.json {
-                true => terminal_session.with_display(MessageLines { lines: lines.clone(), screen: screen.clone() }),
+                true => terminal_session.with_display(MessageLines {
+                    lines: lines.clone(),
+                    terminal: TerminalDisplay::new(screen.clone()),
+                }),
                 false => terminal_session,
             };
             run_task(terminal_session, &screen, &cancel, &task).await
@@ -135,7 +138,7 @@ impl JsonLines {
 /// A display that shows messages on standard error and as JSON lines.
 struct MessageLines {
     lines: JsonLines,
-    screen: Screen,
+    terminal: TerminalDisplay,
 }
 
 impl Display for MessageLines {
@@ -143,7 +146,11 @@ impl Display for MessageLines {
         let DisplayMessage { text, level, source } = message;
         let data = json!({ "level": level.as_str(), "source": source, "text": text });
         self.lines.print(&json!({ "event": "display:message", "data": data }));
-        TerminalDisplay::new(self.screen.clone()).show_message(message).await
+        self.terminal.show_message(message).await
+    }
+
+    async fn show_context(&self, added: &AddedContext) -> Result<(), PortError> {
+        self.terminal.show_context(added).await
     }
 }
 

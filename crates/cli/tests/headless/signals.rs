@@ -1,7 +1,7 @@
 //! Being stopped, by a person or by the system.
 
 use std::fs;
-use std::process::{Command, Stdio};
+XX
 
 use serde_json::{Value, json};
 

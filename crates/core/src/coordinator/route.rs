@@ -10,7 +10,7 @@ use super::{Coordinator, Verdict};
 use crate::audit::{AuditEntry, InjectionEntry, MessageEntry};
 use crate::contain;
 use crate::event::{Data, EventData, EventEffects, EventName};
-use crate::ports::display::DisplayMessage;
+use crate::ports::display::{AddedContext, DisplayMessage};
 use crate::ports::rules::ToolDefinition;
 use crate::registry::{Attributed, Denial, HookApproval, Outcome};
 use crate::result::{Injection, InjectionStatus, Level, UserMessage};
@@ -166,6 +166,14 @@ impl Coordinator {
             }
         }
         let Some(context) = &self.shared.context else { return };
+        if let Some(display) = &self.shared.display {
+            for CheckedInjection { injection: Attributed { hook, value }, tokens, check } in &admitted {
+                if check.is_injected() && !value.text.is_empty() {
+                    let added = AddedContext { hook: hook.clone(), tokens: *tokens, placement: value.placement };
+                    let _ = recording.call("display", display.context(&added)).await;
+                }
+            }
+        }
         let origin = Origin { event: recording.event(), tool_call_id, at: self.clock().wall() };
         for message in inject::messages(&admitted, &origin) {
             let source = format!("hook:{}", message.hooks.join(", "));

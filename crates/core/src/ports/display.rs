@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::{BoxFuture, PortError};
-use crate::result::Level;
+use crate::result::{Level, Placement};
 
 /// Shows the messages of hooks.
 pub trait Display: Send + Sync + 'static {
@@ -22,6 +22,27 @@ pub trait Display: Send + Sync + 'static {
         let message = DisplayMessage { text: output.to_owned(), level: Level::Info, source: source.to_owned() };
         async move { self.show_message(&message).await }
     }
+
+    /// Shows that a hook added to the conversation; nothing by default.
+    ///
+    /// # Errors
+    /// As for messages.
+    fn show_context(&self, added: &AddedContext) -> impl Future<Output = Result<(), PortError>> + Send {
+        let _ = added;
+        std::future::ready(Ok(()))
+    }
+}
+
+/// A text that a hook added to the conversation of the agent. A display shows that it was added, not its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AddedContext {
+    /// The hook.
+    pub hook: Arc<str>,
+    /// The size in tokens.
+    pub tokens: usize,
+    /// The position and lifetime in the conversation.
+    pub placement: Placement,
 }
 
 /// A message for the user.
@@ -49,6 +70,10 @@ impl<T: Display> Display for Arc<T> {
     fn show_output(&self, source: &str, output: &str) -> impl Future<Output = Result<(), PortError>> + Send {
         T::show_output(self, source, output)
     }
+
+    fn show_context(&self, added: &AddedContext) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::show_context(self, added)
+    }
 }
 
 pub(crate) struct DisplayFn<F>(pub(crate) F);
@@ -63,6 +88,7 @@ impl<F: Fn(&DisplayMessage) + Send + Sync + 'static> Display for DisplayFn<F> {
 pub(crate) trait AnyDisplay: Send + Sync {
     fn message<'a>(&'a self, message: &'a DisplayMessage) -> BoxFuture<'a, Result<(), PortError>>;
     fn output<'a>(&'a self, source: &'a str, output: &'a str) -> BoxFuture<'a, Result<(), PortError>>;
+    fn context<'a>(&'a self, added: &'a AddedContext) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
 impl<T: Display> AnyDisplay for T {
@@ -72,6 +98,10 @@ impl<T: Display> AnyDisplay for T {
 
     fn output<'a>(&'a self, source: &'a str, output: &'a str) -> BoxFuture<'a, Result<(), PortError>> {
         Box::pin(async move { self.show_output(source, output).await })
+    }
+
+    fn context<'a>(&'a self, added: &'a AddedContext) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.show_context(added).await })
     }
 }
 
