@@ -239,7 +239,7 @@ fn number(approval: &ApprovalReport) -> Option<u64> {
 
 fn decide(open: &mut VecDeque<RecordedEmission>, decided: ApprovalDecisionEntry, record: &Record<'_>) -> bool {
     let event = record.event.as_deref().unwrap_or_default();
-    let ApprovalDecisionEntry { id, hook, decision } = decided;
+    let ApprovalDecisionEntry { id, hook, prompt, decision } = decided;
     let mut reports = open.iter_mut().map(|emission| &mut emission.report).filter(|report| report.event == event);
     let approval = match id {
         Some(id) => {
@@ -247,7 +247,7 @@ fn decide(open: &mut VecDeque<RecordedEmission>, decided: ApprovalDecisionEntry,
             approvals.find(|approval| number(approval) == Some(id) && approval.hook == hook)
         }
         None => reports.find(|report| requests(report, &hook)).and_then(|report| {
-            report.approvals.push(ApprovalReport { hook, ..ApprovalReport::default() });
+            report.approvals.push(ApprovalReport { hook, prompt, ..ApprovalReport::default() });
             report.approvals.last_mut()
         }),
     };

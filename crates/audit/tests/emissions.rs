@@ -179,6 +179,7 @@ fn a_question_is_open_until_it_is_decided_however_much_happens_meanwhile() {
     });
     let decision = AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
         id: Some(1),
+        prompt: None,
         hook: "guard".to_owned(),
         decision: ApprovalDecision {
             by: Some(Actor::new("ann", "console")),

@@ -529,6 +529,7 @@ fn decisions_count_by_what_they_say_wherever_they_are_stored() {
             "tool:pre".to_owned(),
             AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
                 id: None,
+                prompt: None,
                 hook,
                 decision: ApprovalDecision::new(granted, DecisionBasis::Rule, reason),
             }),
@@ -848,6 +849,7 @@ fn what_is_too_large_for_the_log_is_exported_and_what_was_erased_is_said_to_be()
     let question = "x".repeat(20_000);
     let decision = AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
         id: Some(7),
+        prompt: None,
         hook: "guard".to_owned(),
         decision: ApprovalDecision {
             by: Some(Actor::new("ann", "console")),

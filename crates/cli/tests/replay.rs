@@ -134,10 +134,10 @@ fn json_has_all_of_it() {
         }),
         json!({
             "kind": "change", "seq": "…", "time": "…", "session": "…", "event": "tool:pre", "subject": "Bash echo hello",
-            "was": { "decision": "ask_user", "decided_by": ["confirm"], "reason": null, "fields": {} },
+            "was": { "decision": "ask_user", "decided_by": ["confirm"], "reason": "Run `echo hello`?", "fields": {} },
             "would_be": { "decision": "deny", "decided_by": ["no-echo"], "reason": "no", "fields": {} },
             "approvals": [{
-                "hook": "confirm", "options": [],
+                "hook": "confirm", "prompt": "Run `echo hello`?", "options": [],
                 "decision": { "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?" },
                 "decided_at": "…", "decided_seq": "…",
             }],
@@ -226,7 +226,7 @@ hooks:
   - { rule: no-bulk, on: tool:pre, when: tool_name == "Write" && size(tool_input.content) > 10000, deny: "too much" }
 "#;
     let ran = replay(&place, candidate, &["--event", "tool:pre"]);
-    let refused = "    at the time: denied (failed)";
+    let refused = "    at the time: denied (no_system)";
     let login: Vec<String> = [
         "    ask_user by confirm → deny by no-login",
         "    no login",

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use amplifier_core::testing::{CollectingDisplay, EventRecorder, ScriptedApprovals};
 use amplifier_core::{
-    Actor, Approval, ApprovalAnswer, ApprovalDecision, ApprovalDecisionEntry, ApprovalOption, ApprovalRuleSource,
-    ApprovalRules, AuditEntry, Contribution, ContributorRegistration, Conversation, Coordinator, CoordinatorBuilder,
-    DecisionBasis, DefaultDecision, Display, DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult,
-    InvalidRules, Level, Map, MemoryAudit, OverBudget, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre,
+    Actor, AddedContext, Approval, ApprovalAnswer, ApprovalDecision, ApprovalDecisionEntry, ApprovalError,
+    ApprovalOption, ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, Contribution,
+    ContributorRegistration, Conversation, Coordinator, CoordinatorBuilder, DecisionBasis, DefaultDecision, Display,
+    DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult, Injection, InvalidRules, Level, Map,
+    MemoryAudit, OpenRequest, OverBudget, Placement, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre,
     Verdict, approval_channel, data,
 };
 use futures::FutureExt;
@@ -60,6 +61,45 @@ fn a_display_without_a_transcript_shows_output_as_a_message() {
     assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
     let message = DisplayMessage { text: "hi".to_owned(), level: Level::Info, source: "hook:hook".to_owned() };
     assert_eq!(display.messages(), [message]);
+}
+
+#[test]
+fn a_display_is_told_what_was_added_to_the_conversation_and_nothing_else() {
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<(String, usize, Placement)>>>);
+    impl Display for Screen {
+        async fn show_message(&self, _: &DisplayMessage) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        async fn show_context(&self, added: &AddedContext) -> Result<(), PortError> {
+            self.0.lock().unwrap().push((added.hook.to_string(), added.tokens, added.placement));
+            Ok(())
+        }
+    }
+    let told = |answer: HookResult, limit: Option<usize>, has_context: bool| {
+        let screen = Screen::default();
+        let config = SessionConfig { injection_size_limit: limit, ..SessionConfig::default() };
+        let builder = answering(answer).display(screen.clone()).config(config).tokens(Words);
+        let builder = if has_context { builder.context(Conversation::new()) } else { builder };
+        assert!(builder.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
+        let told = screen.0.lock().unwrap().clone();
+        told
+    };
+    let note = || HookResult::inject("mind the gap");
+    assert_eq!(told(note(), None, true), [("hook".to_owned(), 3, Placement::History)]);
+    assert_eq!(
+        told(HookResult::inject(Injection::new("mind the gap").ephemeral()), None, true),
+        [("hook".to_owned(), 3, Placement::NextCall)]
+    );
+    for (answer, limit, has_context) in [
+        (note(), Some(3), true),
+        (note(), None, false),
+        (HookResult::inject(""), None, true),
+        (HookResult::proceed(), None, true),
+    ] {
+        assert_eq!(told(answer, limit, has_context), []);
+    }
 }
 
 // ---- tokens --------------------------------------------------------------------------------------------------------
@@ -401,6 +441,35 @@ fn rules_from_a_file_answer_for_the_person() {
     for (prompt, proceeds) in [("Write a.txt?", true), ("Delete a.txt?", false)] {
         let session = answering(HookResult::ask(prompt)).approval_rules(rules.clone()).build();
         assert_eq!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed(), proceeds, "{prompt}");
+    }
+}
+
+#[test]
+fn a_decision_without_a_request_is_recorded_with_its_prompt() {
+    let rules = ApprovalRules::load(rules_file("recorded", r#"{ "hook:Write *?": "allow" }"#)).unwrap();
+    let prompts = |prompt: &str| {
+        let audit = MemoryAudit::new();
+        let session =
+            answering(HookResult::ask(prompt)).approval_rules(rules.clone()).approvals(Nobody).audit(audit.clone());
+        session.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+        let decided = audit.records().into_iter().find_map(|record| match record.entry {
+            AuditEntry::ApprovalDecision(decided) => Some(decided),
+            _ => None,
+        });
+        let ApprovalDecisionEntry { id, prompt, decision, .. } = decided.unwrap();
+        (id, prompt, decision.basis)
+    };
+    assert_eq!(prompts("Write a.txt?"), (None, Some("Write a.txt?".to_owned()), DecisionBasis::Rule));
+    // A request has a record of its own.
+    assert_eq!(prompts("Delete a.txt?"), (Some(1), None, DecisionBasis::NoApprovalSystem));
+}
+
+/// Nobody can be asked.
+struct Nobody;
+
+impl ApprovalSystem for Nobody {
+    async fn request_approval(&self, _: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        Err(ApprovalError::Unavailable("no terminal".to_owned()))
     }
 }
 

@@ -348,6 +348,7 @@ fn recorded_calls() -> Vec<AuditRecord> {
         }),
         AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
             id: Some(7),
+            prompt: None,
             hook: guard,
             decision: ApprovalDecision::new(false, DecisionBasis::Timeout, "Approval timed out"),
         }),
@@ -480,6 +481,7 @@ fn large_denials_count_and_denials_that_come_too_late_do_not() {
             "tool:pre".to_owned(),
             AuditEntry::ApprovalDecision(ApprovalDecisionEntry {
                 id: None,
+                prompt: None,
                 hook,
                 decision: ApprovalDecision::new(granted, DecisionBasis::Rule, reason),
             }),

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -62,7 +62,7 @@ impl ApprovalSystem for TerminalApprovals {
         let _turn = tokio::select! {
             turn = asking.lock() => turn,
             answer = &mut elsewhere => {
-                let text = format!("approval request of hook {}: {}", request.hook, prompt::describe_answer(answer.by.as_ref()));
+                let text = format!("approval request of hook {}: {}", request.hook, prompt::describe_answer(&request.options, &answer));
                 self.screen.note(&text);
                 return Ok(answer);
             }
@@ -90,7 +90,7 @@ impl ApprovalSystem for TerminalApprovals {
         tokio::select! {
             answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
             answer = &mut elsewhere => {
-                let _ = shown.ended.set(EndReason::Elsewhere(answer.by.clone()));
+                let _ = shown.ended.set(EndReason::Elsewhere(answer.clone()));
                 Ok(answer)
             }
             _ = request.closed() => {
@@ -106,7 +106,7 @@ impl ApprovalSystem for TerminalApprovals {
 pub(super) enum EndReason {
     OutOfTime,
     /// Answered in another channel.
-    Elsewhere(Option<Actor>),
+    Elsewhere(ApprovalAnswer),
     Withdrawn,
 }
 
@@ -160,8 +160,8 @@ impl PromptTask {
                 Some(EndReason::OutOfTime) => {
                     break (prompt::timed_out_row(request.default), Err(ApprovalError::TimedOut));
                 }
-                Some(EndReason::Elsewhere(by)) => {
-                    break (prompt::elsewhere_row(by.as_ref()), Err(ApprovalError::Closed));
+                Some(EndReason::Elsewhere(answer)) => {
+                    break (prompt::elsewhere_row(&request.options, answer), Err(ApprovalError::Closed));
                 }
                 Some(EndReason::Withdrawn) => break (prompt::withdrawn_row(), Err(ApprovalError::Closed)),
                 None => {}
@@ -231,7 +231,7 @@ impl ApprovalSystem for HeadlessApprovals {
             None if request.prompt.contains('*') => String::new(),
             None => format!(", or add the approval rule `{rule}: \"allow\"`"),
         };
-        Err(ApprovalError::Failed(format!("no terminal to ask on; run in a terminal{hint}")))
+        Err(ApprovalError::Unavailable(format!("no terminal to ask on; run in a terminal{hint}")))
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use amplifier_core::{
-    ActionPreview, Actor, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
-    PreviewRowKind,
+    ActionPreview, Actor, ApprovalAnswer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField,
+    PreviewRow, PreviewRowKind,
 };
 
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, fold};
@@ -119,17 +119,29 @@ pub(super) fn timed_out_row(default: DefaultDecision) -> StyledLine {
     }
 }
 
-pub(super) fn elsewhere_row(by: Option<&Actor>) -> StyledLine {
-    corner().exact(DIM, format!("○ {}", describe_answer(by)))
+/// The row for an answer in another channel: what it was, by whom, and where.
+pub(super) fn elsewhere_row(options: &[ApprovalOption], answer: &ApprovalAnswer) -> StyledLine {
+    let by = describe_approver(answer.by.as_ref());
+    match options.iter().find(|option| option.label == answer.label) {
+        Some(option) => answered_row(option.effect).exact(DIM, format!(" {by}")),
+        None => corner().exact(RED, "✗ denied").exact(DIM, format!(": unknown option `{}` {by}", answer.label)),
+    }
 }
 
-pub(super) fn describe_answer(by: Option<&Actor>) -> String {
+fn describe_approver(by: Option<&Actor>) -> String {
     match by {
-        None => "answered elsewhere".to_owned(),
-        Some(Actor { name, via }) if via == "console" => format!("answered by {name} in the console"),
-        Some(Actor { name, via }) if via == "api" => format!("answered by {name} over the API"),
-        Some(Actor { name, via }) => format!("answered by {name} ({via})"),
+        None => "elsewhere".to_owned(),
+        Some(Actor { name, via }) if via == "console" => format!("by {name} in the console"),
+        Some(Actor { name, via }) if via == "api" => format!("by {name} over the API"),
+        Some(Actor { name, via }) => format!("by {name} ({via})"),
     }
+}
+
+/// An answer in another channel to a request that was not on the screen yet, as a line of text.
+pub(super) fn describe_answer(options: &[ApprovalOption], answer: &ApprovalAnswer) -> String {
+    let option = options.iter().find(|option| option.label == answer.label);
+    let word = if option.is_some_and(|option| option.effect.allows()) { "allowed" } else { "denied" };
+    format!("{word} {}", describe_approver(answer.by.as_ref()))
 }
 
 pub(super) fn withdrawn_row() -> StyledLine {

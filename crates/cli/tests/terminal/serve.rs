@@ -68,7 +68,7 @@ fn the_console_answers_and_the_terminal_says_who_did() {
     let question = server.asked();
     assert_eq!(question.prompt, "Run `touch made`?");
     assert_eq!(server.answer(&question, "Allow once"), Ok(true));
-    terminal.until("○ answered by ann in the console");
+    terminal.until("✓ allowed once by ann in the console");
     assert_eq!(terminal.end(), 0);
     assert!(place.at("workspace/made").exists());
 }

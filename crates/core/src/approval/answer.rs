@@ -59,6 +59,9 @@ pub enum ApprovalError {
     /// The approval system stopped waiting.
     #[error("no answer in time")]
     TimedOut,
+    /// Nobody can be asked, with the reason.
+    #[error("{0}")]
+    Unavailable(String),
     /// Another failure.
     #[error("{0}")]
     Failed(String),

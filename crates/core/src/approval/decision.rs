@@ -38,7 +38,7 @@ words! {
         Timeout = "timeout",
         /// The answer was none of the options.
         InvalidOption = "not_offered",
-        /// The session has no approval system.
+        /// The session has no approval system, or nobody can be asked.
         NoApprovalSystem = "no_system",
         /// The approval system failed.
         Error = "failed",
@@ -76,6 +76,9 @@ impl ApprovalDecision {
                 let granted = request.default == DefaultDecision::Allow;
                 let word = if granted { "allowed" } else { "denied" };
                 Self::new(granted, DecisionBasis::Timeout, format!("Approval timed out, {word} by default: {prompt}"))
+            }
+            Err(error @ ApprovalError::Unavailable(_)) => {
+                Self { basis: DecisionBasis::NoApprovalSystem, ..Self::failed(prompt, &error) }
             }
             Err(error) => Self::failed(prompt, &error),
         }

@@ -138,6 +138,9 @@ pub struct ApprovalDecisionEntry {
     pub id: Option<u64>,
     /// The hook that requested the approval.
     pub hook: String,
+    /// The prompt, if the decision needed no request. Otherwise the request has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// The decision.
     #[serde(flatten)]
     pub decision: ApprovalDecision,

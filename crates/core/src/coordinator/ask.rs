@@ -387,7 +387,9 @@ fn warning(are_read: bool, is_current: bool, is_known: bool) -> Option<String> {
 }
 
 fn entry(id: Option<u64>, key: &ApprovalKey, decision: &ApprovalDecision) -> AuditEntry {
-    AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook: key.hook.to_string(), decision: decision.clone() })
+    let prompt = id.is_none().then(|| key.prompt.clone());
+    let (hook, decision) = (key.hook.to_string(), decision.clone());
+    AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook, prompt, decision })
 }
 
 pub(super) struct OnDrop<F: FnOnce() -> R, R>(Option<F>);

@@ -69,7 +69,8 @@ export function whoDecided(decided) {
   return el('span', { class: 'who' },
     decided.by ? person(decided.by) : basis ?? shown(decided.basis, { limit: 60, more: false }),
     decided.by && decided.basis !== 'answer' && basis ? el('span', null, ', ', basis) : null,
-    after(decided) === null ? null : el('span', { class: 'faint' }, ` after ${span(after(decided) ?? 0)}`));
+    // Otherwise nobody was waited for.
+    after(decided) === null || !(decided.by || decided.basis === 'timeout') ? null : el('span', { class: 'faint' }, ` after ${span(after(decided) ?? 0)}`));
 }
 
 /**

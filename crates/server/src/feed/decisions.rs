@@ -149,9 +149,9 @@ fn decision(
     asked: Option<(String, String)>,
     source: &dyn RecordSource,
 ) -> Option<DecidedApproval> {
-    let ApprovalDecisionEntry { id, hook, decision } = read_decision(record, source)?;
+    let ApprovalDecisionEntry { id, hook, prompt, decision } = read_decision(record, source)?;
     let session = record.session.as_deref().unwrap_or_default().to_owned();
-    let (prompt, created_at) = asked.map_or((String::new(), None), |(prompt, at)| (prompt, Some(at)));
+    let (prompt, created_at) = asked.map_or((prompt.unwrap_or_default(), None), |(prompt, at)| (prompt, Some(at)));
     Some(DecidedApproval {
         id: id.map(|id| ApprovalId::new(session.as_str(), &*record.writer, id)),
         session,

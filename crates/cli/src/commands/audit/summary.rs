@@ -55,7 +55,7 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
         AuditEntry::ApprovalRequest(asked) => {
             (Weight::Plain, format!("#{} {} asks: {}", asked.id, asked.hook, asked.prompt))
         }
-        AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook, decision }) => {
+        AuditEntry::ApprovalDecision(ApprovalDecisionEntry { id, hook, decision, .. }) => {
             let (weight, word) = if decision.granted { (Weight::Good, "granted") } else { (Weight::Bad, "denied") };
             let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
             let (basis, by, why) = (decision.basis, by(&decision.by), &decision.reason);

@@ -238,8 +238,10 @@ fn decision_label(report: &EmissionReport) -> (Style, &'static str) {
 fn describe_request(approval: &ApprovalReport) -> String {
     let hook = sanitize(&approval.hook);
     match &approval.prompt {
-        Some(prompt) => format!("{hook} asks: {}", sanitize(prompt)),
-        // The reason for a decision ends with the prompt.
+        Some(prompt) if approval.id.is_some() => format!("{hook} asks: {}", sanitize(prompt)),
+        // It was not asked, because the decision was known.
+        Some(prompt) => format!("{hook} wants to ask: {}", sanitize(prompt)),
+        // In older records, the reason for the decision ends with the prompt.
         None => {
             let prompt = approval.decision.as_ref().and_then(|decision| Some(decision.reason.split_once(": ")?.1));
             format!("{hook} wants to ask: {}", sanitize(prompt.unwrap_or_default()))
@@ -259,7 +261,10 @@ fn describe_answer(approval: &ApprovalReport) -> String {
         DecisionBasis::Cancelled => "because the operation was cancelled".to_owned(),
         _ => sanitize(&decision.reason),
     };
-    let waited = approval.waited_ms.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
+    // Otherwise nobody was waited for.
+    let waited =
+        approval.waited_ms.filter(|_| matches!(decision.basis, DecisionBasis::Answer | DecisionBasis::Timeout));
+    let waited = waited.map(|waited| format!(", after {:.1?}", Duration::from_millis(waited)));
     let late = approval.late_answers.iter().map(|late| {
         let by = late.by.as_ref().map(|by| format!(" of {} by {}", sanitize(&by.name), sanitize(&by.via)));
         format!("; late answer `{}`{}", sanitize(&late.label), by.unwrap_or_default())
