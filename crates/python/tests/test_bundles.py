@@ -366,7 +366,7 @@ def test_a_mistake_is_told_with_its_place() -> None:
     with pytest.raises(ValueError) as raised:
         parse("hooks:\n  - rule: x\n    onn: tool:pre\n    deny: no\n", "my/bundle.yaml")
     assert str(raised.value) == "my/bundle.yaml:3:5: unknown key `onn`; did you mean `on`?\n 3 |     onn: tool:pre\n   |     ^"
-    with pytest.raises(ValueError, match=r"nowhere\.yaml: it cannot be read"):
+    with pytest.raises(ValueError, match=r"nowhere\.yaml: the file cannot be read"):
         load("nowhere.yaml")
     with pytest.raises(ValueError, match=r"^bundle:1:30: `config` of `hooks-cost`: .*`nonsense`"):
         run(mount(HookRegistry(), parse("hooks: [{module: hooks-cost, config: {nonsense: 1}}]")))
@@ -493,7 +493,7 @@ def test_a_module_that_nobody_has_is_a_mistake_in_the_bundle() -> None:
 
 @pytest.mark.parametrize("setting", ["when: 'true'", "ephemeral: true", "on: tool:pre"])
 def test_settings_that_do_not_go_with_a_module_of_python_are_refused(setting: str) -> None:
-    with pytest.raises(ValueError, match="does not go with"):
+    with pytest.raises(ValueError, match="applies to built-in modules only|does not apply to modules"):
         parse(f"hooks: [{{module: my_module, {setting}}}]")
 
 

@@ -475,7 +475,7 @@ def test_a_denial_has_no_effect_where_events_are_only_observed() -> None:
         ({"injection_size_limit": 10**30}, "`injection_size_limit` must be a whole number .*; found `1000"),
         ({"audit_required": "yes"}, "`audit_required` must be `True` or `False`; found `'yes'`"),
         ({"session": {"forbid_default_allow": None}}, "`forbid_default_allow` must be `True` or `False`; found `None`"),
-        ({"session": {}, "injection_size_limit": 5}, "`injection_size_limit` stands beside `session`, .*: put it under `session`"),
+        ({"session": {}, "injection_size_limit": 5}, "`injection_size_limit` is next to `session` and has no effect; move it under `session`"),
         ({"session": [1]}, r"`session` must be a dict of settings; found `\[1\]`"),
     ],
 )

@@ -137,7 +137,7 @@ def test_what_cannot_be_found_says_what_to_do(package: None, tmp_path: pathlib.P
     assert refused("json:nothing") == "module `json` has no `nothing`; check the spelling"
     assert refused("json") == "module `json` has no `mount`; define `async def mount(coordinator, config)` in it"
     assert refused("json:__doc__") == "`mount` of module `json:__doc__` must be a function; found `str`"
-    assert "it is no Python file" in refused(written(tmp_path, "", "own.txt"))
+    assert "not a Python file" in refused(written(tmp_path, "", "own.txt"))
 
 
 @pytest.mark.parametrize(

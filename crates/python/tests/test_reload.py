@@ -74,7 +74,7 @@ def test_reload_says_what_came_of_it(file: pathlib.Path) -> None:
         ("# Soon.\n", "the file is empty; write `hooks: []`"),
         ("hooks:\n", "the `hooks` key is missing; write `hooks: []`"),
         ("session: {}\n", "the `hooks` key is missing; write `hooks: []`"),
-        (None, "it cannot be read"),
+        (None, "the file cannot be read"),
     ],
 )
 def test_a_version_with_a_mistake_changes_nothing(

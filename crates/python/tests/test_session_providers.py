@@ -102,9 +102,9 @@ def test_a_model_behind_a_network_is_asked() -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (3, "gives a str or a dict"),
+        (3, "must return a str or a dict"),
         ({"txt": "x"}, "unknown key `txt` in an answer"),
-        ({"tools": [{}]}, "a tool call has a `name`"),
+        ({"tools": [{}]}, "expected a `name`"),
         ({"tools": {"name": "ls"}}, "`tools` of an answer must be a list of calls"),
         ({"text": [{"type": "text", "text": "hi"}]}, "`text` of an answer must be a str"),
         ({"text": "hi", "stop": 1}, "`stop` of an answer must be a str"),

@@ -24,7 +24,7 @@ use reedline::{
 
 use super::run::report;
 use crate::flags::Flags;
-use crate::session::{self, TerminalObserver, TerminalSession};
+use crate::session::{self, TerminalObserver, TerminalSession, short_id};
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::Screen;
 use crate::user::terminal_actor;
@@ -87,7 +87,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
         server.started(&session);
     }
     let remote = RemoteInput::listen(server, &cancel);
-    let (id, sandbox) = (session.id(), policy.sandbox().level.as_str());
+    let (id, sandbox) = (short_id(session.id()), policy.sandbox().level.as_str());
     screen.note(&format!("session {id}; sandbox: {sandbox}; mode: {}", policy.mode().current()));
     screen.note("/help lists the commands, Ctrl-D ends the session");
     let result = read_prompts(&session, &policy, &screen, &observer, &remote, home, termination).await;

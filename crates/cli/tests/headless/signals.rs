@@ -1,7 +1,7 @@
 //! Being stopped, by a person or by the system.
 
 use std::fs;
-XX
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
