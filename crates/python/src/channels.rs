@@ -105,7 +105,7 @@ fn some(py: Python<'_>, given: Py<PyAny>) -> Option<Py<PyAny>> {
 /// Logs a failure with its traceback, which the kernel does not have.
 fn failed(py: Python<'_>, [channel, name]: &[String; 2], error: &PyErr) -> PortError {
     let text = match is_a_cancellation(py, error) {
-        Ok(true) => HookError::failed("it was cancelled"),
+        Ok(true) => HookError::failed("cancelled"),
         _ => failure(py, error),
     };
     log::contributor_failed(py, channel, name, &text, error);

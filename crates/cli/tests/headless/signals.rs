@@ -1,7 +1,6 @@
 //! Being stopped, by a person or by the system.
 
 use std::fs;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
