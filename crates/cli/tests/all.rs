@@ -29,3 +29,4 @@ mod serving;
 mod terminal;
 mod trace;
 mod trust;
+mod validate;

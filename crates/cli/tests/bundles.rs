@@ -238,14 +238,14 @@ fn a_changed_bundle_of_a_project_counts_when_it_is_trusted() {
 }
 
 #[test]
-fn editors_get_a_schema_and_people_a_warning_about_events_that_nobody_emits() {
+fn editors_get_a_schema_and_people_an_error_about_events_that_nobody_emits() {
     let place = Place::with(json!([]));
     let schema: Value = serde_json::from_str(&place.amplifier(&["hooks", "schema"]).fine()).unwrap();
     assert_eq!(schema["title"], "Bundle");
     place.write("workspace/b.yaml", "hooks:\n  - rule: a\n    on: tool:prre\n    deny: no\n");
     let Ran { code, out, error } = place.amplifier(&["hooks", "validate", "b.yaml"]);
-    assert_eq!((code, out.as_str()), (0, "b.yaml: 1 hook in 1 file, no mistakes, 1 warning\n"));
-    assert!(error.starts_with("warning: b.yaml:3:5: unknown event `tool:prre`; did you mean `tool:pre`?\n"), "{error}");
+    assert_eq!((code, out.as_str()), (1, "b.yaml: 1 hook in 1 file, 1 mistake\n"));
+    assert!(error.starts_with("error: b.yaml:3:5: unknown event `tool:prre`; did you mean `tool:pre`?\n"), "{error}");
 }
 
 #[test]

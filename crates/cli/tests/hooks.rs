@@ -168,7 +168,7 @@ fn what_will_not_work_later_is_warned_about() {
     assert_eq!(ran.code, 0);
     assert!(ran.out.ends_with("2 hooks in 1 file, no mistakes, 2 warnings\n"), "{}", ran.out);
     let programs = ":2:5: program `./check.sh` is not executable; run `chmod +x`, or name its interpreter first\n";
-    let dormant = ":7:5: the hook is disabled and has an error: rule error: unknown name `nobody`";
+    let dormant = ":7:11: the hook is disabled and has a mistake: unknown name `nobody`";
     assert!(ran.error.contains(programs) && ran.error.contains(dormant), "{}", ran.error);
 }
 
@@ -296,9 +296,10 @@ tests:
 fn a_tool_that_is_not_there_is_a_mistake() {
     let (place, file) = place("tools:\n  only: [Read, Grpe]\n");
     let ran = place.amplifier(&["hooks", "validate", &file]);
-    ran.check_failed(&format!(
-        "amplifier: {file}:2:16: unknown tool `Grpe`; did you mean `Grep`?\n 2 |   only: [Read, Grpe]\n   |                ^"
-    ));
+    let expected = format!(
+        "error: {file}:2:16: unknown tool `Grpe`; did you mean `Grep`?\n 2 |   only: [Read, Grpe]\n   |                ^\n"
+    );
+    assert_eq!((ran.code, ran.error), (1, expected));
     std::fs::write(&file, "tools:\n  only: [Read, Task, mcp__files__list]\n").unwrap();
     place.amplifier(&["hooks", "validate", &file]).fine();
 }

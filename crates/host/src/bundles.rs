@@ -187,6 +187,18 @@ pub fn register_alone(
     Ok(host)
 }
 
+/// Returns the environment in which the hooks of a single bundle are compiled for a check. Nothing must be registered in it.
+///
+/// # Errors
+/// If the workspace cannot be resolved.
+pub fn environment_for_check(bundle: &LoadedBundle, config: &Config, home: &Home) -> Result<HookEnvironment> {
+    // A bundle with mistakes may name files that cannot be protected; it is checked without protection then.
+    match host_of(config, home, [bundle]) {
+        Ok(host) => Ok(host),
+        Err(_) => Ok(HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()))),
+    }
+}
+
 /// Registers placeholders for the hooks that reload bundles, for listings: they are part of every session, and do nothing outside of one.
 pub fn name_follower(hooks: &HookRegistry) {
     for event in reload_events() {

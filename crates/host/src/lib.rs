@@ -21,6 +21,7 @@ mod reload;
 mod rule_store;
 mod server_link;
 mod session;
+mod tool_schemas;
 mod trust;
 
 pub use anchors::AnchorConfig;
@@ -42,7 +43,8 @@ pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel
 pub use reload::{BundleReloader, record_change};
 pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path, rule_from_entry};
 pub use server_link::{LinkOptions, LinkTarget, RemoteControl, ServerLink};
-pub use session::{SessionBuilder, SessionParts, tool_names};
+pub use session::{SessionBuilder, SessionParts};
+pub use tool_schemas::tool_schemas;
 pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, decide as decide_trust, record as record_trust};
 
 pub use futures::future::BoxFuture;

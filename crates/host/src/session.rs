@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_agent::provider::Provider;
-use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
+use amplifier_agent::tool::{McpServer, Tool, standard};
 use amplifier_agent::{Cancel, Session};
 use amplifier_core::{ApprovalSystem, HookRegistry};
 use amplifier_modules::bundle::McpServer as McpProgram;
@@ -22,9 +22,6 @@ use crate::trust::TrustPrompt;
 const DEFAULT_SYSTEM_PROMPT: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
 What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
 around it; say so, and go on with what is allowed.";
-
-/// The tool for delegation, which every session has.
-const TASK_TOOL: &str = "Task";
 
 /// Builds a session from configuration, in phases: model, policy (bundles, log, trust, protection), tools, session.
 #[must_use = "call `build` to build the session"]
@@ -168,9 +165,4 @@ async fn tools(policy: &Policy) -> Result<(Vec<Arc<dyn Tool>>, Vec<McpServer>)> 
         servers.push(server);
     }
     Ok((tools, servers))
-}
-
-/// Returns the names of the tools of a session without MCP servers.
-pub fn tool_names(workspace: &Workspace) -> Vec<String> {
-    standard(workspace).iter().map(|tool| tool.spec().name).chain([TASK_TOOL.to_owned()]).collect()
 }

@@ -5,11 +5,13 @@ pub mod bundle;
 mod condition;
 mod counters;
 mod environment;
+mod mistake;
 pub mod replay;
 mod rule;
 pub mod shell;
 mod starter;
 mod template;
+mod tool_schema;
 pub mod transport;
 pub mod trust;
 
@@ -20,3 +22,4 @@ pub use environment::{HookEnvironment, SandboxRequest};
 pub use rule::{ModifyOptions, Pointers, Rule, RuleError, RuleOptions};
 pub use starter::{Starter, StarterFile};
 pub use template::Template;
+pub use tool_schema::ToolSchema;

@@ -31,7 +31,8 @@ pub struct Template {
 
 enum TemplatePart {
     Text(String),
-    Expression(Condition),
+    /// An expression, and its offset in the text.
+    Expression(Condition, usize),
 }
 
 impl Template {
@@ -52,7 +53,7 @@ impl Template {
                 return Err(error.with_help(Some("end the expression with `}}`, or write `{{ '{{' }}`".into())));
             };
             let expression = Condition::compile(&text[begin..begin + length]);
-            parts.push(TemplatePart::Expression(expression.map_err(|error| error.within(text, begin))?));
+            parts.push(TemplatePart::Expression(expression.map_err(|error| error.within(text, begin))?, begin));
             rest = begin + length + 2;
         }
         if rest < text.len() {
@@ -61,12 +62,16 @@ impl Template {
         Ok(Self { parts })
     }
 
-    pub(crate) fn counted_events(&self) -> impl Iterator<Item = &String> {
-        let conditions = self.parts.iter().filter_map(|part| match part {
+    /// Returns the expressions with their offsets in the text.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = (&Condition, usize)> {
+        self.parts.iter().filter_map(|part| match part {
             TemplatePart::Text(_) => None,
-            TemplatePart::Expression(expression) => Some(expression),
-        });
-        conditions.flat_map(Condition::counted_events)
+            TemplatePart::Expression(expression, begin) => Some((expression, *begin)),
+        })
+    }
+
+    pub(crate) fn counted_events(&self) -> impl Iterator<Item = &String> {
+        self.expressions().flat_map(|(expression, _)| expression.counted_events())
     }
 
     /// Renders readable text for an event.
@@ -82,7 +87,7 @@ impl Template {
     /// # Errors
     /// If an expression cannot be evaluated.
     pub fn value(&self, event: &str, data: &EventData, scope: &Scope) -> Result<Value, HookError> {
-        if let [TemplatePart::Expression(expression)] = self.parts.as_slice() {
+        if let [TemplatePart::Expression(expression, _)] = self.parts.as_slice() {
             return expression.value(event, data, scope);
         }
         self.write(event, data, scope, |value, text| text.push_str(&plain(value))).map(Value::String)
@@ -99,7 +104,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 TemplatePart::Text(part) => text.push_str(part),
-                TemplatePart::Expression(expression) => put(expression.value(event, data, scope)?, &mut text),
+                TemplatePart::Expression(expression, _) => put(expression.value(event, data, scope)?, &mut text),
             }
         }
         Ok(text)
@@ -110,7 +115,7 @@ impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts.iter().map(|part| match part {
             TemplatePart::Text(text) => text as &dyn fmt::Debug,
-            TemplatePart::Expression(expression) => expression,
+            TemplatePart::Expression(expression, _) => expression,
         });
         f.debug_list().entries(parts).finish()
     }

@@ -134,13 +134,16 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
     }
     let value = |key: &str| problem(&format!("hooks:\n  - rule: a\n    on: tool:pre\n    deny: no\n    {key}\n"));
     let told = |key: &str| value(key).lines().next().unwrap().to_owned();
-    assert_eq!(told("priority: high"), "bundle.yaml:5:15: invalid value: expected a whole number in range");
+    assert_eq!(told("priority: high"), "bundle.yaml:5:15: invalid `priority` `high`: expected a whole number");
     assert_eq!(told("on_error: denny"), "bundle.yaml:5:15: unknown value `denny`; did you mean `deny`?");
     assert_eq!(told("deny: twice"), "bundle.yaml:5:5: duplicate key `deny`; remove one of them");
     let case = "tests:\n  - name: x\n    event: tool:pre\n    expect: { decision: denied }\n";
     assert!(problem(case).starts_with("bundle.yaml:2:5: unknown decision `denied`; did you mean `deny`?"));
     let first = |text: &str| problem(text).lines().next().unwrap().to_owned();
-    assert_eq!(first("- a\n"), "bundle.yaml:1:1: expected keys with values, such as `key: value`");
+    assert_eq!(
+        first("- a\n"),
+        "bundle.yaml:1:1: expected keys with values, such as `key: value`; a bundle begins with a key, such as `hooks:`"
+    );
     assert_eq!(first("hooks:\n  rule: a\n"), "bundle.yaml:2:3: expected a list, whose items begin with `- `");
     let documents = "hooks: []\n---\nhooks: []\n";
     assert_eq!(first(documents), "bundle.yaml:3:1: a bundle is one document; remove the `---` before this");
@@ -252,10 +255,10 @@ fn a_hook_that_cannot_be_made_is_pointed_at_and_none_is_registered() {
             deny: no
         "#,
     );
-    assert_eq!((error.line, error.column, error.text.as_str()), (7, 5, "    when: tool_nam == \"Bash\""));
-    assert!(error.message.contains("did you mean `tool_name`?"), "{error}");
+    assert_eq!((error.line, error.column, error.text.as_str()), (7, 11, "    when: tool_nam == \"Bash\""));
+    assert_eq!(error.help.as_deref(), Some("did you mean `tool_name`?"));
     let error = problem("hooks:\n  - rule: x\n    on: nonsense\n    deny: no\n");
-    assert!(error.message.contains("`nonsense`") && error.message.contains("amplifier events"), "{error}");
+    assert!(error.message.contains("`nonsense`") && error.to_string().contains("amplifier events"), "{error}");
 }
 
 #[tokio::test]
@@ -304,7 +307,7 @@ fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
             when: tool_nam == 'Bash'
             deny: no
         ";
-    assert_eq!(place(rule), expected(4, 5, "    when: tool_nam == 'Bash'"));
+    assert_eq!(place(rule), expected(4, 11, "    when: tool_nam == 'Bash'"));
     let template = "
         hooks:
           - on: tool:pre
@@ -313,12 +316,12 @@ fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
 
             deny: '{{ nobody }}'
         ";
-    assert_eq!(place(template), expected(6, 5, "    deny: '{{ nobody }}'"));
+    assert_eq!(place(template), expected(6, 15, "    deny: '{{ nobody }}'"));
     let braces = "
         hooks:
           - { rule: a, on: tool:pre, deny: x, when: nobody }
         ";
-    assert_eq!(place(braces).1, 39);
+    assert_eq!(place(braces).1, 45);
     let event = "
         hooks:
           - rule: a
@@ -344,6 +347,49 @@ fn what_is_wrong_under_a_key_is_told_where_the_key_stands() {
             workers: 3
         ";
     assert_eq!(place(misfit), expected(4, 5, "    workers: 3"));
+}
+
+#[test]
+fn a_part_of_an_expression_is_found_however_yaml_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (value, line, column) in [
+        ("prompt == 'x' && nobody", 4, 28),
+        ("\"prompt == \\\"x\\\" && nobody\"", 4, 31),
+        ("'prompt == ''x'' && nobody'", 4, 31),
+        (">\n      prompt == 'x'\n      && nobody", 6, 10),
+        ("|\n      nobody", 5, 7),
+    ] {
+        let text = format!("hooks:\n  - rule: a\n    on: prompt:submit\n    when: {value}\n    deny: no\n");
+        let error = registered(folder.path(), &text).map(drop).unwrap_err();
+        assert_eq!(
+            (error.line, error.column, error.message.as_str()),
+            (line, column, "unknown name `nobody`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_event_that_nobody_emits_has_to_be_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |head: &str, on: &str| {
+        let text = format!("{head}hooks:\n  - rule: a\n    on: {on}\n    deny: no\n");
+        registered(folder.path(), &text).map(drop).map_err(|error| error.to_string().lines().next().unwrap().to_owned())
+    };
+    let refused = told("", "deploy:start").unwrap_err();
+    let expected =
+        ":3:5: unknown event `deploy:start`; declare an event of another program in the bundle: `events: [NAME]`";
+    assert!(refused.ends_with(expected), "{refused}");
+    assert!(told("", "tool:prre").unwrap_err().ends_with("unknown event `tool:prre`; did you mean `tool:pre`?"));
+    assert!(told("", "'deploy:*'").unwrap_err().contains("no known event matches `deploy:*`"));
+    for on in ["deploy:start", "'deploy:*'", "[tool:pre, deploy:start]", "tool:error", "'*'", "'*:start'"] {
+        assert_eq!(told("events: [deploy:start]\n", on), Ok(()), "{on}");
+    }
+    let known = told("events: [tool:pre]\n", "tool:pre").unwrap_err();
+    assert!(known.contains(":1:10: `tool:pre` is a known event: remove it from `events`"), "{known}");
+    // Declared in one file of a bundle, an event is known in all.
+    std::fs::write(folder.path().join("team.yaml"), "events: [deploy:start]\n").unwrap();
+    assert_eq!(told("includes: [team.yaml]\n", "deploy:start"), Ok(()));
 }
 
 #[test]

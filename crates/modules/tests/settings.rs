@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use amplifier_audit::Durability;
 use amplifier_core::{EXECUTION_START, HookRegistry, OverBudget, Placement, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
-    self, ApprovalChannel, ApprovalMode, BundleError, BundleInput, BundleScope, BundleSource, BundleStack,
-    BundleWatcher, Orchestrator, load, load_hosted, schema,
+    self, ApprovalChannel, ApprovalMode, BundleCheck, BundleError, BundleInput, BundleScope, BundleSource, BundleStack,
+    BundleWatcher, MistakeCode, Orchestrator, load, load_hosted, schema,
 };
-use amplifier_modules::{HookEnvironment, MODULES, Scope};
+use amplifier_modules::{HookEnvironment, MODULES, Scope, ToolSchema};
 use serde_json::{Value, json};
 
 fn host(folder: &Path) -> HookEnvironment {
@@ -100,23 +100,6 @@ fn mistakes_in_settings_are_told_with_their_place() {
         let error = load(&folder.path().join("b.yaml")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-}
-
-#[test]
-fn an_event_that_nobody_emits_is_doubted() {
-    let folder = tempfile::tempdir().unwrap();
-    let hook = |name: &str, on: &str| format!("  - rule: {name}\n    on: \"{on}\"\n    deny: no\n");
-    let text = format!(
-        "hooks:\n{}{}{}{}",
-        hook("a", "tool:prre"),
-        hook("b", "tool:pre"),
-        hook("c", "deploy:finished"),
-        hook("d", "tool:*")
-    );
-    write(folder.path(), "b.yaml", &text);
-    let warnings = load(&folder.path().join("b.yaml")).unwrap().warnings();
-    let told: Vec<String> = warnings.iter().map(|doubt| doubt.message.clone()).collect();
-    assert_eq!(told, ["unknown event `tool:prre`; did you mean `tool:pre`?"]);
 }
 
 #[test]
@@ -456,11 +439,15 @@ async fn a_bundle_that_is_expected_counts_as_soon_as_it_is_there() {
 #[test]
 fn a_tool_that_is_not_there_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    let known = ["Read", "Bash"].map(str::to_owned);
+    let known = ["Read", "Bash"].map(|name| ToolSchema::new(name, json!({ "type": "object" })));
+    let host = HookEnvironment::new(Scope::new(folder.path()).unwrap());
     let check = |text: &str| {
         write(folder.path(), "b.yaml", text);
-        let told = load(&folder.path().join("b.yaml")).unwrap().check_tools(&known);
-        told.map_err(|error| (error.line, error.column, error.message))
+        let found = BundleCheck::load(&folder.path().join("b.yaml")).finish(&host, &known).into_iter();
+        let mut found = found.map(|found| found.error).filter(|error| error.code == MistakeCode::UnknownTool);
+        let told =
+            |error: BundleError| (error.line, error.column, format!("{}; {}", error.message, error.help.unwrap()));
+        found.next().map_or(Ok(()), |error| Err(told(error)))
     };
     assert_eq!(check("tools: { only: [Read, mcp__files__list] }\n"), Ok(()));
     assert_eq!(check("tools: { mcp: {} }\n"), Ok(()));

@@ -77,7 +77,7 @@ def test_hooks_of_both_kinds_run_in_one_order() -> None:
 
 def test_what_a_rule_leaves_alone_stays_what_it_is_in_python() -> None:
     when = datetime.datetime(2026, 1, 1)
-    rule = "hooks: [{rule: set, on: 'my:event', modify: {set: {/n: 2}}}]"
+    rule = "events: ['my:event']\nhooks: [{rule: set, on: 'my:event', modify: {set: {/n: 2}}}]"
     result = emit(rule, "my:event", {"n": 1, "when": when, "pair": (1, 2), "big": 2**80})
     assert result.data is not None
     assert (result.data["n"], result.data["when"], result.data["pair"], result.data["big"]) == (2, when, (1, 2), 2**80)

@@ -225,7 +225,7 @@ def governed(place: pathlib.Path) -> Iterator[tuple[pathlib.Path, AuditLog]]:
     (hooks / "check.sh").write_text("#!/bin/sh\n")
     (hooks / "check.sh").chmod(0o700)
     (hooks / "guard.py").write_text("def mount(coordinator, config): ...\n")
-    (hooks / "bundle.yaml").write_text("hooks: [{command: ./check.sh, on: 'my:event'}, {module: ./guard.py}]\n")
+    (hooks / "bundle.yaml").write_text("events: ['my:event']\nhooks: [{command: ./check.sh, on: 'my:event'}, {module: ./guard.py}]\n")
     with open_log(place / "audit", place / "audit.key") as log:
         yield place, log
 
@@ -538,13 +538,13 @@ def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(gover
     async def main() -> None:
         async with session(governed, confine=False) as running:
             (place / "workspace" / "late.sh").write_text("#!/bin/sh\n")
-            (hooks / "bundle.yaml").write_text("hooks: [{command: ../late.sh, on: 'my:event'}]\n")
+            (hooks / "bundle.yaml").write_text("events: ['my:event']\nhooks: [{command: ../late.sh, on: 'my:event'}]\n")
             came = await running.reload()
             assert (came.error or "").endswith("late.sh` is not protected from the tools of this session; start a new one")
             assert came.kept == ["./check.sh", "./guard.py"]
             # In the folder of the bundle, tools could not have written it.
             (hooks / "late.sh").write_text("#!/bin/sh\n")
-            (hooks / "bundle.yaml").write_text("hooks: [{command: ./late.sh, on: 'my:event'}]\n")
+            (hooks / "bundle.yaml").write_text("events: ['my:event']\nhooks: [{command: ./late.sh, on: 'my:event'}]\n")
             assert (await running.reload()).began == ["./late.sh"]
 
     run(main())

@@ -119,7 +119,7 @@ def test_a_hook_that_did_not_change_goes_on_and_one_whose_program_did_begins_ane
         file.write_text("hooks:\n" + worker)
         async with await mount(registry, file) as mounted:
             first = await reason(registry)
-            file.write_text("hooks:\n  - { rule: other, on: 'my:event', deny: no }\n" + worker)
+            file.write_text("events: ['my:event']\nhooks:\n  - { rule: other, on: 'my:event', deny: no }\n" + worker)
             assert parts(await mounted.reload()) == (True, ["worker"], ["other"], [], None)
             assert await reason(registry) == first
             program.write_text(WORKER + "# changed\n")

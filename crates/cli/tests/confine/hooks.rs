@@ -81,7 +81,7 @@ fn a_mistake_in_confine_is_told() {
     let check = |hook: &str, problem: &str| {
         place.write("bundle.yaml", &format!("hooks:\n  - {hook}\n    on: tool:pre\n"));
         let ran = place.amplifier(&["hooks", "validate", &file]);
-        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        assert_eq!(ran.code, 1);
         assert!(ran.error.contains(problem), "{}", ran.error);
     };
     check("command: x\n    confine:", "`confine` is empty; write `confine: {}` for no network and no writing");
@@ -161,10 +161,10 @@ fn a_mistake_in_the_confinement_of_a_module_is_told() {
     let check = |module: &str, config: &str, problem: &str| {
         place.write("bundle.yaml", &format!("hooks:\n  - module: {module}\n    config: {config}\n"));
         let ran = place.amplifier(&["hooks", "validate", &file]);
-        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        assert_eq!(ran.code, 1);
         assert!(ran.error.contains(problem), "{}", ran.error);
     };
     check("hooks-linter", "{ confine: true }", "expected sandbox limits, such as `{ network: true }`, or `false`");
-    check("hooks-linter", "{ confine: { netwrok: true } }", "unknown field `netwrok`");
+    check("hooks-linter", "{ confine: { netwrok: true } }", "unknown option `netwrok`");
     check("hooks-notify", "{ confine: {} }", "`confine` needs a `command`");
 }

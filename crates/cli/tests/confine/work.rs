@@ -159,7 +159,10 @@ fn a_link_that_commands_could_turn_is_pointed_out() {
     let (_, Ran { error, .. }) = world.does_with(&[], |program| program);
     assert!(!error.contains(note), "{error}");
     std::os::unix::fs::symlink("hooks/check.sh", world.0.at("workspace/linked.sh")).unwrap();
-    world.0.write("workspace/hooks/bundle.yaml", "hooks:\n  - command: ../linked.sh\n    on: my:event\n");
+    world.0.write(
+        "workspace/hooks/bundle.yaml",
+        "events: [my:event]\nhooks:\n  - command: ../linked.sh\n    on: my:event\n",
+    );
     let (_, Ran { error, .. }) = world.does_with(&[], |program| program);
     assert!(error.contains("workspace/linked.sh` ") && error.contains(note), "{error}");
 }

@@ -260,8 +260,13 @@ fn options<T: DeserializeOwned>(config: &Map) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let path = error.path().to_string();
         let problem = plain_message(&error.into_inner().to_string());
-        let hint = suggestion(&problem).map(|hint| format!("; {hint}")).unwrap_or_default();
-        if path == "." { format!("{problem}{hint}") } else { format!("`{path}`: {problem}{hint}") }
+        let problem = match (suggestion(&problem), problem.split_once(", expected ")) {
+            (Some(hint), Some((unknown, _))) => {
+                format!("{}; {hint}", unknown.replace("unknown field", "unknown option"))
+            }
+            _ => problem,
+        };
+        if path == "." || problem.starts_with("unknown option") { problem } else { format!("`{path}`: {problem}") }
     })
 }
 

@@ -168,6 +168,19 @@ impl HookEntry {
     /// # Errors
     /// If the entry has no kind or several, or settings that do not apply to its kind.
     pub fn kind(&self) -> Result<HookKind<'_>, InvalidEntry> {
+        let kind = self.find_kind()?;
+        match self.misfits(&kind).into_iter().next() {
+            Some(misfit) => Err(misfit),
+            None => Ok(kind),
+        }
+    }
+
+    /// Returns all mistakes of the entry that [`kind`](Self::kind) finds.
+    pub(super) fn mistakes(&self) -> Vec<InvalidEntry> {
+        self.find_kind().map_or_else(|mistake| vec![mistake], |kind| self.misfits(&kind))
+    }
+
+    fn find_kind(&self) -> Result<HookKind<'_>, InvalidEntry> {
         let module = match self.module.as_deref() {
             Some(name) if self.is_host_module => Some(HookKind::HostModule(name)),
             Some(name) => {
@@ -184,18 +197,16 @@ impl HookEntry {
             self.wasm.as_deref().map(HookKind::Wasm),
         ];
         let mut kinds = kinds.into_iter().flatten();
-        let kind = match (kinds.next(), kinds.next()) {
-            (Some(kind), None) => kind,
-            (None, _) => return Err(InvalidEntry::whole(format!("missing kind of hook: expected one of {KINDS}"))),
-            (Some(_), Some(_)) => {
-                return Err(InvalidEntry::whole(format!("several kinds of hook: expected one of {KINDS}")));
-            }
-        };
-        self.check(&kind)?;
-        Ok(kind)
+        match (kinds.next(), kinds.next()) {
+            (Some(kind), None) => Ok(kind),
+            (None, _) => Err(InvalidEntry::whole(format!("missing kind of hook: expected one of {KINDS}"))),
+            (Some(_), Some(_)) => Err(InvalidEntry::whole(format!("several kinds of hook: expected one of {KINDS}"))),
+        }
     }
 
-    fn check(&self, kind: &HookKind<'_>) -> Result<(), InvalidEntry> {
+    /// Returns the settings that do not fit the kind, or have invalid values.
+    fn misfits(&self, kind: &HookKind<'_>) -> Vec<InvalidEntry> {
+        let mut misfits = Vec::new();
         let is_rule = matches!(kind, HookKind::Rule(_));
         let rule_keys = [
             ("deny", self.deny.is_some()),
@@ -211,9 +222,8 @@ impl HookEntry {
             ("level", self.level.is_some()),
             ("reason", self.reason.is_some()),
         ];
-        if let Some((key, _)) = rule_keys.iter().find(|(_, given)| *given && !is_rule) {
-            return Err(InvalidEntry::at(key, format!("`{key}` applies to rules only")));
-        }
+        let foreign = rule_keys.iter().filter(|(_, given)| *given && !is_rule);
+        misfits.extend(foreign.map(|(key, _)| InvalidEntry::at(key, format!("`{key}` applies to rules only"))));
         let kind_keys = [
             ("config", self.config.is_some(), matches!(kind, HookKind::Module(_) | HookKind::HostModule(_)), "module"),
             ("env", !self.env.is_empty(), matches!(kind, HookKind::Command(_) | HookKind::Worker(_)), "command"),
@@ -224,18 +234,21 @@ impl HookEntry {
             ("grant", self.grant.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
             ("memory", self.memory.is_some(), matches!(kind, HookKind::Wasm(_)), "wasm"),
         ];
-        if let Some((key, _, _, of)) = kind_keys.iter().find(|(_, given, fits, _)| *given && !fits) {
-            return Err(InvalidEntry::at(key, format!("`{key}` applies to hooks of the kind `{of}` only")));
-        }
+        let foreign = kind_keys.iter().filter(|(_, given, fits, _)| *given && !fits);
+        let applies = |(key, _, _, of): &(&'static str, bool, bool, &str)| {
+            InvalidEntry::at(key, format!("`{key}` applies to hooks of the kind `{of}` only"))
+        };
+        misfits.extend(foreign.map(applies));
         // The host calls the hooks of its own modules.
         let unsupported = [("when", self.when.is_some()), ("ephemeral", self.ephemeral.is_some())];
-        if let (HookKind::HostModule(name), Some((key, _))) = (kind, unsupported.iter().find(|(_, given)| *given)) {
-            let problem = format!("`{key}` applies to built-in modules only, not to `{name}`");
-            return Err(InvalidEntry::at(key, problem));
+        if let HookKind::HostModule(name) = kind {
+            let problem = |key: &str| format!("`{key}` applies to built-in modules only, not to `{name}`");
+            let given = unsupported.iter().filter(|(_, given)| *given);
+            misfits.extend(given.map(|(key, _)| InvalidEntry::at(key, problem(key))));
         }
         let does = [&self.deny, &self.ask, &self.inject, &self.message].iter().any(|text| text.is_some());
         if is_rule && !does && self.modify.is_none() {
-            return Err(InvalidEntry::whole(
+            misfits.push(InvalidEntry::whole(
                 "missing action of the rule: expected `deny`, `ask`, `modify`, `inject` or `message`",
             ));
         }
@@ -248,25 +261,23 @@ impl HookEntry {
         if let Some(name) = module {
             if self.on.is_some() {
                 let problem = format!("`on` does not apply to modules: `{name}` selects its own events");
-                return Err(InvalidEntry::at("on", problem));
+                misfits.push(InvalidEntry::at("on", problem));
             }
         } else if has_no_event {
-            return Err(InvalidEntry::at(
+            misfits.push(InvalidEntry::at(
                 "on",
                 "`on` is missing: name the events of the hook; `amplifier events` lists all",
             ));
         }
         let is_time = |seconds: f64| Duration::try_from_secs_f64(seconds).is_ok_and(|timeout| !timeout.is_zero());
         if self.timeout.is_some_and(|seconds| !is_time(seconds)) {
-            return Err(InvalidEntry::at(
-                "timeout",
-                "invalid `timeout`: expected a finite number of seconds above zero",
-            ));
+            misfits
+                .push(InvalidEntry::at("timeout", "invalid `timeout`: expected a finite number of seconds above zero"));
         }
         let is_empty = |text: &Option<String>| text.as_deref().is_some_and(|text| text.trim().is_empty());
         for (key, text) in [("name", &self.name), ("rule", &self.rule)] {
             if is_empty(text) {
-                return Err(InvalidEntry::at(
+                misfits.push(InvalidEntry::at(
                     key,
                     format!("`{key}` is empty: expected a name, which approval requests and records show"),
                 ));
@@ -275,14 +286,14 @@ impl HookEntry {
         let runs_nothing = |command: &OneOrMany| command.all().first().is_none_or(|first| first.trim().is_empty());
         for (key, command) in [("command", &self.command), ("worker", &self.worker)] {
             if command.as_ref().is_some_and(runs_nothing) {
-                return Err(InvalidEntry::at(key, format!("`{key}` is empty: name a program")));
+                misfits.push(InvalidEntry::at(key, format!("`{key}` is empty: name a program")));
             }
         }
         if self.workers.is_some_and(|workers| !WORKERS.contains(&workers)) {
             let problem = format!("invalid `workers`: expected {} to {}", WORKERS.start(), WORKERS.end());
-            return Err(InvalidEntry::at("workers", problem));
+            misfits.push(InvalidEntry::at("workers", problem));
         }
-        Ok(())
+        misfits
     }
 
     /// Returns the options of the rule; meaningful for rules only.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Location;
 
-use super::InvalidEntry;
+use super::position::{KeyPosition, find_key};
+use super::{InvalidEntry, MistakeCode, yaml_traps};
 use crate::condition::did_you_mean;
 
 /// An error in a bundle, with its position and the line of the file.
@@ -18,8 +19,12 @@ pub struct BundleError {
     pub line: usize,
     /// Column, counted from 1.
     pub column: usize,
-    /// The cause, and what to do.
+    /// Kind of the mistake.
+    pub code: MistakeCode,
+    /// The cause.
     pub message: String,
+    /// The advice, if it is not part of the message.
+    pub help: Option<String>,
     /// Text of the line.
     pub text: String,
 }
@@ -27,20 +32,21 @@ pub struct BundleError {
 impl BundleError {
     /// Creates an error that concerns a whole file.
     pub fn whole(file: &Path, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: 0, column: 0, message: message.into(), text: String::new() }
+        let (message, text) = (message.into(), String::new());
+        Self { file: file.to_owned(), line: 0, column: 0, code: MistakeCode::File, message, help: None, text }
     }
 
     pub(crate) fn at(location: Location, message: impl Into<String>, source: &str, file: &Path) -> Self {
         let (line, column) = (location.line() as usize, location.column() as usize);
-        let text = source.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
-        Self { file: file.to_owned(), line, column, message: message.into(), text }
+        let text = source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        Self { code: MistakeCode::Hook, ..Self::whole(file, message) }.moved(line, column, text)
     }
 
     /// Creates an error at a key of a hook, or at the hook if the key is not found.
     pub(super) fn at_key(location: Location, key: &str, message: impl Into<String>, source: &str, file: &Path) -> Self {
         let whole = Self::at(location, message, source, file);
-        match key_location(location, key, source) {
-            Some((line, column, text)) => Self { line, column, text: text.to_owned(), ..whole },
+        match find_key(location, key, source) {
+            Some(KeyPosition { line, column, text }) => whole.moved(line, column, text),
             None => whole,
         }
     }
@@ -52,57 +58,114 @@ impl BundleError {
         }
     }
 
+    pub(super) fn moved(self, line: usize, column: usize, text: &str) -> Self {
+        Self { line, column, text: text.to_owned(), ..self }
+    }
+
+    pub(super) fn coded(self, code: MistakeCode) -> Self {
+        Self { code, ..self }
+    }
+
+    pub(super) fn helped(self, help: Option<String>) -> Self {
+        Self { help, ..self }
+    }
+
     pub(super) fn yaml(error: &serde_saphyr::Error, source: &str, file: &Path) -> Self {
         let error = error.without_snippet();
-        let message = match error {
-            serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
-                let hint = did_you_mean(field, expected.iter().copied());
-                let hint = hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)));
-                format!("unknown key `{field}`; {hint}")
-            }
-            serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
-                let hint = did_you_mean(variant, expected.iter().copied());
-                let hint = hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)));
-                format!("unknown value `{variant}`; {hint}")
-            }
-            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-                format!("duplicate key `{key}`; remove one of them")
-            }
-            serde_saphyr::Error::InvalidScalar { ty, .. } => format!("invalid value: expected {}", type_name(ty)),
-            serde_saphyr::Error::MultipleDocuments { .. } => {
-                "a bundle is one document; remove the `---` before this".to_owned()
-            }
-            other => match without_location(&other.to_string()).as_str() {
-                "expected mapping start" => "expected keys with values, such as `key: value`".to_owned(),
-                "expected sequence start" => "expected a list, whose items begin with `- `".to_owned(),
-                message => message.to_owned(),
-            },
+        let (code, message, help) = explain(error, source);
+        let Some(location) = error.location() else {
+            return Self { code, help, ..Self::whole(file, message) };
         };
-        match error.location() {
-            Some(location) => Self::at(location, message, source, file),
-            None => Self::whole(file, message),
+        let found = Self { code, help, ..Self::at(location, message, source, file) };
+        match yaml_traps::explain(&found, source) {
+            Some(trap) => Self { message: trap.message, help: Some(trap.help), ..found }.moved(
+                trap.line,
+                trap.column,
+                source.lines().nth(trap.line - 1).unwrap_or_default(),
+            ),
+            None => found,
         }
     }
 }
 
-/// Returns the line, column and text of a key. The YAML parser has positions of entries only, not of keys.
-fn key_location<'a>(location: Location, key: &str, source: &'a str) -> Option<(usize, usize, &'a str)> {
-    let (first, indent) = ((location.line() as usize).checked_sub(1)?, location.column() as usize - 1);
-    let lines = source.lines().enumerate().skip(first);
-    let own = lines.take_while(|(number, line)| {
-        let is_within = line.len() - line.trim_start().len() >= indent;
-        *number == first || is_within || line.trim().is_empty()
-    });
-    own.filter_map(|(number, line)| Some((number, line, line.get(indent..)?))).find_map(|(number, line, rest)| {
-        // The first key follows the dash; keys may also be within braces.
-        let at = match rest.starts_with('{') {
-            true => ["{", "{ ", ", ", ","]
-                .iter()
-                .find_map(|before| rest.find(&format!("{before}{key}:")).map(|at| at + before.len()))?,
-            false => rest.strip_prefix(key)?.starts_with(':').then_some(0)?,
-        };
-        Some((number + 1, indent + at + 1, line))
-    })
+/// Returns the code, the message and the help for an error of the YAML parser.
+fn explain(error: &serde_saphyr::Error, source: &str) -> (MistakeCode, String, Option<String>) {
+    let unknown = |what: &str, name: &str, expected: &[&'static str]| {
+        let hint = known_as(name, expected).map(|known| format!("did you mean `{known}`?"));
+        let hint = hint.or_else(|| did_you_mean(name, expected.iter().copied()));
+        (
+            format!("unknown {what} `{name}`"),
+            Some(hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)))),
+        )
+    };
+    match error {
+        serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
+            let (message, help) = unknown("key", field, expected);
+            (MistakeCode::UnknownKey, message, help)
+        }
+        serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
+            let (message, help) = unknown("value", variant, expected);
+            (MistakeCode::Value, message, help)
+        }
+        serde_saphyr::Error::SerdeMissingField { field, .. } => {
+            (MistakeCode::Value, format!("missing key `{field}`"), None)
+        }
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            (MistakeCode::Value, format!("duplicate key `{key}`"), Some("remove one of them".to_owned()))
+        }
+        serde_saphyr::Error::InvalidScalar { ty, .. } => {
+            let name =
+                value_at(error, source).map_or_else(|| "value".to_owned(), |(key, value)| format!("`{key}` `{value}`"));
+            (MistakeCode::Value, format!("invalid {name}: expected {}", type_name(ty)), None)
+        }
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            let help = "remove the `---` before this".to_owned();
+            (MistakeCode::Yaml, "a bundle is one document".to_owned(), Some(help))
+        }
+        other => match without_location(&other.to_string()).as_str() {
+            "expected mapping start" => {
+                let is_first = other.location().is_some_and(|location| location.line() == 1 && location.column() == 1);
+                let help = is_first.then(|| "a bundle begins with a key, such as `hooks:`".to_owned());
+                (MistakeCode::Value, "expected keys with values, such as `key: value`".to_owned(), help)
+            }
+            "expected sequence start" => {
+                (MistakeCode::Value, "expected a list, whose items begin with `- `".to_owned(), None)
+            }
+            message => (MistakeCode::Yaml, message.to_owned(), None),
+        },
+    }
+}
+
+/// Keys that other tools use, and those of bundles.
+const OTHER_KEYS: [(&[&str], &str); 13] = [
+    (&["if", "condition", "matcher", "match", "where"], "when"),
+    (&["event", "events", "trigger", "hook"], "on"),
+    (&["block", "forbid", "reject"], "deny"),
+    (&["prompt", "confirm", "approve", "approval"], "ask"),
+    (&["set", "change", "update", "replace"], "modify"),
+    (&["context", "text"], "inject"),
+    (&["run", "script", "exec", "cmd", "shell"], "command"),
+    (&["url", "endpoint", "webhook"], "http"),
+    (&["notify", "warn", "print"], "message"),
+    (&["id", "title"], "name"),
+    (&["disabled", "active"], "enabled"),
+    (&["options", "settings", "with"], "config"),
+    (&["expected", "result", "assert"], "expect"),
+];
+
+/// Returns the key of a bundle for a key of other tools.
+fn known_as(name: &str, expected: &[&'static str]) -> Option<&'static str> {
+    let (_, known) = OTHER_KEYS.iter().find(|(others, known)| others.contains(&name) && expected.contains(known))?;
+    Some(known)
+}
+
+/// Returns the key and the value in the line of an error, if the error is about that value.
+fn value_at<'a>(error: &serde_saphyr::Error, source: &'a str) -> Option<(&'a str, &'a str)> {
+    let location = error.location()?;
+    let line = source.lines().nth((location.line() as usize).checked_sub(1)?)?;
+    let (key, value) = line.trim_start().trim_start_matches("- ").split_once(": ")?;
+    let is_plain = !key.starts_with(['{', '[', '"', '\'', '#']) && !value.trim_start().starts_with(['{', '[']);
+    is_plain.then(|| (key.trim(), value.trim()))
 }
 
 /// Describes an expected type without Rust terms.
@@ -111,7 +174,7 @@ fn type_name(kind: &str) -> &str {
     match kind {
         "bool" | "boolean" => "`true` or `false`",
         "floating point" => "a number",
-        _ if is_whole => "a whole number in range",
+        _ if is_whole => "a whole number",
         other => other,
     }
 }
@@ -129,8 +192,12 @@ fn quoted(names: &[&str]) -> String {
 
 impl fmt::Display for BundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, message, text } = self;
+        let Self { file, line, column, message, help, text, .. } = self;
         let file = file.display();
+        let message = match help {
+            Some(help) => format!("{message}; {help}"),
+            None => message.clone(),
+        };
         if *line == 0 {
             return write!(f, "{file}: {message}");
         }

@@ -1,9 +1,17 @@
 //! Bundles: YAML files with hooks, session settings, tools and tests.
 
+mod case;
+mod check;
+mod diagnostic;
 mod entry;
 mod error;
+mod events;
+mod expressions;
 mod load;
 mod path_candidates;
+mod position;
+mod read;
+mod recover;
 mod register;
 mod sandbox;
 mod schema;
@@ -11,10 +19,15 @@ mod settings;
 mod stack;
 mod subscribe;
 mod watch;
+mod yaml_traps;
 
+pub use crate::mistake::{MistakeCode, Severity};
+pub use check::BundleCheck;
+pub use diagnostic::Diagnostic;
 pub use entry::{HookEntry, HookKind, InvalidEntry, OneOrMany};
 pub use error::BundleError;
-pub use load::{BundleInput, HookDefinition, LoadedBundle, load, load_hosted, load_pinned};
+pub use load::{HookDefinition, LoadedBundle};
+pub use read::{BundleInput, load, load_hosted, load_pinned};
 pub use register::CompiledHook;
 pub use sandbox::{Confinement, SandboxConfig, WriteAccess};
 pub use schema::schema;
@@ -28,14 +41,13 @@ pub use watch::{BundleSource, BundleWatcher, PreparedVersion, RELOAD_HOOK, RELOA
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use amplifier_core::{EventName, Map};
+use amplifier_core::Map;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use crate::builtin::Module;
-use crate::condition::did_you_mean;
 
 /// The content of a bundle file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -44,6 +56,9 @@ pub struct Bundle {
     /// Other bundles, relative to this one. Their hooks come first.
     #[schemars(with = "Vec<String>")]
     pub(crate) includes: Vec<Spanned<String>>,
+    /// Events of other programs, which hooks can name beside the known ones.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) events: Vec<Spanned<String>>,
     /// Settings of the session.
     pub session: SessionSettings,
     /// Tools of the agent.
@@ -139,43 +154,56 @@ impl Bundle {
             return Ok(Self::default());
         }
         let mut bundle: Self = serde_saphyr::from_str(text).map_err(|error| BundleError::yaml(&error, text, file))?;
+        bundle.mark_host_modules(foreign);
+        match bundle.mistakes(text, file).into_iter().next() {
+            Some(mistake) => Err(mistake),
+            None => Ok(bundle),
+        }
+    }
+
+    /// Parses a bundle without the parts that have mistakes. Returns the mistakes, too.
+    fn parse_all(text: &str, file: &Path) -> (Self, Vec<BundleError>) {
+        let (bundle, mut mistakes) = recover::parse(text, file);
+        let unreadable: Vec<usize> = mistakes.iter().map(|mistake| mistake.line).collect();
+        // An entry without its unreadable part may lack something that it has.
+        let is_complete = |mistake: &BundleError| {
+            let entries = bundle.hooks.iter().map(|entry| entry.referenced);
+            let mut entries = entries.chain(bundle.tests.iter().map(|case| case.referenced));
+            let has = |location, line| position::entry_lines(location, text).any(|(number, _)| number == line);
+            !entries.any(|location| {
+                has(location, mistake.line) && unreadable.iter().any(|unreadable| has(location, *unreadable))
+            })
+        };
+        let of_entries: Vec<_> = bundle.mistakes(text, file).into_iter().filter(is_complete).collect();
+        mistakes.extend(of_entries);
+        (bundle, mistakes)
+    }
+
+    fn mark_host_modules(&mut self, foreign: HostModules) {
         if foreign == HostModules::Allowed {
-            for entry in bundle.hooks.iter_mut().map(|entry| &mut entry.value) {
+            for entry in self.hooks.iter_mut().map(|entry| &mut entry.value) {
                 entry.is_host_module = entry.module.as_deref().is_some_and(|name| Module::named(name).is_err());
             }
         }
-        for entry in &bundle.hooks {
-            if let Err(invalid_entry) = entry.value.kind() {
-                return Err(BundleError::invalid_entry(entry.referenced, invalid_entry, text, file));
-            }
-        }
-        for case in &bundle.tests {
-            if let Some(before) = case.value.before.iter().find(|before| !(1..=1000).contains(&before.times)) {
-                let problem = format!("invalid `times` `{}`: expected 1 to 1,000", before.times);
-                return Err(BundleError::at(case.referenced, problem, text, file));
-            }
-            let BundleTest { event, expect, .. } = &case.value;
-            let events = case.value.before.iter().map(|before| &before.event).chain([event]);
-            if let Some(error) = events.filter_map(|event| event.parse::<EventName>().err()).next() {
-                return Err(BundleError::at(case.referenced, error.to_string(), text, file));
-            }
-            if *expect == Expectation::default() {
-                let problem = "`expect` is empty: add `decision`, `by`, `says` or `data`";
-                return Err(BundleError::at(case.referenced, problem, text, file));
-            }
-            if let Some(pointer) = expect.data.keys().find(|pointer| !pointer.starts_with('/')) {
-                let problem = format!("invalid JSON Pointer `{pointer}` in `expect`: begin with `/`");
-                return Err(BundleError::at(case.referenced, problem, text, file));
-            }
-            let decision = expect.decision.as_deref();
-            if let Some(unknown) = decision.filter(|decision| !DECISIONS.contains(decision)) {
-                let hint = did_you_mean(unknown, DECISIONS);
-                let hint = hint.unwrap_or_else(|| format!("expected one of `{}`", DECISIONS.join("`, `")));
-                let problem = format!("unknown decision `{unknown}`; {hint}");
-                return Err(BundleError::at(case.referenced, problem, text, file));
-            }
-        }
-        Ok(bundle)
+    }
+
+    /// Returns the mistakes that parsing does not find, in the order of the file.
+    fn mistakes(&self, text: &str, file: &Path) -> Vec<BundleError> {
+        let events = self.events.iter().filter_map(|event| {
+            let error = events::declaration_mistake(&event.value)?;
+            Some(BundleError::at(event.referenced, error, text, file).coded(MistakeCode::UnknownEvent))
+        });
+        let hooks = self.hooks.iter().flat_map(|entry| {
+            let mistakes = entry.value.mistakes().into_iter();
+            mistakes.map(|invalid_entry| BundleError::invalid_entry(entry.referenced, invalid_entry, text, file))
+        });
+        let tests = self.tests.iter().flat_map(|case| {
+            let mistakes = case.value.mistakes().into_iter();
+            mistakes.map(|(message, help)| {
+                BundleError::at(case.referenced, message, text, file).coded(MistakeCode::Test).helped(help)
+            })
+        });
+        events.chain(hooks).chain(tests).collect()
     }
 }
 
@@ -185,5 +213,3 @@ enum HostModules {
     Allowed,
     Refused,
 }
-
-const DECISIONS: [&str; 5] = ["continue", "modify", "inject_context", "ask_user", "deny"];

@@ -13,7 +13,7 @@ use amplifier_process::files::FileStatus;
 use amplifier_process::sandbox::Sandbox;
 
 use super::subscribe::PatternHook;
-use super::{BundleError, Confinement, HookDefinition, HookEntry, HookKind, LoadedBundle, OneOrMany};
+use super::{BundleError, Confinement, HookDefinition, HookEntry, HookKind, LoadedBundle, MistakeCode, OneOrMany};
 use crate::builtin::{AnyHook, ModuleContext};
 use crate::condition::{Condition, ConditionError, Scope};
 use crate::environment::HookEnvironment;
@@ -30,20 +30,6 @@ impl LoadedBundle {
     /// If a hook cannot be compiled; then none stays registered.
     pub fn register(&self, hooks: &HookRegistry, host: &HookEnvironment) -> Result<Vec<Registration>, BundleError> {
         register_all(&self.compile(host, &[])?, hooks)
-    }
-
-    /// Returns the errors that disabled hooks would have if they were enabled.
-    pub fn disabled_hook_errors(&self, host: &HookEnvironment) -> Vec<BundleError> {
-        let disabled = self.hooks.iter().filter(|definition| definition.entry.enabled == Some(false));
-        let error_of = |definition: &HookDefinition| {
-            let mut definition = definition.clone();
-            definition.entry.enabled = None;
-            let mut alone = Self::default();
-            alone.hooks.push(definition);
-            let error = alone.register(&HookRegistry::new(), host).err()?;
-            Some(BundleError { message: format!("the hook is disabled and has an error: {}", error.message), ..error })
-        };
-        disabled.filter_map(error_of).collect()
     }
 
     /// Compiles every enabled hook, in order, without registering. A hook with the same settings and files in the version `before` is
@@ -246,7 +232,14 @@ fn register(
 }
 
 fn invalid_event(definition: &HookDefinition, error: &InvalidEventName) -> BundleError {
-    definition.problem_in("on", format!("{error}; `amplifier events` lists all events"))
+    let several = definition.entry.on.iter().flat_map(OneOrMany::all).find(|event| event.contains([',', ' ']));
+    let help = match several.map(|event| event.split([',', ' ']).filter(|name| !name.is_empty()).collect::<Vec<_>>()) {
+        Some(names) if names.iter().all(|name| name.parse::<EventPattern>().is_ok()) => {
+            format!("write a list: `on: [{}]`", names.join(", "))
+        }
+        _ => "`amplifier events` lists all events".to_owned(),
+    };
+    definition.problem_in("on", error.to_string()).coded(MistakeCode::UnknownEvent).helped(Some(help))
 }
 
 fn timeout(definition: &HookDefinition) -> Duration {
@@ -286,7 +279,7 @@ fn compile_parts(
     let kind = entry.kind().map_err(|invalid_entry| definition.invalid_entry(invalid_entry))?;
     // A rule checks its own condition.
     let when = entry.when.as_deref().filter(|_| !matches!(kind, HookKind::Rule(_)));
-    let when_error = |error: ConditionError| definition.problem_in("when", error.to_string());
+    let when_error = |error: ConditionError| definition.expression_error("when", &error);
     let condition = || when.map(Condition::compile).transpose().map_err(when_error);
     let hook = |backend| {
         let condition = condition()?;
@@ -373,12 +366,15 @@ fn rule_error(definition: &HookDefinition, error: RuleError) -> BundleError {
         Some("role") => "inject_role".to_owned(),
         first => first.unwrap_or("rule").to_owned(),
     };
+    if let RuleError::Expression { field, error } = &error {
+        return definition.expression_error(field, error);
+    }
     let key = error.field_name().map_or_else(|| "rule".to_owned(), key_of);
     let error = match error {
         RuleError::Field { field, problem } if !field.contains('.') => RuleError::Field { field: key.clone(), problem },
         other => other,
     };
-    definition.problem_in(&key, error.to_string())
+    definition.problem_in(&key, error.to_string()).coded(MistakeCode::Rule)
 }
 
 /// Returns the program: a text is a shell line, a list is a program with arguments.

@@ -68,6 +68,11 @@ impl ConditionError {
         self.help.as_deref()
     }
 
+    /// Returns the whole text of the expression or template.
+    pub(crate) fn source_text(&self) -> &str {
+        &self.source
+    }
+
     /// Returns the invalid part of the source.
     pub fn span(&self) -> Span {
         self.span
@@ -85,6 +90,18 @@ impl ConditionError {
         let begin = before.rfind('\n').map_or(0, |at| at + 1);
         let end = after.find('\n').map_or(self.source.len(), |at| offset + at);
         (&self.source[begin..end], self.source[begin..offset].chars().count())
+    }
+}
+
+impl ConditionError {
+    /// Returns the message in one line, with the invalid part: for records and tables.
+    pub(crate) fn in_one_line(&self) -> String {
+        let part = self.source.get(self.span.offset..self.span.offset + self.span.length).unwrap_or_default();
+        let shown = if part.len() < 4 { self.line().0 } else { part };
+        let shown: Vec<&str> = shown.split_whitespace().collect();
+        let shown: String = shown.join(" ").chars().filter(|c| !c.is_control()).take(2 * SHOWN).collect();
+        let at = format!("{} at column {}", self.message, self.column());
+        if shown.is_empty() { at } else { format!("{at}, in `{shown}`") }
     }
 }
 

@@ -30,6 +30,54 @@ static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     names
 });
 
+/// `true` if an event has a field of this name.
+pub(super) fn is_event_field(name: &str) -> bool {
+    NAMES.binary_search(&name).is_ok()
+}
+
+/// Names of other tools and languages, and the field or function of this language.
+const OTHER_NAMES: [(&str, &str); 12] = [
+    ("tool", "tool_name"),
+    ("name", "tool_name"),
+    ("input", "tool_input"),
+    ("args", "tool_input"),
+    ("arguments", "tool_input"),
+    ("params", "tool_input"),
+    ("result", "tool_result"),
+    ("output", "tool_result.output"),
+    ("command", "tool_input.command"),
+    ("file_path", "tool_input.file_path"),
+    ("event_name", "event"),
+    ("cwd", "workspace()"),
+];
+
+const OTHER_FUNCTIONS: [(&str, &str); 19] = [
+    ("not", "!"),
+    ("includes", "contains"),
+    ("has_substring", "contains"),
+    ("begins_with", "startsWith"),
+    ("starts_with", "startsWith"),
+    ("has_prefix", "startsWith"),
+    ("ends_with", "endsWith"),
+    ("has_suffix", "endsWith"),
+    ("len", "size"),
+    ("length", "size"),
+    ("count", "size"),
+    ("lower", "lowerAscii"),
+    ("toLowerCase", "lowerAscii"),
+    ("regex", "matches"),
+    ("match", "matches"),
+    ("test", "matches"),
+    ("glob", "path_matches"),
+    ("any", "exists"),
+    ("some", "exists"),
+];
+
+fn known_as(name: &str, others: &[(&str, &str)]) -> Option<String> {
+    let (_, known) = others.iter().find(|(other, _)| *other == name)?;
+    Some(format!("did you mean `{known}`?"))
+}
+
 const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
 
 /// Converts a parsed expression into an evaluable tree, with the events whose counts it uses.
@@ -117,7 +165,7 @@ impl Lowering<'_> {
             field if NAMES.binary_search(&field).is_ok() => Ok(Kind::Field(field.to_owned())),
             _ => {
                 let known = NAMES.iter().copied().chain(self.items.iter().map(String::as_str));
-                let help = did_you_mean(name, known);
+                let help = known_as(name, &OTHER_NAMES).or_else(|| did_you_mean(name, known));
                 let help = help.unwrap_or_else(|| format!("a field of your own events is `data.{name}`"));
                 self.fail(span, format!("unknown name `{name}`"), Some(help))
             }
@@ -228,7 +276,8 @@ impl Lowering<'_> {
             if func_name == "has" {
                 return self.fail(span, "`has` takes one field", Some("write `has(tool_input.path)`".into()));
             }
-            let help = did_you_mean(&func_name, Function::ALL.iter().map(|(name, ..)| *name).chain(LOOPS));
+            let known = Function::ALL.iter().map(|(name, ..)| *name).chain(LOOPS);
+            let help = known_as(&func_name, &OTHER_FUNCTIONS).or_else(|| did_you_mean(&func_name, known));
             return self.fail(span, format!("unknown function `{func_name}`"), help);
         };
         if function == Function::SessionCount {
@@ -248,8 +297,10 @@ impl Lowering<'_> {
                 arguments.pop().map(|text| Kind::Matches(Box::new(text), regex))
             }
             (Function::PathMatches, Some(Node { kind: Kind::Constant(patterns), span })) => {
-                let globs = texts(&patterns).and_then(path::globs).or_else(|message| self.fail(span, message, None))?;
-                arguments.pop().map(|text| Kind::PathMatches(Box::new(text), globs))
+                let patterns = texts(&patterns).or_else(|message| self.fail(span, message, None))?;
+                let globs = path::globs(patterns.iter().copied()).or_else(|message| self.fail(span, message, None))?;
+                let patterns = patterns.into_iter().map(str::to_owned).collect();
+                arguments.pop().map(|text| Kind::PathMatches(Box::new(text), patterns, globs))
             }
             (_, last) => {
                 arguments.extend(last);

@@ -4,6 +4,7 @@
 //! needed, a missing field is `null`, and every evaluation has a budget. `docs/reference/rules.md` describes the language.
 
 mod binary;
+mod check;
 mod error;
 mod evaluate;
 mod functions;
@@ -22,6 +23,7 @@ use std::fmt;
 use amplifier_core::{EventData, HookError};
 use serde_json::Value;
 
+pub(crate) use self::check::{CheckContext, Facts, Finding, nearest_field};
 pub use self::error::{ConditionError, Span};
 pub(crate) use self::parse::outside_strings;
 pub(crate) use self::path::globs;
@@ -86,10 +88,15 @@ impl Condition {
         value.map_err(|failure| self.failed(failure))
     }
 
+    /// Checks the expression for the events of its hook. Returns the findings, and what is known about the event when the expression is true.
+    pub(crate) fn check(&self, context: &CheckContext<'_>, facts: &Facts, is_condition: bool) -> (Vec<Finding>, Facts) {
+        check::check(&self.node, &self.source, context, facts, is_condition)
+    }
+
     // Without the event's values: errors are logged, and values may be secret.
     fn failed(&self, failure: evaluate::EvalError) -> HookError {
         let error = ConditionError::new(&self.source, failure.span, failure.message);
-        HookError::failed(format!("the expression cannot be evaluated: {error}"))
+        HookError::failed(format!("the expression cannot be evaluated: {}", error.in_one_line()))
     }
 }
 

@@ -37,7 +37,8 @@ pub(super) enum Kind {
     Matches(Box<Node>, Regex),
     /// Number of times an event has happened in the session, with any tool or with one.
     SessionCount(String, Option<Box<Node>>),
-    PathMatches(Box<Node>, GlobSet),
+    /// The path, and the patterns as written and compiled.
+    PathMatches(Box<Node>, Vec<String>, GlobSet),
 }
 
 #[derive(Debug)]

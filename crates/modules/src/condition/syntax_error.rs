@@ -15,6 +15,9 @@ pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> Cond
     let error = |span: Span, message: String, help: Option<String>| {
         ConditionError::new(source, span, format!("syntax error, {message}")).with_help(help)
     };
+    if let Some((span, message, help)) = invalid_escape(source) {
+        return error(span, message, Some(help));
+    }
     if let Some((at, quote)) = open_text(source) {
         let help = format!("end it with `{quote}`");
         return error(Span::new(at, 1), "this text is never closed".to_owned(), Some(help));
@@ -45,6 +48,32 @@ pub(super) fn explain(source: &str, offset: usize, parser_message: &str) -> Cond
         true => error(span, format!("`{}` does not belong here", printable(&source[offset..offset + length])), None),
         false => error(span, parser_message.trim_start_matches("Syntax error: ").to_owned(), None),
     }
+}
+
+/// Characters that can follow a backslash in a text.
+const ESCAPES: &str = "abfnrtv\\?\"'`xXuU01234567";
+
+/// Finds a backslash before a character that it cannot escape, as in a regular expression that is not a raw text.
+fn invalid_escape(source: &str) -> Option<(Span, String, String)> {
+    let (mut quote, mut is_raw, mut before) = (None, false, ' ');
+    let mut characters = source.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match quote {
+            None if matches!(c, '"' | '\'') => (quote, is_raw) = (Some(c), matches!(before, 'r' | 'R')),
+            Some(open) if c == open => quote = None,
+            Some(_) if c == '\\' && !is_raw => {
+                let (_, escaped) = characters.next()?;
+                if !ESCAPES.contains(escaped) {
+                    let help = format!("write `\\\\{escaped}`, or `r` before the text: `r\"…\"`");
+                    let span = Span::new(at, 1 + escaped.len_utf8());
+                    return Some((span, format!("invalid escape `\\{escaped}` in this text"), help));
+                }
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    None
 }
 
 fn after(last: &str) -> String {

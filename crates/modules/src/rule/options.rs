@@ -80,7 +80,7 @@ pub enum Pointers {
 }
 
 impl Pointers {
-    pub(super) fn as_slice(&self) -> &[String] {
+    pub(crate) fn as_slice(&self) -> &[String] {
         match self {
             Self::One(pointer) => std::slice::from_ref(pointer),
             Self::Several(pointers) => pointers,

@@ -8,6 +8,7 @@ mod session;
 mod test;
 mod trace;
 mod try_out;
+mod validate;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,13 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
-use amplifier_core::text::counted;
 use amplifier_core::{
     DecisionKind, DefaultDecision, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError,
     catalog,
 };
-use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards, tool_names};
-use amplifier_modules::bundle::{BundleError, BundleScope, HookDefinition, LoadedBundle, load, schema};
+use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards};
+use amplifier_modules::bundle::{BundleScope, LoadedBundle, load, schema};
 use amplifier_modules::{HookEnvironment, Starter};
 use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
@@ -60,14 +60,7 @@ enum Command {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Check a bundle for mistakes
-    #[command(mut_args(Flags::hide_agent_flags))]
-    Validate {
-        /// Bundle [default: the configured one]
-        file: Option<PathBuf>,
-        #[command(flatten)]
-        flags: Flags,
-    },
+    Validate(validate::Validate),
     Test(test::Test),
     /// Review and trust a project's bundle
     #[command(after_help = "Exit codes: 0 trusted, 1 cannot be trusted, 2 wrong usage, 3 declined.")]
@@ -131,7 +124,7 @@ impl Hooks {
     pub async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match *self.command {
             Command::List { event, json, flags } => list(&flags, &home?, event.as_deref(), json),
-            Command::Validate { file, flags } => validate(file, &flags, home),
+            Command::Validate(validate) => validate.run(home),
             Command::Modules(modules) => modules.run(),
             Command::Schema => {
                 writeln!(std::io::stdout(), "{:#}", schema())?;
@@ -147,38 +140,6 @@ impl Hooks {
             Command::Replay(replay) => run_until_stopped(replay.run(home)).await,
         }
     }
-}
-
-/// Checks a bundle for errors and warnings. Nothing of the bundle runs, and a named bundle needs no home.
-fn validate(file: Option<PathBuf>, flags: &Flags, home: Result<Home>) -> Result<ExitCode> {
-    let home = if file.is_some() { home.unwrap_or_else(|_| Home::nonexistent()) } else { home? };
-    let config = flags.load(&home)?;
-    let bundle = choose_bundle(file, &config, &home)?;
-    let host = bundles::register_alone(&bundle, &config, &home, &HookRegistry::new())?;
-    bundle.check_tools(&tool_names(&Workspace::new(&config.workspace)?))?;
-    let file = bundle.files.last().context("a bundle is a file")?;
-    let warnings = [bundle.warnings(), bundle.disabled_hook_errors(&host), unused_defaults(&bundle)].concat();
-    for doubt in &warnings {
-        writeln!(std::io::stderr(), "warning: {}", visible(&doubt.to_string(), EscapeMode::Stream))?;
-    }
-    let (hooks, files) = (counted(bundle.hooks.len(), "hook"), counted(bundle.files.len(), "file"));
-    let warnings = match warnings.len() {
-        0 => String::new(),
-        warned => format!(", {}", counted(warned, "warning")),
-    };
-    writeln!(std::io::stdout(), "{}: {hooks} in {files}, no mistakes{warnings}", file.display())?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns warnings for `default: allow`, which sessions of this command ignore.
-fn unused_defaults(bundle: &LoadedBundle) -> Vec<BundleError> {
-    let allows = |placed: &&HookDefinition| placed.entry.default == Some(DefaultDecision::Allow);
-    let idle = bundle.hooks.iter().filter(allows).map(|placed| {
-        let problem = "`amplifier` ignores `default: allow`: a request without an answer in time is denied; the key has an effect \
-                       only in other programs";
-        placed.problem_in("default", problem)
-    });
-    idle.collect()
 }
 
 /// Loads the named bundle, else the configured one, else the project's if trusted, else the user's.

@@ -1,0 +1,142 @@
+//! Checks of function calls.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Checker;
+use super::facts::Facts;
+use super::types::{ObjectType, Type};
+use crate::condition::error::Span;
+use crate::condition::node::{Function, Node};
+use crate::mistake::MistakeCode;
+
+/// The type of `shell(command)`.
+static SHELL: LazyLock<Type> = LazyLock::new(|| {
+    let texts = || Type::List(Box::new(Type::Text));
+    let command = ObjectType::new(
+        "a command of `shell`",
+        &[("program", Type::Text), ("arguments", texts()), ("resolved", Type::Bool)],
+    );
+    let flags = ["analysable", "network", "sends", "runs_download", "force_push", "destructive", "readonly"];
+    let lists = ["programs", "writes", "deletes", "hosts"];
+    let fields: Vec<(&str, Type)> = flags
+        .map(|name| (name, Type::Bool))
+        .into_iter()
+        .chain(lists.map(|name| (name, texts())))
+        .chain([("commands", Type::List(Box::new(Type::Object(vec![command])))), ("why", Type::Text)])
+        .collect();
+    Type::Object(vec![ObjectType::new("`shell`", &fields)])
+});
+
+impl Checker<'_> {
+    pub(super) fn call(&mut self, function: Function, arguments: &[Node], span: Span, facts: &Facts) -> Type {
+        match function {
+            Function::Contains | Function::StartsWith | Function::EndsWith | Function::Matches => {
+                self.texts(arguments, facts);
+                Type::Bool
+            }
+            Function::LowerAscii => {
+                self.texts(arguments, facts);
+                Type::Text
+            }
+            Function::InWorkspace => {
+                self.texts(arguments, facts);
+                Type::Bool
+            }
+            Function::PathMatches => {
+                self.texts(arguments.get(..1).unwrap_or_default(), facts);
+                Type::Bool
+            }
+            Function::Shell => {
+                self.texts(arguments, facts);
+                SHELL.clone()
+            }
+            Function::HasSecret => {
+                self.values(arguments, facts);
+                Type::Bool
+            }
+            Function::Size => {
+                for kind in self.values(arguments, facts) {
+                    if matches!(kind, Type::Bool | Type::Number) {
+                        let message = format!("`size` does not work with {}", kind.in_words());
+                        self.error(MistakeCode::Type, span, message, None);
+                    }
+                }
+                Type::Number
+            }
+            Function::Int => {
+                self.values(arguments, facts);
+                Type::Number
+            }
+            Function::String => {
+                self.values(arguments, facts);
+                Type::Text
+            }
+            Function::Hour | Function::Minute | Function::Turn | Function::SessionMinutes | Function::SessionCount => {
+                Type::Number
+            }
+            Function::Date | Function::Weekday | Function::Workspace => Type::Text,
+        }
+    }
+
+    fn values(&mut self, arguments: &[Node], facts: &Facts) -> Vec<Type> {
+        arguments.iter().map(|argument| self.value(argument, facts)).collect()
+    }
+
+    fn texts(&mut self, arguments: &[Node], facts: &Facts) {
+        for (at, argument) in arguments.iter().enumerate() {
+            let kind = self.value(argument, facts);
+            if kind.is(&Type::Text) {
+                continue;
+            }
+            let help = match &kind {
+                Type::List(_) if at == 0 => Some("for an item of a list, write `item in list`".to_owned()),
+                Type::Object(_) if at == 0 => Some("name a field of the object, or write `string(…)`".to_owned()),
+                _ => None,
+            };
+            let message = format!("expected text, found {}", kind.in_words());
+            self.error(MistakeCode::Type, argument.span, message, help);
+        }
+    }
+
+    pub(super) fn matches(&mut self, text: &Node, regex: &Regex, facts: &Facts) -> Type {
+        self.texts(std::slice::from_ref(text), facts);
+        if regex.as_str().contains('\u{8}') {
+            let at = self.source.find("\\b").unwrap_or(text.span.offset);
+            let help = "for the end of a word, write `\\\\b`, or `r` before the text: `r\"\\bword\\b\"`".to_owned();
+            self.error(MistakeCode::NeverTrue, Span::new(at, 2), "`\\b` in a text is a backspace", Some(help));
+        }
+        Type::Bool
+    }
+
+    pub(super) fn path_matches(&mut self, path: &Node, patterns: &[String], span: Span, facts: &Facts) -> Type {
+        self.texts(std::slice::from_ref(path), facts);
+        for pattern in patterns {
+            let (problem, help) = match pattern.as_str() {
+                "" => ("is empty", "name a path, such as `src/**`".to_owned()),
+                home if home.starts_with('~') => {
+                    ("begins with `~`, which is not the home folder here", "write an absolute path".to_owned())
+                }
+                here if here.starts_with("./") => {
+                    ("begins with `./`", format!("write `{}`", here.trim_start_matches("./")))
+                }
+                up if up.starts_with("../") => {
+                    ("begins with `../`, and paths are resolved", "write an absolute path".to_owned())
+                }
+                folder if folder.len() > 1 && folder.ends_with('/') => {
+                    ("ends with `/`, so no file matches", format!("write `{folder}**`"))
+                }
+                windows if windows.contains('\\') && windows.contains(':') => {
+                    ("is a path of Windows", "write `/` between folders".to_owned())
+                }
+                _ => continue,
+            };
+            let at = self.source.find(pattern.as_str()).filter(|_| !pattern.is_empty());
+            let span = at.map_or(span, |at| Span::new(at, pattern.len()));
+            let message = format!("the pattern `{pattern}` never matches: it {problem}");
+            self.error(MistakeCode::NeverTrue, span, message, Some(help));
+        }
+        Type::Bool
+    }
+}

@@ -1,0 +1,112 @@
+//! Names in comparisons: tools, events and days.
+
+use serde_json::Value;
+
+use super::Checker;
+use super::facts::{constant, path};
+use crate::condition::did_you_mean;
+use crate::condition::error::Span;
+use crate::condition::node::{Node, Operator};
+use crate::mistake::MistakeCode;
+
+const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+impl Checker<'_> {
+    /// Checks the constants that a name is compared with.
+    pub(super) fn compared_names(&mut self, operator: Operator, pair: &[Node; 2]) {
+        let [one, other] = pair;
+        let (path, constant, span) = match (path(one), constant(other), path(other), constant(one)) {
+            (Some(path), Some(value), ..) => (path, value, other.span),
+            (_, _, Some(path), Some(value)) => (path, value, one.span),
+            _ => return,
+        };
+        let names = match (operator, constant) {
+            (Operator::In, Value::Array(names)) => names.as_slice(),
+            (Operator::Equal | Operator::NotEqual, name) => std::slice::from_ref(name),
+            _ => return self.hour(operator, &path, constant, span),
+        };
+        for name in names {
+            // A list of constants has one span; within it, the name has its own.
+            let span = self.within(span, name);
+            match path.as_str() {
+                "tool_name" | "selected_tool" => self.tool_name(name, span),
+                "event" => self.event_name(name, span),
+                "weekday()" => self.day(name, span),
+                _ => self.hour(operator, &path, name, span),
+            }
+        }
+    }
+
+    /// Returns the span of a constant within that of its list.
+    fn within(&self, span: Span, name: &Value) -> Span {
+        let (Some(name), Some(source)) = (name.as_str(), self.source.get(span.offset..)) else { return span };
+        let found = source.find(name).filter(|at| *at > 0);
+        found.map_or(span, |at| Span::new(span.offset + at - 1, name.len() + 2))
+    }
+
+    /// Checks the name of a tool. Other programs may have tools of their own, so an unknown name is an error only if it is misspelled.
+    pub(super) fn tool_name(&mut self, name: &Value, span: Span) {
+        let known = || self.context.tools.iter().map(|tool| tool.name.as_str());
+        let Some(name) = name.as_str().filter(|name| !name.starts_with("mcp__") && known().next().is_some()) else {
+            return;
+        };
+        if known().any(|known| known == name) {
+            return;
+        }
+        let message = format!("unknown tool `{name}`");
+        match did_you_mean(name, known()).or_else(|| known_as(name)) {
+            Some(help) => self.error(MistakeCode::UnknownTool, span, message, Some(help)),
+            None => {
+                let names: Vec<&str> = known().collect();
+                let help =
+                    format!("known tools are {}; a tool of an MCP server is `mcp__SERVER__TOOL`", names.join(", "));
+                self.warning(MistakeCode::UnknownTool, span, message, Some(help));
+            }
+        }
+    }
+
+    fn event_name(&mut self, name: &Value, span: Span) {
+        if let Some(name) = name.as_str().filter(|name| !self.context.runs_at(name)) {
+            let message = format!("never true: this hook does not run at `{name}`");
+            let help = format!("add it to `on`, which has {}", self.context.on.join(", "));
+            self.error(MistakeCode::NeverTrue, span, message, Some(help));
+        }
+    }
+
+    fn day(&mut self, name: &Value, span: Span) {
+        if let Some(name) = name.as_str().filter(|name| !DAYS.contains(name)) {
+            let help = did_you_mean(name, DAYS).unwrap_or_else(|| format!("expected one of {}", DAYS.join(", ")));
+            self.error(MistakeCode::NeverTrue, span, format!("unknown day `{name}`"), Some(help));
+        }
+    }
+
+    fn hour(&mut self, operator: Operator, path: &str, limit: &Value, span: Span) {
+        let Some(limit) = limit.as_f64().filter(|_| path == "hour()") else { return };
+        let is_possible = match operator {
+            Operator::Equal | Operator::NotEqual | Operator::In => (0.0..24.0).contains(&limit),
+            Operator::Greater => limit < 23.0,
+            Operator::GreaterOrEqual => limit <= 23.0,
+            Operator::Less => limit > 0.0,
+            _ => limit >= 0.0,
+        };
+        if !is_possible {
+            let message = format!("never true: `hour()` is 0 to 23, and compared with {limit}");
+            self.error(MistakeCode::NeverTrue, span, message, None);
+        }
+    }
+}
+
+/// Tools of other programs, and those with the same effect.
+const OTHER_TOOLS: [(&[&str], &str); 6] = [
+    (&["shell", "execute", "run_command", "terminal", "exec", "sh"], "Bash"),
+    (&["write_file", "create_file", "WriteFile", "create"], "Write"),
+    (&["edit_file", "str_replace", "EditFile", "patch"], "Edit"),
+    (&["read_file", "ReadFile", "cat", "view"], "Read"),
+    (&["search", "ripgrep", "rg"], "Grep"),
+    (&["find", "LS", "ls", "list_files"], "Glob"),
+];
+
+fn known_as(name: &str) -> Option<String> {
+    let (_, known) = OTHER_TOOLS.iter().find(|(others, _)| others.contains(&name))?;
+    Some(format!("did you mean `{known}`?"))
+}
