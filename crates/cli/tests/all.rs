@@ -19,6 +19,7 @@ mod evasion;
 mod events;
 mod headless;
 mod hooks;
+mod mistakes;
 mod protect;
 mod replay;
 mod review;
