@@ -83,8 +83,7 @@ fn a_display_is_told_what_was_added_to_the_conversation_and_nothing_else() {
         let builder = answering(answer).display(screen.clone()).config(config).tokens(Words);
         let builder = if has_context { builder.context(Conversation::new()) } else { builder };
         assert!(builder.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
-        let told = screen.0.lock().unwrap().clone();
-        told
+        screen.0.lock().unwrap().clone()
     };
     let note = || HookResult::inject("mind the gap");
     assert_eq!(told(note(), None, true), [("hook".to_owned(), 3, Placement::History)]);
@@ -451,12 +450,13 @@ fn a_decision_without_a_request_is_recorded_with_its_prompt() {
         let audit = MemoryAudit::new();
         let session =
             answering(HookResult::ask(prompt)).approval_rules(rules.clone()).approvals(Nobody).audit(audit.clone());
-        session.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+        let is_allowed = session.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed();
         let decided = audit.records().into_iter().find_map(|record| match record.entry {
             AuditEntry::ApprovalDecision(decided) => Some(decided),
             _ => None,
         });
         let ApprovalDecisionEntry { id, prompt, decision, .. } = decided.unwrap();
+        assert_eq!(decision.granted, is_allowed);
         (id, prompt, decision.basis)
     };
     assert_eq!(prompts("Write a.txt?"), (None, Some("Write a.txt?".to_owned()), DecisionBasis::Rule));
