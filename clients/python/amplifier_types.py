@@ -50,6 +50,8 @@ class _AnswerBody(TypedDict):
 class AnswerBody(_AnswerBody, total=False):
     """An answer to an approval request."""
 
+    #: Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows.
+    reason: Union[str, None]
     #: Scope of the answer.
     scope: AnswerScope
 
@@ -64,6 +66,8 @@ class ApprovalAnswer(_ApprovalAnswer, total=False):
 
     #: The approver, where known. It is recorded.
     by: Union[Actor, None]
+    #: The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows.
+    reason: Union[str, None]
 
 
 class _ApprovalDecision(TypedDict):

@@ -34,6 +34,8 @@ export interface AnswerBody {
     nonce: string;
     /** Label of the chosen option. */
     option: string;
+    /** Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows. */
+    reason?: string | null;
     /** Scope of the answer. */
     scope?: AnswerScope;
 }
@@ -44,6 +46,8 @@ export interface ApprovalAnswer {
     by?: Actor | null;
     /** The label of an option. */
     label: string;
+    /** The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows. */
+    reason?: string | null;
 }
 
 /** The decision on an approval request. */

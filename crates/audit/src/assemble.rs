@@ -199,7 +199,7 @@ fn join(open: &mut VecDeque<RecordedEmission>, record: &Record<'_>, body: &Body<
         AuditEntry::LateAnswer(late) => {
             let mut approvals = of_event.flat_map(|emission| &mut emission.report.approvals);
             let Some(approval) = approvals.find(|approval| number(approval) == Some(late.id)) else { return false };
-            approval.late_answers.push(ApprovalAnswer { label: late.answer, by: late.by });
+            approval.late_answers.push(ApprovalAnswer { by: late.by, ..late.answer.into() });
             true
         }
         AuditEntry::Event(_) => false,

@@ -36,7 +36,7 @@ fn ann() -> Actor {
 }
 
 fn answering(question: &OpenApproval, option: &str, scope: AnswerScope) -> SubmittedAnswer {
-    let answer = ApprovalAnswer { label: option.to_owned(), by: Some(ann()) };
+    let answer = ApprovalAnswer { by: Some(ann()), ..option.into() };
     SubmittedAnswer { answer, nonce: question.nonce.clone(), scope }
 }
 

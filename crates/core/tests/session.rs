@@ -29,6 +29,31 @@ fn answering(answer: impl Into<HookResult>) -> CoordinatorBuilder {
     Coordinator::builder(hooks)
 }
 
+// ---- reasons for denials -------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn the_model_reads_the_reason_for_a_denial_and_an_allow_has_none() {
+    let long = "x".repeat(3_000);
+    let kept = format!("\nReason: {}…", "x".repeat(ApprovalAnswer::MAX_REASON_CHARS));
+    for (label, reason, expected) in [
+        ("Deny", "Use make.", Some("\nReason: Use make.")),
+        ("Deny", " two\nlines\u{1b}[2K ", Some("\nReason: two\nlines[2K")),
+        ("Deny", " \n", Some("")),
+        ("Deny", long.as_str(), Some(kept.as_str())),
+        ("Allow", "Use make.", None),
+    ] {
+        let (approvals, mut inbox) = approval_channel();
+        let session = answering(HookResult::ask("Go?")).approvals(approvals).build();
+        let answer = ApprovalAnswer::by(label, "ann", "test").because(reason);
+        let answered = async { inbox.next().await.unwrap().answer(answer).unwrap() };
+        let (verdict, ()) = futures::join!(session.emit(TOOL_PRE, tool_pre()), answered);
+        match expected {
+            None => assert!(verdict.is_proceed(), "{verdict}"),
+            Some(text) => assert_eq!(verdict.to_string(), format!("Denied by hook hook: User denied: Go?{text}")),
+        }
+    }
+}
+
 // ---- output and messages -------------------------------------------------------------------------------------------
 
 /// The messages and outputs of a display.

@@ -146,7 +146,7 @@ impl ApprovalSystem for PyApprovals {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => {
                     let by = answerer(label).map_err(|error| ApprovalError::Failed(failure(py, &error).to_string()))?;
-                    Ok(ApprovalAnswer { label: label.to_string_lossy().into_owned(), by })
+                    Ok(ApprovalAnswer { by, ..label.to_string_lossy().into_owned().into() })
                 }
                 Err(_) => {
                     let found = crate::fields::type_name(answer.bind(py));

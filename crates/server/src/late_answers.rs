@@ -136,7 +136,7 @@ mod tests {
         let app = App { hub: Hub::new(), feed, access, log };
         let person = |name: &str| Actor { name: name.to_owned(), via: "api".to_owned() };
         let answer = async |name: &str| {
-            let answer = ApprovalAnswer { label: "Allow".to_owned(), by: Some(person(name)) };
+            let answer = ApprovalAnswer { by: Some(person(name)), .."Allow".into() };
             let submitted = SubmittedAnswer { answer, nonce: String::new(), scope: AnswerScope::Once };
             app.answer(&ApprovalId::new("session", "run", 1), submitted).await.unwrap_err().code
         };

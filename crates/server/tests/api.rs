@@ -299,6 +299,26 @@ async fn questions_are_told_and_answered_on_the_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_reason_for_a_denial_reaches_the_model() {
+    let served = Served::new().await;
+    let mut stream = served.watch("").await;
+    next_of(&mut stream, "hello").await;
+    let (session, _link) = asking(&served.app.hub, None, "s-1");
+    for (number, option, verdict) in
+        [(1, "Deny", "Denied by hook guard: User denied: Run it *?\nReason: Use make."), (2, "Allow once", "")]
+    {
+        let operation = call(&session, LIMIT);
+        let asked = next_of(&mut stream, "approval_requested").await;
+        let answer = json!({ "option": option, "nonce": asked["approval"]["nonce"], "reason": " Use \u{1b}make. " });
+        let path = format!("/api/approvals/s-1.run.{number}/answer");
+        assert_eq!(served.request("POST", &path, Some(answer)).await.0, 200);
+        let answered = operation.await.unwrap();
+        assert_eq!(answered.is_proceed(), verdict.is_empty());
+        assert!(verdict.is_empty() || answered.to_string() == verdict, "{answered}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn records_are_waited_for_and_paged() {
     let served = Served::new().await;
     let size = served.flushed().await;

@@ -425,7 +425,7 @@ async fn a_session_takes_no_answer_to_something_else_and_none_that_was_not_offer
     };
     let other = "0".repeat(64).parse().unwrap();
     let answer = |id: &ApprovalId, digest, label: &str| {
-        let answer = ApprovalAnswer { label: label.to_owned(), by: Some(ann()) };
+        let answer = ApprovalAnswer { by: Some(ann()), ..label.into() };
         ServerMessage::Answer { reference: 7, id: id.clone(), digest, answer }
     };
     let (id, digest) = (&approval.id, approval.digest);

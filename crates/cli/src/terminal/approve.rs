@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::key_filter::Key;
 use super::keys::Keys;
 use super::prompt;
+use super::reason::{ReasonEnd, ReasonInput};
 use super::screen::Screen;
 use crate::user::terminal_actor;
 
@@ -153,6 +154,8 @@ impl PromptTask {
         let mut is_all_shown = draw(false).len() == draw(true).len();
         let mut hint = "";
         let mut last_row = prompt::settling_row();
+        // The text typed so far, after the key for a reason.
+        let mut reason: Option<ReasonInput> = None;
         let (ending, answer) = loop {
             let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let out_of_time = (left == Some(Duration::ZERO)).then_some(&EndReason::OutOfTime);
@@ -166,6 +169,19 @@ impl PromptTask {
                 Some(EndReason::Withdrawn) => break (prompt::withdrawn_row(), Err(ApprovalError::Closed)),
                 None => {}
             }
+            if let Some(input) = &mut reason {
+                let row = input.row(self.screen.size().columns);
+                if row != last_row {
+                    lock.last_row(&row)?;
+                    last_row = row;
+                }
+                let Some(end) = input.add(&keys.next_bytes(POLL_INTERVAL)?) else { continue };
+                if end == ReasonEnd::Interrupt {
+                    (self.stop)();
+                }
+                let text = Some(input.text()).filter(|_| end == ReasonEnd::Enter);
+                break (prompt::denied_row(), denial(request, text));
+            }
             let hint_now = if keys.have_ignored() { prompt::IGNORED_HINT } else { hint };
             let row =
                 if keys.are_ready() { prompt::waiting_row(request, left, hint_now) } else { prompt::settling_row() };
@@ -175,6 +191,10 @@ impl PromptTask {
             }
             let mut unfolds = None;
             let option = match keys.next(POLL_INTERVAL)? {
+                Some(Key::Character(prompt::REASON_KEY)) => {
+                    reason = Some(ReasonInput::default());
+                    None
+                }
                 Some(Key::Character('+')) => {
                     unfolds = Some("");
                     None
@@ -190,13 +210,7 @@ impl PromptTask {
                     if key == Key::Interrupt {
                         (self.stop)();
                     }
-                    match prompt::find_denial(&request.options) {
-                        None => {
-                            let refused = ApprovalError::Failed("the user denied".into());
-                            break (prompt::denied_row(), Err(refused));
-                        }
-                        option => option,
-                    }
+                    break (prompt::denied_row(), denial(request, None));
                 }
                 None => None,
             };
@@ -208,12 +222,23 @@ impl PromptTask {
             if let Some(option) = option {
                 break (
                     prompt::answered_row(option.effect),
-                    Ok(ApprovalAnswer { label: option.label.clone(), by: Some(terminal_actor()) }),
+                    Ok(ApprovalAnswer { by: Some(terminal_actor()), ..option.label.clone().into() }),
                 );
             }
         };
         lock.rows(&[ending])?;
         answer
+    }
+}
+
+/// Returns the answer that denies, with a reason for the model.
+fn denial(request: &OpenRequest, reason: Option<String>) -> Result<ApprovalAnswer, ApprovalError> {
+    match prompt::find_denial(&request.options) {
+        Some(option) => Ok(ApprovalAnswer { by: Some(terminal_actor()), reason, ..option.label.clone().into() }),
+        None => {
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            Err(ApprovalError::Failed(format!("the user denied{reason}")))
+        }
     }
 }
 

@@ -54,6 +54,17 @@ impl Keys {
         Ok(bytes[..count].iter().filter_map(|byte| filter.byte(*byte, now)).last())
     }
 
+    /// Returns the bytes that arrive within the time limit, unfiltered: for text that cannot allow anything.
+    pub(super) fn next_bytes(&mut self, within: Duration) -> io::Result<Vec<u8>> {
+        if !wait_for_input(within)? {
+            return Ok(Vec::new());
+        }
+        let mut bytes = [0; 256];
+        let count = read_input(&mut bytes)?;
+        self.filter().restart(Instant::now());
+        Ok(bytes[..count].to_vec())
+    }
+
     fn filter(&self) -> MutexGuard<'_, KeyFilter> {
         self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }

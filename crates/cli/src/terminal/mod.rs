@@ -11,6 +11,7 @@ mod key_filter;
 mod keys;
 mod line;
 mod prompt;
+mod reason;
 mod screen;
 mod spinner;
 mod trust;

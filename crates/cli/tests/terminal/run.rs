@@ -55,6 +55,39 @@ fn what_is_denied_does_not_run_and_the_model_reads_so() {
 }
 
 #[test]
+fn the_model_reads_the_reason_that_is_typed_for_a_denial() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.answer("/");
+    terminal.until("Enter denies, Esc denies without a reason");
+    // No key allows any more: a digit is text.
+    terminal.keys("1 file is enough");
+    terminal.until("1 file is enough");
+    terminal.keys("\r");
+    terminal.until("✗ denied");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert!(!place.at("workspace/made").exists());
+    let expected = "Denied by hook confirm: User denied: Run `touch made`?\nReason: 1 file is enough";
+    assert_eq!(result(&place), expected);
+    place.check_sealed(1);
+}
+
+#[test]
+fn without_a_reason_after_all_it_is_denied_as_well() {
+    let place = Place::with(bash("touch made"));
+    let mut terminal = Terminal::start(&place, &["run", "Make it"]);
+    terminal.answer("/");
+    terminal.until("Enter denies, Esc denies without a reason");
+    terminal.keys("never mind");
+    terminal.until("never mind");
+    terminal.keys("\x1b");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(result(&place), "Denied by hook confirm: User denied: Run `touch made`?");
+}
+
+#[test]
 fn a_question_that_nobody_answers_in_time_is_denied() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "--approval-timeout", "1.5", "Make it"]);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::truncate_chars;
+
 /// The option that an approver chose, and the approver's identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -11,6 +13,10 @@ pub struct ApprovalAnswer {
     /// The approver, where known. It is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
+    /// The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if
+    /// the option allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The user who did something, and the channel.
@@ -33,13 +39,30 @@ impl Actor {
 impl ApprovalAnswer {
     /// An answer of a known approver.
     pub fn by(label: impl Into<String>, name: impl Into<String>, via: impl Into<String>) -> Self {
-        Self { label: label.into(), by: Some(Actor::new(name, via)) }
+        Self { label: label.into(), by: Some(Actor::new(name, via)), reason: None }
+    }
+
+    /// Adds the reason for a denial.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// The maximum length of a reason; `…` replaces the rest.
+    pub const MAX_REASON_CHARS: usize = 2_000;
+
+    /// Returns the reason as the model reads it: without control characters, and none if it is blank.
+    pub(crate) fn clean_reason(&self) -> Option<String> {
+        let reason: String = self.reason.as_deref()?.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+        let reason = truncate_chars(reason.trim(), Self::MAX_REASON_CHARS);
+        (!reason.is_empty()).then(|| reason.into_owned())
     }
 }
 
 impl From<String> for ApprovalAnswer {
     fn from(label: String) -> Self {
-        Self { label, by: None }
+        Self { label, by: None, reason: None }
     }
 }
 

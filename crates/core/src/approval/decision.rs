@@ -59,12 +59,17 @@ impl ApprovalDecision {
     pub(crate) fn on_answer(request: &ApprovalRequest, answer: Result<ApprovalAnswer, ApprovalError>) -> Self {
         let prompt = &request.prompt;
         match answer {
-            Ok(ApprovalAnswer { label, by }) => {
+            Ok(answer) => {
+                let why = answer.clean_reason();
+                let ApprovalAnswer { label, by, .. } = answer;
                 let decision = match request.options.iter().find(|option| option.label == label) {
-                    Some(option) => Self {
-                        effect: Some(option.effect),
-                        ..Self::by_user(DecisionBasis::Answer, option.effect.allows(), prompt)
-                    },
+                    Some(option) => {
+                        let mut decision = Self::by_user(DecisionBasis::Answer, option.effect.allows(), prompt);
+                        if let Some(why) = why.filter(|_| !decision.granted) {
+                            decision.reason += &format!("\nReason: {why}");
+                        }
+                        Self { effect: Some(option.effect), ..decision }
+                    }
                     None => {
                         let reason = format!("Answer `{label}` was not offered: {prompt}");
                         Self::new(false, DecisionBasis::InvalidOption, reason)

@@ -346,7 +346,7 @@ impl Coordinator {
         }))
     }
 
-    fn record_late(&self, id: u64, key: &ApprovalKey, ApprovalAnswer { label: answer, by }: ApprovalAnswer) {
+    fn record_late(&self, id: u64, key: &ApprovalKey, ApprovalAnswer { label: answer, by, .. }: ApprovalAnswer) {
         tracing::warn!({ hook.name = %key.hook }, "an approval was answered too late");
         let entry = AuditEntry::LateAnswer(LateAnswerEntry { id, hook: key.hook.to_string(), answer, by });
         if let Err(error) = self.record(&key.event, entry) {

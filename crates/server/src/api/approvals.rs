@@ -65,6 +65,9 @@ enum ApprovalLookup {
 struct AnswerBody {
     /// Label of the chosen option.
     option: String,
+    /// Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows.
+    #[serde(default)]
+    reason: Option<String>,
     /// Nonce of the request.
     nonce: String,
     /// Scope of the answer.
@@ -165,10 +168,10 @@ async fn answer(
     Approver(identity): Approver,
     State(app): State<App>,
     Path(id): Path<String>,
-    Json(AnswerBody { option, nonce, scope }): Json<AnswerBody>,
+    Json(AnswerBody { option, reason, nonce, scope }): Json<AnswerBody>,
 ) -> Result<Reply<DecidedApproval>, Refusal> {
     let id = parse_id(&id)?;
-    let answer = ApprovalAnswer { label: option, by: Some(identity.actor()) };
+    let answer = ApprovalAnswer { label: option, by: Some(identity.actor()), reason };
     let submitted = SubmittedAnswer { answer, nonce, scope };
     // The answer is completed also if the client disconnects.
     let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;

@@ -50,6 +50,8 @@ const said = new Set();
 let left = null;
 /** @type {HTMLElement | null} */
 let options = null;
+/** The reason that is typed for a denial of a request. */
+let reason = { id: '', text: '' };
 /** @type {number | undefined} */
 let ticker;
 /** @type {number | undefined} */
@@ -348,13 +350,22 @@ function foot() {
       index < 9 ? el('kbd', { 'aria-hidden': 'true' }, index + 1) : null,
       el('span', { class: 'words' }, el('span', { class: 'label' }, shown(choice.label, { limit: 80, more: false })), el('span', { class: 'hint' }, choice.hint))));
   });
-  add(foot, options, el('p', { class: 'keys faint' }, el('kbd', null, '1'), '–', el('kbd', null, String(Math.min(9, choices(approval).length))), ' answer · ', el('kbd', null, 'Esc'), ' closes without answering'));
+  if (reason.id !== approval.id) reason = { id: approval.id, text: '' };
+  const denial = choices(approval).find((choice) => choice.effect === 'deny');
+  const why = denial ? el('input', { type: 'text', id: 'question-reason', value: reason.text, maxlength: 2000, autocomplete: 'off', placeholder: 'Reason for the agent, sent if you deny', 'aria-label': 'Reason for the agent, sent if you deny', oninput: (/** @type {Event} */ event) => { reason.text = /** @type {HTMLInputElement} */ (event.target).value; } }) : null;
+  add(foot, options, why, el('p', { class: 'keys faint' }, el('kbd', null, '1'), '–', el('kbd', null, String(Math.min(9, choices(approval).length))), ' answer · ', el('kbd', null, 'Esc'), ' closes without answering'));
   lamp();
 }
 
 /** @param {KeyboardEvent} event */
 function key(event) {
   if (event.key === 'Tab') return trap(event);
+  if (event.target instanceof HTMLInputElement && event.target.id === 'question-reason') {
+    // Digits are text here. Enter denies, and nothing typed here can allow.
+    const denial = event.key === 'Enter' && current && !event.isComposing && choices(current).find((choice) => choice.effect === 'deny');
+    if (denial) void answer(denial);
+    return;
+  }
   if (event.key === 'Escape' || event.key === 'Shift') return;
   // The user was typing elsewhere, and needs time to notice the dialog.
   if (current && !outcome && performance.now() < settledAt) {
@@ -406,7 +417,7 @@ async function answer(choice) {
   mine = approval.id;
   lamp();
   try {
-    const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.scope ? { scope: choice.scope } : {}) });
+    const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.effect.startsWith('deny') && reason.id === approval.id && reason.text.trim() ? { reason: reason.text } : {}), ...(choice.scope ? { scope: choice.scope } : {}) });
     acceptClosed(approval.id);
     toast([el('strong', null, said?.granted ? 'Allowed' : 'Denied'), ': ', shown(approval.prompt, { limit: 120, more: false })], said?.granted ? 'good' : 'plain');
     announce(said?.granted ? 'Allowed.' : 'Denied.');

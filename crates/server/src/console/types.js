@@ -23,6 +23,7 @@
  * @typedef {object} AnswerBody
  * @property {string} nonce Nonce of the request.
  * @property {string} option Label of the chosen option.
+ * @property {string | null} [reason] Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows.
  * @property {AnswerScope} [scope] Scope of the answer.
  */
 /**
@@ -30,6 +31,7 @@
  * @typedef {object} ApprovalAnswer
  * @property {Actor | null} [by] The approver, where known. It is recorded.
  * @property {string} label The label of an option.
+ * @property {string | null} [reason] The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows.
  */
 /**
  * The decision on an approval request.

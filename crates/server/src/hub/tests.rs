@@ -82,7 +82,7 @@ fn ann() -> Actor {
 }
 
 fn answering(option: &str, nonce: &str, scope: AnswerScope) -> SubmittedAnswer {
-    let answer = ApprovalAnswer { label: option.to_owned(), by: Some(ann()) };
+    let answer = ApprovalAnswer { by: Some(ann()), ..option.into() };
     SubmittedAnswer { answer, nonce: nonce.to_owned(), scope }
 }
 

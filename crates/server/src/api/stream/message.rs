@@ -86,6 +86,8 @@ pub(super) enum ClientMessage {
     Answer {
         id: String,
         option: String,
+        #[serde(default)]
+        reason: Option<String>,
         nonce: String,
         #[serde(default)]
         scope: AnswerScope,
