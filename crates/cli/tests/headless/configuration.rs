@@ -247,6 +247,45 @@ fn hooks_are_listed_with_what_their_failure_does_at_each_event() {
 }
 
 #[test]
+fn approval_rules_are_added_explained_and_active_at_once() {
+    let place = Place::with(json!([
+        { "tools": [{ "name": "Bash", "input": { "command": "touch made" } }] },
+        { "text": "Done." }
+    ]));
+    let rule = "confirm:Run `touch *`?";
+    let explanation = "Requests of hook `confirm` with a prompt of the form \"Run `touch *`?\", where `*` is any text, are allowed \
+                       without an approver, in every session, unless another rule denies them.";
+    let add = |arguments: &[&str]| place.amplifier(&[&["approvals", "add"], arguments].concat());
+    assert_eq!(add(&["allow", rule]).fine(), format!("Added. {explanation}\n"));
+    assert_eq!(add(&["allow", rule]).fine(), format!("Exists already. {explanation}\n"));
+    assert_eq!(place.amplifier(&["approvals", "explain", "1"]).fine(), format!("{explanation}\n"));
+    assert_eq!(place.amplifier(&["approvals", "explain", rule]).fine(), format!("{explanation}\n"));
+    place.run(&["Make it"]);
+    assert!(place.at("workspace/made").exists());
+
+    let workspace = place.at("workspace").canonicalize().unwrap().display().to_string();
+    let denied = add(&["deny", "confirm:*", "--project", "."]).fine();
+    let expected = format!(
+        "Added. All requests of hook `confirm` are denied without an approver, in every session in `{workspace}`.\n"
+    );
+    assert_eq!(denied, expected);
+    std::fs::remove_file(place.at("workspace/made")).unwrap();
+    place.run(&["Make it"]);
+    assert!(!place.at("workspace/made").exists());
+
+    // None is added if one is wrong.
+    for (wrong, why) in
+        [("confirm", "expected HOOK:PATTERN"), ("*:x", "invalid hook name `*`"), ("confirm:", "the pattern is empty")]
+    {
+        let refused = add(&["allow", "confirm:Run `ls`?", wrong]);
+        assert!(refused.code == 1 && refused.error.contains(why), "{refused:?}");
+    }
+    assert!(!place.read("home/approvals.json").contains("ls"));
+    let recorded = place.amplifier(&["audit", "export", "--kind", "policy_change"]).fine();
+    assert_eq!(recorded.lines().filter(|line| line.contains("\"change\":\"added\"")).count(), 2, "{recorded}");
+}
+
+#[test]
 fn standing_answers_are_listed_and_taken_back() {
     let place = Place::with(json!([]));
     let list = || place.amplifier(&["approvals", "list"]).fine();
