@@ -25,6 +25,9 @@ pub(super) fn check(definition: &HookDefinition, bundle: &LoadedBundle, tools: &
     check.found
 }
 
+/// Returns `true` if an action has an effect at an event.
+type HasEffect = fn(&EventSpec) -> bool;
+
 struct HookCheck<'a> {
     definition: &'a HookDefinition,
     bundle: &'a LoadedBundle,
@@ -166,7 +169,7 @@ impl HookCheck<'_> {
     /// Checks that the action has an effect.
     fn effects(&mut self) {
         let entry = &self.definition.entry;
-        let actions: [(&str, bool, fn(&EventSpec) -> bool); 4] = [
+        let actions: [(&str, bool, HasEffect); 4] = [
             ("deny", entry.deny.is_some(), |spec| spec.effects != EventEffects::Observed),
             ("ask", entry.ask.is_some(), |spec| spec.effects == EventEffects::All),
             ("modify", entry.modify.is_some(), |spec| spec.effects != EventEffects::Observed),

@@ -10,10 +10,10 @@ use crate::condition::node::{Function, Kind, Node, Operator};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts(BTreeMap<String, Vec<Value>>);
 
-/// Values that exclude each other.
+/// Values that exclude each other, as JSON.
 pub(super) struct Conflict {
     pub(super) path: String,
-    pub(super) values: [Value; 2],
+    pub(super) values: [String; 2],
 }
 
 impl Facts {
@@ -31,7 +31,7 @@ impl Facts {
             };
             let both: Vec<Value> = before.iter().filter(|value| values.contains(value)).cloned().collect();
             if both.is_empty() {
-                let first = |values: &[Value]| values.first().cloned().unwrap_or_default();
+                let first = |values: &[Value]| values.first().map(ToString::to_string).unwrap_or_default();
                 return Err(Conflict { path: path.clone(), values: [first(before), first(values)] });
             }
             self.0.insert(path.clone(), both);
