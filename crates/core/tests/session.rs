@@ -46,7 +46,7 @@ async fn the_model_reads_the_reason_for_a_denial_and_an_allow_has_none() {
         let session = answering(HookResult::ask("Go?")).approvals(approvals).build();
         let answer = ApprovalAnswer::by(label, "ann", "test").because(reason);
         let answered = async { inbox.next().await.unwrap().answer(answer).unwrap() };
-        let (verdict, ()) = futures::join!(session.emit(TOOL_PRE, tool_pre()), answered);
+        let (verdict, ()) = tokio::join!(session.emit(TOOL_PRE, tool_pre()), answered);
         match expected {
             None => assert!(verdict.is_proceed(), "{verdict}"),
             Some(text) => assert_eq!(verdict.to_string(), format!("Denied by hook hook: User denied: Go?{text}")),

@@ -38,7 +38,7 @@ fn nothing_changes_in_plan_mode_whatever_is_allowed() {
     place.write("workspace/notes", "milk");
     place.rules(json!({ "confirm:*": "allow" }));
     for confirm in ["all", "off"] {
-        let Ran { code, error, .. } = place.run(&["--mode", "plan", "--confirm", confirm, "Go on"]);
+        let Ran { code, error, .. } = place.run(&["--mode", "plan", "--confirm", confirm, "--allow-denials", "Go on"]);
         assert_eq!(code, 0, "{error}");
         assert!(error.contains("● Bash  cat notes\n  └ milk\n"), "{error}");
         let sentence = "Read and search as needed, then describe the changes that you would make";
@@ -93,7 +93,7 @@ fn git(place: &Place, arguments: &[&str]) {
 /// Runs the task in the mode, and returns the files whose changes needed approval.
 fn asked(place: &Place, calls: &[Value]) -> Vec<String> {
     place.answers(json!([calls, &[json!({ "text": "Done." })]].concat()));
-    let Ran { code, out, error } = place.run(&["--mode", "accept-edits", "Go on"]);
+    let Ran { code, out, error } = place.run(&["--mode", "accept-edits", "--allow-denials", "Go on"]);
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{error}");
     let lines = error.lines().filter(|line| line.contains("Denied by hook confirm"));
     lines.map(|line| line.rsplit('`').nth(1).unwrap().to_owned()).collect()
@@ -172,7 +172,7 @@ fn a_forbidden_mode_is_refused_or_becomes_the_next_stricter_one() {
     trust(&place, "session: { forbid_modes: [accept-edits] }\n");
     let refused = "amplifier: mode `accept-edits` is forbidden by `forbid_modes` in a bundle or the configuration; \
                    expected one of: ask, plan, deny";
-    place.run(&["--mode", "accept-edits", "Go on"]).check_usage(refused);
+    place.run(&["--mode", "accept-edits", "--allow-denials", "Go on"]).check_usage(refused);
     let mode = || {
         let report: Value = serde_json::from_str(&place.amplifier(&["doctor", "--json"]).out).unwrap();
         let setting = |name: &str| {

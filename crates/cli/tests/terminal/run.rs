@@ -66,7 +66,7 @@ fn the_model_reads_the_reason_that_is_typed_for_a_denial() {
     terminal.keys("\r");
     terminal.until("✗ denied");
     terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert!(!place.at("workspace/made").exists());
     let expected = "Denied by hook confirm: User denied: Run `touch made`?\nReason: 1 file is enough";
     assert_eq!(result(&place), expected);
@@ -83,7 +83,7 @@ fn without_a_reason_after_all_it_is_denied_as_well() {
     terminal.until("never mind");
     terminal.keys("\x1b");
     terminal.until("Then I leave it.");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.end(), 3);
     assert_eq!(result(&place), "Denied by hook confirm: User denied: Run `touch made`?");
 }
 

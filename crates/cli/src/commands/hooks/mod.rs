@@ -17,8 +17,7 @@ use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    DecisionKind, DefaultDecision, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError,
-    catalog,
+    DecisionKind, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError, catalog,
 };
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards};
 use amplifier_modules::bundle::{BundleScope, LoadedBundle, load, schema};
