@@ -56,6 +56,11 @@ describe('the audit log', () => {
     const { page } = await visit(t, { mock, hash: '#/audit', auto: false });
     await page.getByLabel('Hook').fill('secrets-guard');
     await page.getByText('Intact up to record 811').first().waitFor();
+    // Before the filter applies, the line is among all records, and goes again.
+    await until(async () => {
+      const rows = await page.locator('main tbody tr:not(.border)').allInnerTexts();
+      return rows.length > 0 && rows.every((row) => row.includes('secrets-guard'));
+    }, () => 'the filter applies');
     const line = page.locator('main tbody tr.border');
     await until(async () => {
       if (await line.count()) return true;
