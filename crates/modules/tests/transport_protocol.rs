@@ -58,4 +58,11 @@ fn a_path_in_a_request_has_no_links() {
     let data = data! { "tool_name": "Read", "tool_input": json!({ "file_path": "link/hostname" }) };
     let request = serde_json::to_value(HookRequest::new("lint", "tool:pre", &data, Some(&workspace))).unwrap();
     assert_eq!(request["path"], "/etc/hostname");
+
+    std::fs::create_dir_all(workspace.join("secrets/sub")).unwrap();
+    std::os::unix::fs::symlink("secrets/sub", workspace.join("short")).unwrap();
+    std::os::unix::fs::symlink("short/../new", workspace.join("innocent")).unwrap();
+    let data = data! { "tool_name": "Write", "tool_input": json!({ "file_path": "innocent" }) };
+    let request = serde_json::to_value(HookRequest::new("lint", "tool:pre", &data, Some(&workspace))).unwrap();
+    assert_eq!(request["path"], workspace.join("secrets/new").to_str().unwrap());
 }

@@ -1,18 +1,14 @@
 //! The workspace of tools.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use amplifier_process::follow_links;
 use amplifier_process::sandbox::Sandbox;
 
 use super::edit_history::EditHistory;
 use super::protected_paths::ProtectedPaths;
-
-/// The largest number of links in a path, as on Linux.
-const MAX_LINKS: usize = 40;
 
 /// The folder to which tools are confined. Cheap to clone; clones share state.
 ///
@@ -91,7 +87,7 @@ impl Workspace {
 
     /// Returns the protected path that a path leads to, into or above.
     pub fn protects(&self, path: &str) -> Option<&Path> {
-        let resolved = follow_links(&self.root, Path::new(path))?;
+        let resolved = follow_links(&self.root, Path::new(path)).ok()?;
         self.protected.protecting_path(&resolved)
     }
 
@@ -111,7 +107,7 @@ impl Workspace {
     /// If the path is outside the workspace.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, OutsideWorkspace> {
         match follow_links(&self.root, Path::new(path)) {
-            Some(resolved) if resolved.starts_with(&self.root) => Ok(resolved),
+            Ok(resolved) if resolved.starts_with(&self.root) => Ok(resolved),
             _ => Err(OutsideWorkspace { path: path.to_owned(), root: self.root.to_path_buf() }),
         }
     }
@@ -135,47 +131,11 @@ impl Workspace {
 
     /// Resolves a path to protect; unresolved if there are too many links.
     fn resolve_or_join(&self, path: &Path) -> PathBuf {
-        follow_links(&self.root, path).unwrap_or_else(|| self.root.join(path))
+        follow_links(&self.root, path).unwrap_or_else(|_| self.root.join(path))
     }
 
     /// Locks edits, so that no other tool changes a file between reading and replacing.
     pub(super) fn lock_edits(&self) -> MutexGuard<'_, EditHistory> {
         self.edits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Resolves a path as the kernel would, even past missing files: a link to a file that does not exist yet must not lead out either. `None` if there
-/// are too many links.
-fn follow_links(root: &Path, path: &Path) -> Option<PathBuf> {
-    let mut resolved = root.to_path_buf();
-    let mut ahead = VecDeque::new();
-    let mut links = 0;
-    put_in_front(&mut ahead, path);
-    while let Some(step) = ahead.pop_front() {
-        match Path::new(&step).components().next() {
-            None | Some(Component::CurDir) => {}
-            Some(Component::RootDir | Component::Prefix(_)) => resolved = PathBuf::from(&step),
-            Some(Component::ParentDir) => {
-                resolved.pop();
-            }
-            Some(Component::Normal(name)) => {
-                resolved.push(name);
-                if let Ok(target) = resolved.read_link() {
-                    links += 1;
-                    if links > MAX_LINKS {
-                        return None;
-                    }
-                    resolved.pop();
-                    put_in_front(&mut ahead, &target);
-                }
-            }
-        }
-    }
-    Some(resolved)
-}
-
-fn put_in_front(ahead: &mut VecDeque<OsString>, path: &Path) {
-    for component in path.components().rev() {
-        ahead.push_front(component.as_os_str().to_owned());
     }
 }

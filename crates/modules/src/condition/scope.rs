@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use amplifier_audit::Redaction;
 use amplifier_core::{Clock, HookRegistry, SystemClock};
+use amplifier_process::follow_links;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
@@ -136,8 +137,14 @@ impl Scope {
 
     /// Resolves a path from the workspace, with all `..` and links. Missing parts are used as written.
     pub(crate) fn resolve(&self, path: &str) -> io::Result<PathBuf> {
-        soft_canonicalize(self.workspace.join(path))
+        resolve_path(&self.workspace, path)
     }
+}
+
+/// Resolves a path from a resolved workspace. A link to a missing file is followed as the tools follow it, so that rules judge the file that is
+/// written; then names get the case that the files have.
+pub(crate) fn resolve_path(workspace: &Path, path: &str) -> io::Result<PathBuf> {
+    soft_canonicalize(follow_links(workspace, Path::new(path))?)
 }
 
 /// Returns a random key, so that a short secret cannot be guessed from its marker.

@@ -10,7 +10,8 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::map::Entry;
-use soft_canonicalize::soft_canonicalize;
+
+use crate::condition::resolve_path;
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
@@ -92,9 +93,9 @@ fn named_path(event: &str, data: &EventData, workspace: &Path) -> Option<String>
         None if event.starts_with("artifact:") => &["/path"],
         _ => &[],
     };
-    let named = workspace.join(fields.iter().find_map(|field| data.text_at(field))?);
-    // Unresolvable for example in a cycle of links.
-    let resolved = soft_canonicalize(&named).unwrap_or(named);
+    let named = fields.iter().find_map(|field| data.text_at(field))?;
+    // The tools refuse a path that cannot be resolved, such as a cycle of links.
+    let resolved = resolve_path(workspace, named).ok()?;
     Some(resolved.to_string_lossy().into_owned())
 }
 
