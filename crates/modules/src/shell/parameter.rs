@@ -11,6 +11,11 @@ pub(super) fn scan(inner: &str, word: &mut Word) {
     if is_plain(name) {
         return;
     }
+    if inner.contains("\\\n") {
+        word.opaque
+            .get_or_insert("a line break after a backslash splits an expansion; write the expansion on one line");
+        return;
+    }
     if inner.starts_with([' ', '\t', '\n', '|', '(']) {
         word.opaque.get_or_insert("`${ …; }` runs commands in newer shells; use `$(…)`");
         return;

@@ -169,6 +169,10 @@ impl<'a> Reader<'a> {
         let mut depth = 1;
         while depth > 0 {
             let byte = self.peek().ok_or(UNCLOSED)?;
+            if self.starts_with("\\\n") {
+                // Operators in it are compared as written, and bash joins the lines first.
+                return Err(CONTINUATION);
+            }
             let is_quote = byte == b'\'' || self.starts_with("$'");
             match bracket {
                 Bracket::Arithmetic if is_quote || byte == b'"' => return Err(ARITHMETIC),
