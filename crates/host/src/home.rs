@@ -15,6 +15,7 @@ pub struct Home {
     data: PathBuf,
     config: PathBuf,
     environment: Environment,
+    is_nonexistent: bool,
 }
 
 impl Home {
@@ -32,13 +33,13 @@ impl Home {
         let user = || variable(HOME_VARIABLE).with_context(none);
         let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
         let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;
-        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment })
+        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment, is_nonexistent: false })
     }
 
     /// Uses one folder for everything, with an empty environment.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { data: folder.clone(), config: folder, environment: Environment::default() }
+        Self { data: folder.clone(), config: folder, environment: Environment::default(), is_nonexistent: false }
     }
 
     /// Sets the environment.
@@ -52,9 +53,14 @@ impl Home {
         &self.environment
     }
 
-    /// Returns folders that never exist, for commands that need none.
+    /// Returns folders that never exist, for commands that need none. They are not created, also not by root.
     pub fn nonexistent() -> Self {
-        Self::at("/nonexistent")
+        Self { is_nonexistent: true, ..Self::at("/nonexistent") }
+    }
+
+    /// Returns `true` for folders that never exist.
+    pub fn is_nonexistent(&self) -> bool {
+        self.is_nonexistent
     }
 
     /// The data folder.

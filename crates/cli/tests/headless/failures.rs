@@ -109,6 +109,7 @@ fn what_needs_no_home_does_without() {
     ] {
         assert!(!without_home(&place, &arguments).fine().is_empty(), "{arguments:?}");
     }
+    assert!(!std::path::Path::new("/nonexistent").exists(), "nothing is created for a missing home");
     let missing = "amplifier: no home folder found; set HOME or AMPLIFIER_HOME\n";
     for (arguments, code) in [(["audit", "verify"], 3), (["audit", "stats"], 3), (["hooks", "list"], 1)] {
         let ran = without_home(&place, &arguments);

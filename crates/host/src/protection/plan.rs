@@ -244,6 +244,9 @@ impl ProtectionPlan {
     pub fn keys(home: &Home) -> Result<Vec<PathBuf>> {
         // With these files, a process could answer approval requests as the user. The folder with the socket is hidden from commands completely; it
         // is created now, because a folder that is missing when a command starts cannot be hidden.
+        if home.is_nonexistent() {
+            return Ok(Vec::new());
+        }
         let server = home.server_folder();
         let made = create_private_folder(&server);
         made.with_context(|| format!("the folder `{}`", server.display()))?;
@@ -288,6 +291,9 @@ impl ProtectionPlan {
 
 /// Creates the folders of this program if missing, and returns them.
 fn home_folders(home: &Home) -> Result<Vec<PathBuf>> {
+    if home.is_nonexistent() {
+        return Ok(Vec::new());
+    }
     let made = own_folders(home).map(|folder| {
         let made = create_private_folder(&folder).and_then(|()| folder.canonicalize());
         made.with_context(|| format!("the folder `{}`", folder.display()))
