@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
+use amplifier_core::ComparedWith;
 use amplifier_process::sandbox::Sandbox;
 use amplifier_process::{Command, Environment};
 use sha2::{Digest, Sha256};
@@ -42,25 +43,26 @@ impl GitUndo {
         Self { workspace, sandbox, accepted: Arc::default() }
     }
 
-    /// Returns `true` if git can undo a write to a file, and accepts the write. Blocks while git runs.
+    /// Accepts a write to a file if git can undo it. Returns the version of the file that is accepted. Blocks while git runs.
     ///
     /// git can undo a write if it has the present content of the file, in `HEAD` or in the index, or if there is no such file yet and git does
     /// not ignore it. The content may also be that of an accepted write: undoing it loses only what the agent has written.
-    pub(crate) fn accept(&self, file_path: &str) -> bool {
-        let Some(path) = self.writable_path(file_path) else { return false };
-        let is_undoable = match read_file(&path) {
-            FileContent::Missing => self.is_new(&path),
-            FileContent::Bytes(content) => self.is_own(&path, &content) || self.has_content(&path, &content),
-            FileContent::Unusable => false,
+    pub(crate) fn accept(&self, file_path: &str) -> Option<ComparedWith> {
+        let path = self.writable_path(file_path)?;
+        let undoable = match read_file(&path) {
+            FileContent::Missing => self.is_new(&path).then(|| self.workspace.bind_version(&path, None)),
+            FileContent::Bytes(content) => (self.is_own(&path, &content) || self.has_content(&path, &content))
+                .then(|| self.workspace.bind_version(&path, Some(&content))),
+            FileContent::Unusable => None,
         };
         let mut accepted = self.lock();
-        if is_undoable {
+        if undoable.is_some() {
             accepted.entry(path).or_insert(AcceptedWrite::Running);
         } else {
             // A write that the user approves may replace content that git does not have.
             accepted.remove(&path);
         }
-        is_undoable
+        undoable
     }
 
     /// Records the content that a tool has written, if the write was accepted.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, Event, HookRegistry, HookResult, OnError, OpenRequest,
-    Registration, TOOL_PRE, ToolPre,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, COMPARED_WITH, Event, HookRegistry, HookResult, OnError,
+    OpenRequest, Registration, TOOL_PRE, ToolPre,
 };
 use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_modules::shell::{Analysis, analyse};
 use amplifier_process::sandbox::Sandbox;
+use serde_json::json;
 
 use crate::config::Config;
 use crate::git_undo::GitUndo;
@@ -45,10 +46,10 @@ pub fn register(
         let written = event.text_at("/tool_input/file_path").filter(|_| is_write).map(str::to_owned);
         let mode = mode.clone();
         async move {
-            match (mode, written) {
-                (Some(mode), Some(path)) if mode.accepts_write(&path).await => None,
-                _ => asked,
-            }
+            let (Some(mode), Some(path)) = (mode, written) else { return asked };
+            let Some(accepted) = mode.accept_write(&path).await else { return asked };
+            // Other calls may wait for the user before the tool runs: it then changes only what was accepted.
+            Some(HookResult::set(COMPARED_WITH, json!(accepted)))
         }
     });
 }

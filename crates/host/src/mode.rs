@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use amplifier_core::{Event, HookRegistry, HookResult, OnError, Registration, TOOL_POST, TOOL_PRE, ToolPost, ToolPre};
+use amplifier_core::{
+    ComparedWith, Event, HookRegistry, HookResult, OnError, Registration, TOOL_POST, TOOL_PRE, ToolPost, ToolPre,
+};
 use amplifier_modules::bundle::ApprovalMode;
 use amplifier_modules::shell::analyse;
 
@@ -80,14 +82,14 @@ impl ModeSwitch {
         Ok(before)
     }
 
-    /// Returns `true` if the mode accepts a write to a file without approval.
-    pub(crate) async fn accepts_write(&self, file_path: &str) -> bool {
+    /// Returns the version of a file that the mode accepts a write to, without approval.
+    pub(crate) async fn accept_write(&self, file_path: &str) -> Option<ComparedWith> {
         if self.current() != ApprovalMode::AcceptEdits {
-            return false;
+            return None;
         }
         let (undo, file_path) = (self.undo.clone(), file_path.to_owned());
         // Without a result, approval is requested.
-        run_blocking(move || undo.accept(&file_path)).await.unwrap_or(false)
+        run_blocking(move || undo.accept(&file_path)).await.flatten()
     }
 
     fn lock(&self) -> MutexGuard<'_, ActiveMode> {

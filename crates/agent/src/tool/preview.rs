@@ -175,6 +175,13 @@ impl Workspace {
     pub(super) fn version(&self, path: &Path) -> String {
         self.read_version(path).0
     }
+
+    /// Binds a change of a file to its present content, `None` if there is no such file: in the data of an operation, the tool refuses to change
+    /// another file or version. The path has no links.
+    pub fn bind_version(&self, path: &Path, content: Option<&[u8]>) -> ComparedWith {
+        let version = content.map_or_else(|| MISSING.to_owned(), version_of);
+        ComparedWith { path: self.display(path), version }
+    }
 }
 
 pub(super) fn version_of(content: &[u8]) -> String {

@@ -147,6 +147,21 @@ fn what_the_agent_wrote_itself_can_be_changed_again_but_not_what_another_wrote_s
 }
 
 #[test]
+fn an_accepted_write_fails_if_the_file_changes_before_the_tool_runs() {
+    let place = repository();
+    // The second call of the response is checked after the first one was accepted, and before it runs.
+    let change = "echo mine > \"$AMPLIFIER_WORKSPACE/clean\"";
+    let hook = json!({ "name": "other", "on": "tool:pre", "when": "tool_name == 'Glob'", "command": change });
+    place.write("home/bundle.yaml", &json!({ "hooks": [hook] }).to_string());
+    let calls = json!({ "tools": [
+        { "name": "Write", "input": { "file_path": "clean", "content": "one" } },
+        { "name": "Glob", "input": { "pattern": "*" } },
+    ] });
+    assert!(asked(&place, &[calls]).is_empty());
+    assert_eq!(place.read("workspace/clean"), "mine\n");
+}
+
+#[test]
 fn without_a_repository_every_write_needs_approval() {
     let place = Place::with(json!([]));
     assert_eq!(asked(&place, &[write("new", "1")]), ["new"]);
