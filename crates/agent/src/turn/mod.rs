@@ -232,11 +232,15 @@ impl Core {
             () = self.cancel.reached(CancelLevel::Graceful) => return Err(Stop::Interrupted),
             verdict = self.coordinator.emit(event, data) => verdict,
         };
-        // A compaction that hooks postpone is no operation of the agent; nobody can be asked about it either.
+        self.count_if_denied(event, &verdict);
+        verdict.into_data()
+    }
+
+    /// Counts a denial. A compaction that hooks postpone is no operation of the agent; nobody can be asked about it either.
+    fn count_if_denied<P: Payload>(&self, event: EventType<P>, verdict: &Verdict) {
         if !verdict.is_proceed() && event.name().effects() == EventEffects::All {
             self.count_denial();
         }
-        verdict.into_data()
     }
 
     pub(crate) async fn inject(&self, injected: Vec<InjectedMessage>) {
@@ -253,7 +257,9 @@ impl Core {
         event: EventType<P>,
         data: impl Into<EventData>,
     ) -> Result<EventData, Stop> {
-        self.coordinator.emit(event, data).await.into_data()
+        let verdict = self.coordinator.emit(event, data).await;
+        self.count_if_denied(event, &verdict);
+        verdict.into_data()
     }
 }
 

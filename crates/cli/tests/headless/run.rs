@@ -152,6 +152,15 @@ fn result(ran: &Ran) -> Value {
 }
 
 #[test]
+fn a_run_with_a_denied_result_is_refused() {
+    let place =
+        Place::with(json!([{ "tools": [{ "name": "Glob", "input": { "pattern": "*" } }] }, { "text": "Done." }]));
+    place.write("home/bundle.yaml", "hooks: [{ rule: none, on: 'tool:post', when: 'true', deny: not for you }]\n");
+    let ran = place.run(&["Look"]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, "Done.\n"), "{}", ran.error);
+}
+
+#[test]
 fn a_run_with_a_denied_operation_is_refused_unless_denials_are_allowed() {
     let place = Place::with(bash("touch made"));
     let refused = place.run(&["Make it"]);
