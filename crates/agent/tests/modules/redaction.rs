@@ -24,6 +24,14 @@ async fn redacted(config: &str, text: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_own_pattern_sees_the_text_before_the_built_in_ones() {
+    let config = r"{ patterns: { aws_secret: 'AKIA[A-Z0-9]{16},(?<secret>\S+)' } }";
+    let text = "AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY";
+    let result = redacted(config, text).await;
+    assert!(!result.contains("wJalr") && !result.contains("AKIAIOS"), "{result}");
+}
+
+#[tokio::test]
 async fn neither_model_nor_transcript_nor_audit_log_see_what_is_replaced() {
     for orchestrator in ORCHESTRATORS {
         let key = format!("ghp_{}", "a1B2".repeat(9));

@@ -122,11 +122,12 @@ struct Redactor {
 
 impl Redactor {
     fn redact(&self, value: &mut Value) {
-        if self.secrets {
-            self.scope.redact(value);
-        }
+        // The user's patterns see the text as it is, not the markers of other patterns.
         if let Some(own) = &self.own {
             self.scope.redact_by(own, value);
+        }
+        if self.secrets {
+            self.scope.redact(value);
         }
         self.personal.redact(value, &self.scope);
     }
