@@ -446,6 +446,11 @@ fn paths_are_matched_where_they_lead() {
         assert!(!matches(path, "['production/**']"), "{path}");
     }
     assert!(matches("src/größe/日本.rs", "'src/**/*.rs'"));
+    // A link to a missing file, past a link to a folder: the tool creates `secrets/new`.
+    std::fs::create_dir_all(folder.path().join("work/secrets/sub")).unwrap();
+    std::os::unix::fs::symlink("secrets/sub", folder.path().join("work/short")).unwrap();
+    std::os::unix::fs::symlink("short/../new", folder.path().join("work/innocent")).unwrap();
+    assert!(matches("innocent", "['secrets/**']"));
     assert!(matches("/etc/passwd", "['/etc/*', 'x']"));
     assert!(!matches("src/deep/x.rs", "['src/*.rs']"));
     assert!(matches("src/x.rs", "[tool_input.content + '.rs', 'src/' + tool_input.content + '.rs']"));

@@ -128,6 +128,10 @@ fn mistakes_in_its_options_are_told() {
             ("{ tools: ['*'] }", "invalid name `*` in `tools`: patterns are not supported; write each name"),
             ("{ fields: [] }", "`fields` is empty: name at least one"),
             (
+                "{ paths: ['infra/'] }",
+                "`paths`: the pattern `infra/` never matches: it ends with `/`, so no file matches; write `infra/**`",
+            ),
+            (
                 "{ paths: ['a{b'] }",
                 "`paths`: invalid path pattern `a{b`: unclosed alternate group; missing '}' \
                                     (maybe escape '{' with '[{]'?)",

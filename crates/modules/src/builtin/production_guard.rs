@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::settings::{require_exact_names, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
-use crate::condition::{Scope, globs};
+use crate::condition::{Scope, globs, pattern_problem};
 
 /// Options of `hooks-production-guard`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,6 +51,11 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     require_exact_names("fields", &fields)?;
     if paths.iter().any(|path| path.trim().is_empty()) {
         return Err("empty pattern in `paths`; remove the pattern".to_owned());
+    }
+    for path in &paths {
+        if let Some((problem, help)) = pattern_problem(path) {
+            return Err(format!("`paths`: the pattern `{path}` never matches: it {problem}; {help}"));
+        }
     }
     let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
     let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };

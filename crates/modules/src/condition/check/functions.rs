@@ -113,25 +113,7 @@ impl Checker<'_> {
     pub(super) fn path_matches(&mut self, path: &Node, patterns: &[String], span: Span, facts: &Facts) -> Type {
         self.texts(std::slice::from_ref(path), facts);
         for pattern in patterns {
-            let (problem, help) = match pattern.as_str() {
-                "" => ("is empty", "name a path, such as `src/**`".to_owned()),
-                home if home.starts_with('~') => {
-                    ("begins with `~`, which is not the home folder here", "write an absolute path".to_owned())
-                }
-                here if here.starts_with("./") => {
-                    ("begins with `./`", format!("write `{}`", here.trim_start_matches("./")))
-                }
-                up if up.starts_with("../") => {
-                    ("begins with `../`, and paths are resolved", "write an absolute path".to_owned())
-                }
-                folder if folder.len() > 1 && folder.ends_with('/') => {
-                    ("ends with `/`, so no file matches", format!("write `{folder}**`"))
-                }
-                windows if windows.contains('\\') && windows.contains(':') => {
-                    ("is a path of Windows", "write `/` between folders".to_owned())
-                }
-                _ => continue,
-            };
+            let Some((problem, help)) = pattern_problem(pattern) else { continue };
             let at = self.source.find(pattern.as_str()).filter(|_| !pattern.is_empty());
             let span = at.map_or(span, |at| Span::new(at, pattern.len()));
             let message = format!("the pattern `{pattern}` never matches: it {problem}");
@@ -139,4 +121,25 @@ impl Checker<'_> {
         }
         Type::Bool
     }
+}
+
+/// Returns the reason why a pattern matches no path, and a remedy, if that is certain.
+pub(crate) fn pattern_problem(pattern: &str) -> Option<(&'static str, String)> {
+    Some(match pattern {
+        "" => ("is empty", "name a path, such as `src/**`".to_owned()),
+        home if home.starts_with('~') => {
+            ("begins with `~`, which is not the home folder here", "write an absolute path".to_owned())
+        }
+        here if here.starts_with("./") => ("begins with `./`", format!("write `{}`", here.trim_start_matches("./"))),
+        up if up.starts_with("../") => {
+            ("begins with `../`, and paths are resolved", "write an absolute path".to_owned())
+        }
+        folder if folder.len() > 1 && folder.ends_with('/') => {
+            ("ends with `/`, so no file matches", format!("write `{folder}**`"))
+        }
+        windows if windows.contains('\\') && windows.contains(':') => {
+            ("is a path of Windows", "write `/` between folders".to_owned())
+        }
+        _ => return None,
+    })
 }

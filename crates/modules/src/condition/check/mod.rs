@@ -9,6 +9,7 @@ mod types;
 
 pub(crate) use self::context::CheckContext;
 pub(crate) use self::facts::Facts;
+pub(crate) use self::functions::pattern_problem;
 
 use serde_json::Value;
 
