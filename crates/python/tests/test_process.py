@@ -179,7 +179,7 @@ def test_components_are_stopped_in_time_in_a_process_that_was_forked(tmp_path: p
         from amplifier_core.bundles import mount, parse
         from amplifier_core.hooks import HookRegistry
         import logging; logging.disable()
-        bundle = "hooks: [{{wasm: denies.wasm, on: 'one:event'}}, {{wasm: loops.wasm, on: 'two:event', timeout: 0.2, on_error: deny}}]"
+        bundle = "events: ['one:event', 'two:event']\\nhooks: [{{wasm: denies.wasm, on: 'one:event'}}, {{wasm: loops.wasm, on: 'two:event', timeout: 0.2, on_error: deny}}]"
 
         async def main():
             registry = HookRegistry()
