@@ -322,7 +322,7 @@ pub struct FileStatus {
     pub links: u64,
     /// The size in bytes.
     pub size: u64,
-    /// The [mode](mode).
+    /// The [mode].
     pub mode: u32,
     /// The time of the last write, in seconds and nanoseconds since 1970. A process that may write to the file can set it.
     pub modified: (i64, i64),
