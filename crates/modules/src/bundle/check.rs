@@ -11,7 +11,7 @@ use super::read::load_all;
 use super::{
     BundleError, BundleTest, Diagnostic, HookDefinition, LoadedBundle, MistakeCode, Severity, expressions, yaml_traps,
 };
-use crate::condition::{did_you_mean, nearest_field};
+use crate::condition::{did_you_mean, nearest_field, suggestion};
 use crate::environment::HookEnvironment;
 use crate::tool_schema::ToolSchema;
 
@@ -145,7 +145,7 @@ fn case_mistakes(case: &BundleTest, bundle: &LoadedBundle, tools: &[&str]) -> Ve
         if !fields().any(|known| known == field)
             && let Some(nearest) = nearest_field(field, fields())
         {
-            let hint = Some(format!("did you mean `{nearest}`?"));
+            let hint = Some(suggestion(nearest));
             found.push((Severity::Error, format!("unknown field `{field}` of `{}` in `data`", case.event), hint));
         }
     }

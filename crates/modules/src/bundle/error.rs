@@ -7,7 +7,7 @@ use serde_saphyr::Location;
 
 use super::position::{KeyPosition, find_key};
 use super::{InvalidEntry, MistakeCode, yaml_traps};
-use crate::condition::did_you_mean;
+use crate::condition::{did_you_mean, known_as, suggestion};
 
 /// An error in a bundle, with its position and the line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl BundleError {
 /// Returns the code, the message and the help for an error of the YAML parser.
 fn explain(error: &serde_saphyr::Error, source: &str) -> (MistakeCode, String, Option<String>) {
     let unknown = |what: &str, name: &str, expected: &[&'static str]| {
-        let hint = known_as(name, expected).map(|known| format!("did you mean `{known}`?"));
-        let hint = hint.or_else(|| did_you_mean(name, expected.iter().copied()));
+        let possible = OTHER_KEYS.iter().filter(|(_, known)| expected.contains(known));
+        let hint = known_as(name, possible).map(suggestion).or_else(|| did_you_mean(name, expected.iter().copied()));
         (
             format!("unknown {what} `{name}`"),
             Some(hint.unwrap_or_else(|| format!("expected one of {}", quoted(expected)))),
@@ -152,12 +152,6 @@ const OTHER_KEYS: [(&[&str], &str); 13] = [
     (&["options", "settings", "with"], "config"),
     (&["expected", "result", "assert"], "expect"),
 ];
-
-/// Returns the key of a bundle for a key of other tools.
-fn known_as(name: &str, expected: &[&'static str]) -> Option<&'static str> {
-    let (_, known) = OTHER_KEYS.iter().find(|(others, known)| others.contains(&name) && expected.contains(known))?;
-    Some(known)
-}
 
 /// Returns the key and the value in the line of an error, if the error is about that value.
 fn value_at<'a>(error: &serde_saphyr::Error, source: &'a str) -> Option<(&'a str, &'a str)> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use amplifier_core::{EventName, EventPattern, EventSpec, catalog};
 
 use super::{BundleError, HookDefinition, LoadedBundle, MistakeCode, OneOrMany};
-use crate::condition::nearest_field;
+use crate::condition::{nearest_field, suggestion};
 
 /// The events that hooks of a bundle can name.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl KnownEvents<'_> {
         let relatives: Vec<&str> =
             self.names().filter(|known| known.split(':').next() == Some(family)).take(6).collect();
         let help = match nearest_field(name.as_str(), self.names()) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
+            Some(nearest) => suggestion(nearest),
             None if relatives.is_empty() => help.to_owned(),
             None => format!("known events are `{}`; {help}", relatives.join("`, `")),
         };
@@ -68,7 +68,7 @@ impl LoadedBundle {
         KnownEvents { declared: &self.declared_events }
     }
 
-    /// Returns the mistakes about events that nobody emits, of hooks and tests.
+    /// Returns the mistakes about events that nobody emits, of hooks.
     pub(super) fn unknown_events(&self) -> Vec<BundleError> {
         let known = self.known_events();
         let mistake = |definition: &HookDefinition, event: &str| {

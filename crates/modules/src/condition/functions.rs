@@ -186,7 +186,7 @@ fn whole(value: Operand<'_>, span: Span) -> EvalResult<Operand<'_>> {
     }
 }
 
-fn name_of(day: Weekday) -> &'static str {
+pub(super) fn name_of(day: Weekday) -> &'static str {
     match day {
         Weekday::Monday => "monday",
         Weekday::Tuesday => "tuesday",

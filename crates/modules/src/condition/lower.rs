@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::error::{ConditionError, Span};
 use super::node::{Function, Kind, Loop, LoopBody, Node, Operator, SHELL_FIELDS};
-use super::{did_you_mean, path};
+use super::{did_you_mean, known_as, path, suggestion};
 use crate::counters::{BEGIN, TURN};
 
 /// Maximum depth of an expression, including operators, which limits the evaluator's stack.
@@ -36,47 +36,28 @@ pub(super) fn is_event_field(name: &str) -> bool {
 }
 
 /// Names of other tools and languages, and the field or function of this language.
-const OTHER_NAMES: [(&str, &str); 12] = [
-    ("tool", "tool_name"),
-    ("name", "tool_name"),
-    ("input", "tool_input"),
-    ("args", "tool_input"),
-    ("arguments", "tool_input"),
-    ("params", "tool_input"),
-    ("result", "tool_result"),
-    ("output", "tool_result.output"),
-    ("command", "tool_input.command"),
-    ("file_path", "tool_input.file_path"),
-    ("event_name", "event"),
-    ("cwd", "workspace()"),
+const OTHER_NAMES: [(&[&str], &str); 8] = [
+    (&["tool", "name"], "tool_name"),
+    (&["input", "args", "arguments", "params"], "tool_input"),
+    (&["result"], "tool_result"),
+    (&["output"], "tool_result.output"),
+    (&["command"], "tool_input.command"),
+    (&["file_path"], "tool_input.file_path"),
+    (&["event_name"], "event"),
+    (&["cwd"], "workspace()"),
 ];
 
-const OTHER_FUNCTIONS: [(&str, &str); 19] = [
-    ("not", "!"),
-    ("includes", "contains"),
-    ("has_substring", "contains"),
-    ("begins_with", "startsWith"),
-    ("starts_with", "startsWith"),
-    ("has_prefix", "startsWith"),
-    ("ends_with", "endsWith"),
-    ("has_suffix", "endsWith"),
-    ("len", "size"),
-    ("length", "size"),
-    ("count", "size"),
-    ("lower", "lowerAscii"),
-    ("toLowerCase", "lowerAscii"),
-    ("regex", "matches"),
-    ("match", "matches"),
-    ("test", "matches"),
-    ("glob", "path_matches"),
-    ("any", "exists"),
-    ("some", "exists"),
+const OTHER_FUNCTIONS: [(&[&str], &str); 9] = [
+    (&["not"], "!"),
+    (&["includes", "has_substring"], "contains"),
+    (&["begins_with", "starts_with", "has_prefix"], "startsWith"),
+    (&["ends_with", "has_suffix"], "endsWith"),
+    (&["len", "length", "count"], "size"),
+    (&["lower", "toLowerCase"], "lowerAscii"),
+    (&["regex", "match", "test"], "matches"),
+    (&["glob"], "path_matches"),
+    (&["any", "some"], "exists"),
 ];
-
-fn known_as(name: &str, others: &[(&str, &str)]) -> Option<String> {
-    let (_, known) = others.iter().find(|(other, _)| *other == name)?;
-    Some(format!("did you mean `{known}`?"))
-}
 
 const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
 
@@ -165,7 +146,7 @@ impl Lowering<'_> {
             field if NAMES.binary_search(&field).is_ok() => Ok(Kind::Field(field.to_owned())),
             _ => {
                 let known = NAMES.iter().copied().chain(self.items.iter().map(String::as_str));
-                let help = known_as(name, &OTHER_NAMES).or_else(|| did_you_mean(name, known));
+                let help = known_as(name, &OTHER_NAMES).map(suggestion).or_else(|| did_you_mean(name, known));
                 let help = help.unwrap_or_else(|| format!("a field of your own events is `data.{name}`"));
                 self.fail(span, format!("unknown name `{name}`"), Some(help))
             }
@@ -277,7 +258,8 @@ impl Lowering<'_> {
                 return self.fail(span, "`has` takes one field", Some("write `has(tool_input.path)`".into()));
             }
             let known = Function::ALL.iter().map(|(name, ..)| *name).chain(LOOPS);
-            let help = known_as(&func_name, &OTHER_FUNCTIONS).or_else(|| did_you_mean(&func_name, known));
+            let help =
+                known_as(&func_name, &OTHER_FUNCTIONS).map(suggestion).or_else(|| did_you_mean(&func_name, known));
             return self.fail(span, format!("unknown function `{func_name}`"), help);
         };
         if function == Function::SessionCount {

@@ -23,13 +23,13 @@ use std::fmt;
 use amplifier_core::{EventData, HookError};
 use serde_json::Value;
 
-pub(crate) use self::check::{CheckContext, Facts, Finding, nearest_field, pattern_problem};
+pub(crate) use self::check::{CheckContext, Facts, Finding, pattern_problem};
 pub use self::error::{ConditionError, Span};
 pub(crate) use self::parse::outside_strings;
 pub(crate) use self::path::globs;
 pub(crate) use self::scope::resolve_path;
 pub use self::scope::{Scope, ShellAnalysis};
-pub(crate) use self::suggest::did_you_mean;
+pub(crate) use self::suggest::{did_you_mean, known_as, nearest_field, suggestion};
 
 use self::evaluate::Evaluation;
 use self::node::Node;

@@ -145,6 +145,7 @@ impl Function {
     ];
 }
 
+/// The fields of `shell(command)`.
 pub(super) const SHELL_FIELDS: [&str; 13] = [
     "analysable",
     "programs",

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Facts;
 use super::types::{ObjectType, Type};
-use crate::condition::did_you_mean;
+use crate::condition::{did_you_mean, suggestion};
 use crate::tool_schema::ToolSchema;
 
 /// The events and tools of a hook.
@@ -23,6 +23,8 @@ pub(crate) struct CheckContext<'a> {
 pub(super) struct FieldProblem {
     pub(super) message: String,
     pub(super) help: String,
+    /// `true` if the help suggests a name.
+    pub(super) is_misspelled: bool,
 }
 
 /// Returns the events that have a field.
@@ -32,7 +34,7 @@ fn elsewhere(field: &str) -> Option<String> {
     (!events.is_empty()).then(|| format!("it is a field of {}", events.join(", ")))
 }
 
-/// Fields that agents add to several events.
+/// Texts that agents add to several events.
 const COMMON: [&str; 3] = ["session_id", "timestamp", "tool_call_id"];
 
 impl CheckContext<'_> {
@@ -54,22 +56,27 @@ impl CheckContext<'_> {
         let message = format!("unknown field `{field}` of {}{more}", events.join(", "));
         let inputs = || self.tools.iter().filter_map(|tool| tool.input["properties"].as_object());
         let of_input = names().any(|name| name == "tool_input") && inputs().any(|input| input.contains_key(field));
-        let help = match of_input {
-            true => format!("did you mean `tool_input.{field}`?"),
-            false => elsewhere(field).or_else(|| did_you_mean(field, names())).unwrap_or_else(|| {
+        let suggested = match of_input {
+            true => Some(suggestion(&format!("tool_input.{field}"))),
+            false => did_you_mean(field, names()),
+        };
+        let (help, is_misspelled) = match (elsewhere(field).filter(|_| !of_input), suggested) {
+            (Some(place), _) => (place, false),
+            (None, Some(suggested)) => (suggested, true),
+            (None, None) => {
                 let mut names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
                 names.dedup();
                 names.truncate(8);
-                format!("expected one of {}", names.join(", "))
-            }),
+                (format!("expected one of {}", names.join(", ")), false)
+            }
         };
-        Some(FieldProblem { message, help })
+        Some(FieldProblem { message, help, is_misspelled })
     }
 
     /// Returns the type of a field.
     pub(super) fn field_type(&self, field: &str, facts: &Facts) -> Type {
         match field {
-            "session_id" | "timestamp" | "tool_call_id" => return Type::Text,
+            common if COMMON.contains(&common) => return Type::Text,
             "tool_input" if self.has_tools() => return self.tool_type(facts, "the input of", |tool| &tool.input),
             "tool_result" if self.has_tools() => return self.tool_type(facts, "the result of", |tool| &tool.result),
             _ => {}

@@ -22,6 +22,11 @@ impl Facts {
         self.0.get(path).map(Vec::as_slice)
     }
 
+    /// Returns what is known while a condition is true, too. If it never is, that adds nothing.
+    pub(super) fn when(&self, condition: &Node) -> Self {
+        Self::of(condition).and_then(|own| self.clone().and(&own)).unwrap_or_else(|_| self.clone())
+    }
+
     /// Returns the facts of both.
     pub(super) fn and(mut self, other: &Self) -> Result<Self, Conflict> {
         for (path, values) in &other.0 {

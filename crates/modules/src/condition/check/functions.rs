@@ -8,7 +8,7 @@ use super::Checker;
 use super::facts::Facts;
 use super::types::{ObjectType, Type};
 use crate::condition::error::Span;
-use crate::condition::node::{Function, Node};
+use crate::condition::node::{Function, Node, SHELL_FIELDS};
 use crate::mistake::MistakeCode;
 
 /// The type of `shell(command)`.
@@ -18,14 +18,16 @@ static SHELL: LazyLock<Type> = LazyLock::new(|| {
         "a command of `shell`",
         &[("program", Type::Text), ("arguments", texts()), ("resolved", Type::Bool)],
     );
-    let flags = ["analysable", "network", "sends", "runs_download", "force_push", "destructive", "readonly"];
-    let lists = ["programs", "writes", "deletes", "hosts"];
-    let fields: Vec<(&str, Type)> = flags
-        .map(|name| (name, Type::Bool))
-        .into_iter()
-        .chain(lists.map(|name| (name, texts())))
-        .chain([("commands", Type::List(Box::new(Type::Object(vec![command])))), ("why", Type::Text)])
-        .collect();
+    let field = |name| {
+        let kind = match name {
+            "commands" => Type::List(Box::new(Type::Object(vec![command.clone()]))),
+            "programs" | "writes" | "deletes" | "hosts" => texts(),
+            "why" => Type::Text,
+            _ => Type::Bool,
+        };
+        (name, kind)
+    };
+    let fields = SHELL_FIELDS.map(field);
     Type::Object(vec![ObjectType::new("`shell`", &fields)])
 });
 
@@ -87,7 +89,7 @@ impl Checker<'_> {
     fn texts(&mut self, arguments: &[Node], facts: &Facts) {
         for (at, argument) in arguments.iter().enumerate() {
             let kind = self.value(argument, facts);
-            if kind.is(&Type::Text) {
+            if kind.can_equal(&Type::Text) {
                 continue;
             }
             let help = match &kind {

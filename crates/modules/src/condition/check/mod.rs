@@ -38,7 +38,7 @@ pub(super) fn check(
     facts: &Facts,
     is_condition: bool,
 ) -> (Vec<Finding>, Facts) {
-    let own = Facts::of(node).and_then(|own| facts.clone().and(&own)).unwrap_or_else(|_| facts.clone());
+    let own = facts.when(node);
     let find = |guesses| {
         let mut checker = Checker { context, source, guesses, items: Vec::new(), findings: Vec::new() };
         match is_condition {
@@ -59,14 +59,6 @@ pub(super) fn check(
         }
     }
     (checker.findings, own)
-}
-
-/// Returns a field with a very similar name: where other fields are possible, a suggestion must not be a guess.
-pub(crate) fn nearest_field<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = if name.chars().count() < 8 { 1 } else { 2 };
-    let near =
-        known.into_iter().map(|known| (strsim::osa_distance(&name.to_lowercase(), &known.to_lowercase()), known));
-    near.filter(|(distance, known)| *distance <= limit && *known != name).min().map(|(_, known)| known)
 }
 
 struct Checker<'a> {
@@ -105,7 +97,7 @@ impl Checker<'_> {
     /// Checks an expression whose value must be true or false.
     fn condition(&mut self, node: &Node, facts: &Facts) {
         let kind = self.value(node, facts);
-        if !kind.is(&Type::Bool) {
+        if !kind.can_equal(&Type::Bool) {
             let help = match node.kind {
                 Kind::Constant(Value::String(_)) => {
                     "compare each value: `a == \"x\" || a == \"y\"`, or write `a in [\"x\", \"y\"]`"
@@ -148,17 +140,13 @@ impl Checker<'_> {
             }
             Kind::And(pair) => self.and(node, pair, facts),
             Kind::Or(pair) => {
-                pair.iter().for_each(|side| {
-                    let own = Facts::of(side).and_then(|own| facts.clone().and(&own));
-                    self.condition(side, &own.unwrap_or_else(|_| facts.clone()));
-                });
+                pair.iter().for_each(|side| self.condition(side, &facts.when(side)));
                 Type::Bool
             }
             Kind::If(parts) => {
                 let [test, then, otherwise] = &**parts;
                 self.condition(test, facts);
-                let own = Facts::of(test).and_then(|own| facts.clone().and(&own)).unwrap_or_else(|_| facts.clone());
-                let then = self.value(then, &own);
+                let then = self.value(then, &facts.when(test));
                 then.or(self.value(otherwise, facts))
             }
             Kind::Binary(operator, pair) => self.binary(*operator, pair, node.span, facts),
@@ -206,7 +194,7 @@ impl Checker<'_> {
         if let Some(problem) = self.context.field_problem(name) {
             if is_event_field(name) {
                 self.error(MistakeCode::UnknownField, span, problem.message, Some(problem.help));
-            } else if problem.help.starts_with("did you mean") {
+            } else if problem.is_misspelled {
                 // A field of the program's own, unless it is misspelled.
                 self.warning(MistakeCode::UnknownField, span, problem.message, Some(problem.help));
             }
@@ -246,12 +234,12 @@ impl Checker<'_> {
                 format!("expected one of {}", names.join(", "))
             });
             self.error(MistakeCode::UnknownField, span, message, Some(help));
-        } else if let Some(nearest) = nearest_field(field, known()) {
+        } else if let Some(nearest) = super::nearest_field(field, known()) {
             let message = match kinds {
                 [_] => message,
                 _ => format!("unknown field `{field}` of the tools' data"),
             };
-            self.warning(MistakeCode::UnknownField, span, message, Some(format!("did you mean `{nearest}`?")));
+            self.warning(MistakeCode::UnknownField, span, message, Some(super::suggestion(nearest)));
         }
     }
 
@@ -265,7 +253,7 @@ impl Checker<'_> {
         }
         match operand {
             Type::List(item) => {
-                if !index.is(&Type::Number) {
+                if !index.can_equal(&Type::Number) {
                     let message = format!("a list has no item for {}", index.in_words());
                     self.error(MistakeCode::Type, span, message, Some("write the number of the item".to_owned()));
                 }
@@ -305,7 +293,7 @@ impl Checker<'_> {
     /// Checks that a value has a type.
     fn expect(&mut self, node: &Node, expected: &Type, facts: &Facts) -> Type {
         let kind = self.value(node, facts);
-        if !kind.is(expected) {
+        if !kind.can_equal(expected) {
             let message = format!("expected {}, found {}", expected.in_words(), kind.in_words());
             self.error(MistakeCode::Type, node.span, message, None);
         }

@@ -1,15 +1,15 @@
 //! Names in comparisons: tools, events and days.
 
+use jiff::civil::Weekday;
 use serde_json::Value;
 
 use super::Checker;
 use super::facts::{constant, path};
-use crate::condition::did_you_mean;
 use crate::condition::error::Span;
+use crate::condition::functions::name_of;
 use crate::condition::node::{Node, Operator};
+use crate::condition::{did_you_mean, known_as, suggestion};
 use crate::mistake::MistakeCode;
-
-const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 impl Checker<'_> {
     /// Checks the constants that a name is compared with.
@@ -54,7 +54,7 @@ impl Checker<'_> {
             return;
         }
         let message = format!("unknown tool `{name}`");
-        match did_you_mean(name, known()).or_else(|| known_as(name)) {
+        match did_you_mean(name, known()).or_else(|| known_as(name, &OTHER_TOOLS).map(suggestion)) {
             Some(help) => self.error(MistakeCode::UnknownTool, span, message, Some(help)),
             None => {
                 let names: Vec<&str> = known().collect();
@@ -74,8 +74,10 @@ impl Checker<'_> {
     }
 
     fn day(&mut self, name: &Value, span: Span) {
-        if let Some(name) = name.as_str().filter(|name| !DAYS.contains(name)) {
-            let help = did_you_mean(name, DAYS).unwrap_or_else(|| format!("expected one of {}", DAYS.join(", ")));
+        let days: Vec<&str> = Weekday::Monday.cycle_forward().take(7).map(name_of).collect();
+        if let Some(name) = name.as_str().filter(|name| !days.contains(name)) {
+            let help = did_you_mean(name, days.iter().copied());
+            let help = help.unwrap_or_else(|| format!("expected one of {}", days.join(", ")));
             self.error(MistakeCode::NeverTrue, span, format!("unknown day `{name}`"), Some(help));
         }
     }
@@ -105,8 +107,3 @@ const OTHER_TOOLS: [(&[&str], &str); 6] = [
     (&["search", "ripgrep", "rg"], "Grep"),
     (&["find", "LS", "ls", "list_files"], "Glob"),
 ];
-
-fn known_as(name: &str) -> Option<String> {
-    let (_, known) = OTHER_TOOLS.iter().find(|(others, _)| others.contains(&name))?;
-    Some(format!("did you mean `{known}`?"))
-}

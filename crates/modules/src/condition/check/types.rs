@@ -88,10 +88,6 @@ impl Type {
         is_open(self) || is_open(other) || std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    pub(super) fn is(&self, kind: &Self) -> bool {
-        self.can_equal(kind)
-    }
-
     /// Describes the type as failures of hooks do.
     pub(super) fn in_words(&self) -> &'static str {
         match self {
