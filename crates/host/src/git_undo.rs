@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::ComparedWith;
+use amplifier_process::files::read_regular;
 use amplifier_process::sandbox::Sandbox;
 use amplifier_process::{Command, Environment};
-use sha2::{Digest, Sha256};
 
 /// The largest file whose content is compared. Changes of larger files need approval.
 const MAX_FILE_BYTES: usize = 10 << 20;
@@ -29,12 +29,12 @@ pub(crate) struct GitUndo {
 }
 
 /// A write to a file that git could restore before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum AcceptedWrite {
     /// The tool has not ended yet.
     Running,
-    /// The hash of the content that the tool has written.
-    Written([u8; 32]),
+    /// The file with the content that the tool has written.
+    Written(ComparedWith),
 }
 
 impl GitUndo {
@@ -51,8 +51,10 @@ impl GitUndo {
         let path = self.writable_path(file_path)?;
         let undoable = match read_file(&path) {
             FileContent::Missing => self.is_new(&path).then(|| self.workspace.bind_version(&path, None)),
-            FileContent::Bytes(content) => (self.is_own(&path, &content) || self.has_content(&path, &content))
-                .then(|| self.workspace.bind_version(&path, Some(&content))),
+            FileContent::Bytes(content) => {
+                let version = self.workspace.bind_version(&path, Some(&content));
+                (self.is_own(&path, &version) || self.has_content(&path, &content)).then_some(version)
+            }
             FileContent::Unusable => None,
         };
         let mut accepted = self.lock();
@@ -69,7 +71,9 @@ impl GitUndo {
     pub(crate) fn record_written(&self, file_path: &str) {
         let Some(path) = self.writable_path(file_path) else { return };
         let written = match read_file(&path) {
-            FileContent::Bytes(content) => Some(AcceptedWrite::Written(Sha256::digest(&content).into())),
+            FileContent::Bytes(content) => {
+                Some(AcceptedWrite::Written(self.workspace.bind_version(&path, Some(&content))))
+            }
             FileContent::Missing | FileContent::Unusable => None,
         };
         let mut accepted = self.lock();
@@ -90,9 +94,8 @@ impl GitUndo {
         (is_file && !is_of_git && !is_protected()).then_some(path)
     }
 
-    fn is_own(&self, path: &Path, content: &[u8]) -> bool {
-        let written = AcceptedWrite::Written(Sha256::digest(content).into());
-        self.lock().get(path).is_some_and(|accepted| *accepted == written)
+    fn is_own(&self, path: &Path, version: &ComparedWith) -> bool {
+        matches!(self.lock().get(path), Some(AcceptedWrite::Written(written)) if written == version)
     }
 
     /// Returns `true` if git has the content of the file.
@@ -158,12 +161,7 @@ fn read_file(path: &Path) -> FileContent {
         Err(error) if error.kind() == ErrorKind::NotFound => return FileContent::Missing,
         _ => return FileContent::Unusable,
     }
-    let mut content = Vec::new();
-    let limit = MAX_FILE_BYTES as u64 + 1;
-    match fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut content)) {
-        Ok(_) if content.len() <= MAX_FILE_BYTES => FileContent::Bytes(content),
-        _ => FileContent::Unusable,
-    }
+    read_regular(path, MAX_FILE_BYTES as u64).map_or(FileContent::Unusable, FileContent::Bytes)
 }
 
 /// Splits a path at its deepest existing folder. The rest is separated by `/`.

@@ -24,6 +24,12 @@ pub const CONFIRM: &str = "confirm";
 /// The name of the hook that denies commands which would change protected paths.
 pub const PROTECT: &str = "protect";
 
+/// Tools that read, or affect only the agent. A sub-agent has the same hooks.
+pub(crate) const READING_TOOLS: [&str; 5] = ["Read", "Glob", "Grep", "Todo", "Task"];
+
+/// Tools that write a file.
+pub(crate) const WRITING_TOOLS: [&str; 3] = ["Write", "Edit", "MultiEdit"];
+
 /// The priority of `confirm`: after other hooks that change an action, so that the request describes the final one.
 const CONFIRM_PRIORITY: i64 = 1000;
 
@@ -42,7 +48,7 @@ pub fn register(
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
         let asked = confirm(&event, operations, timeout, &workspace);
-        let is_write = asked.is_some() && matches!(event.tool_name(), "Write" | "Edit" | "MultiEdit");
+        let is_write = asked.is_some() && WRITING_TOOLS.contains(&event.tool_name());
         let written = event.text_at("/tool_input/file_path").filter(|_| is_write).map(str::to_owned);
         let mode = mode.clone();
         async move {
@@ -111,9 +117,9 @@ fn confirm(
     };
     // "Allow always" is remembered by this text, so the text names the allowed action.
     let prompt = match event.tool_name() {
-        "Read" | "Glob" | "Grep" | "Todo" | "Task" => return None,
+        tool if READING_TOOLS.contains(&tool) => return None,
         "Bash" if operations < Confirm::All && analyse(input("command")).readonly => return None,
-        "Write" | "Edit" | "MultiEdit" if operations < Confirm::Writes => return None,
+        tool if operations < Confirm::Writes && WRITING_TOOLS.contains(&tool) => return None,
         "Bash" => format!("Run `{}`?", input("command")),
         "Write" => format!("Write to `{}`?", file()),
         "Edit" | "MultiEdit" => format!("Edit `{}`?", file()),

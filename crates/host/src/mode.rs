@@ -10,15 +10,13 @@ use amplifier_modules::shell::analyse;
 
 use crate::error::{Result, usage};
 use crate::git_undo::GitUndo;
+use crate::guards::{READING_TOOLS, WRITING_TOOLS};
 
 /// The name of the hook that denies changes in the mode `plan`.
 pub(crate) const PLAN: &str = "plan";
 
 /// The name of the hook that observes writes in the mode `accept-edits`.
 pub(crate) const ACCEPT_EDITS: &str = "accept-edits";
-
-/// Tools that read, or affect only the agent. A sub-agent has the same hooks.
-const READING_TOOLS: [&str; 5] = ["Read", "Glob", "Grep", "Todo", "Task"];
 
 /// The approval mode of a session. Cheap to clone; clones share the mode.
 #[derive(Clone)]
@@ -123,7 +121,7 @@ fn register(hooks: &HookRegistry, mode: ApprovalMode, undo: &GitUndo) -> Option<
             Some(observer.run(move |event: Event<ToolPost>| {
                 let undo = undo.clone();
                 async move {
-                    let is_write = matches!(event.tool_name(), "Write" | "Edit" | "MultiEdit") && event.success();
+                    let is_write = WRITING_TOOLS.contains(&event.tool_name()) && event.success();
                     let Some(path) = event.text_at("/tool_input/file_path").filter(|_| is_write) else { return };
                     let path = path.to_owned();
                     // Without it, the next write needs approval.

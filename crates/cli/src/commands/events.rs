@@ -36,8 +36,7 @@ impl Events {
 }
 
 fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
-    let canonical = name.parse::<EventName>().map_or_else(|_| name.to_owned(), |name| name.canonical().to_owned());
-    let spec = catalog().iter().find(|spec| spec.name == canonical);
+    let spec = name.parse::<EventName>().ok().and_then(|name| name.spec());
     spec.ok_or_else(|| {
         let names = catalog().iter().map(|spec| spec.name).chain(ALIASES);
         let nearest = names.min_by_key(|known| distance(name, known)).unwrap_or_default();
@@ -47,12 +46,11 @@ fn find(name: &str) -> anyhow::Result<&'static EventSpec> {
 
 /// Returns the event with the most similar name, if `name` is unknown.
 pub(super) fn misspelt(name: &str) -> Option<&'static str> {
-    let canonical = name.parse::<EventName>().ok()?.canonical().to_owned();
-    let known = || catalog().iter().map(|spec| spec.name);
-    if known().any(|known| known == canonical) {
+    if name.parse::<EventName>().ok()?.spec().is_some() {
         return None;
     }
-    known().min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 2)
+    let known = catalog().iter().map(|spec| spec.name);
+    known.min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 2)
 }
 
 fn aliases(spec: &EventSpec) -> Vec<&'static str> {

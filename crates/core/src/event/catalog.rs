@@ -15,10 +15,15 @@ pub fn catalog() -> &'static [EventSpec] {
 }
 
 impl EventName {
+    /// Returns the reference of the event; `None` if a module defines it.
+    pub fn spec(&self) -> Option<&'static EventSpec> {
+        let canonical = self.canonical();
+        catalog().iter().find(|spec| spec.name == canonical)
+    }
+
     /// Returns the actions that have an effect at this event; all of them at events that a module defines.
     pub fn effects(&self) -> EventEffects {
-        let canonical = self.canonical();
-        catalog().iter().find(|spec| spec.name == canonical).map_or(EventEffects::All, |spec| spec.effects)
+        self.spec().map_or(EventEffects::All, |spec| spec.effects)
     }
 
     /// Returns `true` if an operation waits for the hooks of this event: `session:start`, `prompt:submit`, `provider:request`,

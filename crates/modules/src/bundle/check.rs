@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use amplifier_core::{DecisionKind, EventEffects, EventName, HookRegistry, catalog};
+use amplifier_core::{DecisionKind, EventEffects, EventName, HookRegistry};
 
 use super::load::HooksKey;
 use super::position::entry_lines;
@@ -138,8 +138,7 @@ fn case_mistakes(case: &BundleTest, bundle: &LoadedBundle, tools: &[&str]) -> Ve
     {
         found.push((Severity::Error, format!("unknown tool `{tool}` in `data`"), Some(hint)));
     }
-    let spec = case.event.parse::<EventName>().ok();
-    let spec = spec.and_then(|name| catalog().iter().find(|spec| spec.name == name.canonical()));
+    let spec = case.event.parse::<EventName>().ok().and_then(|name| name.spec());
     for field in case.data.keys() {
         let fields = || spec.iter().flat_map(|spec| spec.fields).map(|field| field.name);
         if !fields().any(|known| known == field)

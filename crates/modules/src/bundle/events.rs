@@ -56,9 +56,7 @@ impl KnownEvents<'_> {
 pub(super) fn declaration_mistake(event: &str) -> Option<String> {
     match event.parse::<EventName>() {
         Err(error) => Some(error.to_string()),
-        Ok(name) if catalog().iter().any(|spec| spec.name == name.canonical()) => {
-            Some(format!("`{event}` is a known event: remove it from `events`"))
-        }
+        Ok(name) if name.spec().is_some() => Some(format!("`{event}` is a known event: remove it from `events`")),
         Ok(_) => None,
     }
 }

@@ -307,15 +307,15 @@ impl Lowering<'_> {
             return self.fail(span, "`session_count` needs the name of an event", Some(help.into()));
         };
         let name = match event.parse::<EventName>() {
-            Ok(name) => name.canonical().to_owned(),
+            Ok(name) => name,
             Err(error) => return self.fail(place, error.to_string(), None),
         };
-        let known = || catalog().iter().map(|spec| spec.name);
-        if !known().any(|known| known == name)
-            && let Some(help) = did_you_mean(&name, known())
+        if name.spec().is_none()
+            && let Some(help) = did_you_mean(name.canonical(), catalog().iter().map(|spec| spec.name))
         {
             return self.fail(place, format!("unknown event `{event}`"), Some(help));
         }
+        let name = name.canonical().to_owned();
         self.counted.insert(name.clone());
         Ok((Kind::SessionCount(name, tool), span))
     }
