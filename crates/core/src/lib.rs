@@ -18,8 +18,8 @@ mod wildcard;
 mod words;
 
 pub use approval::{
-    Actor, ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalRequest, ApprovalRule, ApprovalRules,
-    DecisionBasis, InvalidRule, InvalidRules, OpenRequest, RuleScope,
+    Actor, ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalRequest, ApprovalRule, ApprovalRules, ChosenRule,
+    DecisionBasis, InvalidRule, InvalidRules, OpenRequest, RuleOffer, RuleScope,
 };
 pub use audit::{
     ApprovalDecisionEntry, ApprovalReport, ApprovalRequestEntry, AuditEntry, AuditRecord, DataStatus, EmissionReport,
@@ -47,6 +47,7 @@ pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
 pub use ports::conversation::{APPENDED, Conversation, Message, Speaker, ToolCall};
 pub use ports::display::{AddedContext, Display, DisplayMessage, LogDisplay};
+pub use ports::operations::{OperationPart, OperationSource, OperationWidth};
 pub use ports::preview::{
     ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,
 };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ChosenRule;
 use crate::text::truncate_chars;
 
 /// The option that an approver chose, and the approver's identity.
@@ -17,6 +18,9 @@ pub struct ApprovalAnswer {
     /// the option allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// One of the offered rules. Only an option that always allows can create one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<ChosenRule>,
 }
 
 /// The user who did something, and the channel.
@@ -39,13 +43,20 @@ impl Actor {
 impl ApprovalAnswer {
     /// An answer of a known approver.
     pub fn by(label: impl Into<String>, name: impl Into<String>, via: impl Into<String>) -> Self {
-        Self { label: label.into(), by: Some(Actor::new(name, via)), reason: None }
+        Self { label: label.into(), by: Some(Actor::new(name, via)), reason: None, rule: None }
     }
 
     /// Adds the reason for a denial.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
+        self
+    }
+
+    /// Creates one of the offered rules.
+    #[must_use]
+    pub fn with_rule(mut self, rule: ChosenRule) -> Self {
+        self.rule = Some(rule);
         self
     }
 
@@ -62,7 +73,7 @@ impl ApprovalAnswer {
 
 impl From<String> for ApprovalAnswer {
     fn from(label: String) -> Self {
-        Self { label, by: None, reason: None }
+        Self { label, by: None, reason: None, rule: None }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, ApprovalAnswer, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules};
-use crate::result::{DefaultDecision, Effect};
+use super::{
+    Actor, ApprovalAnswer, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, OperationParts, RuleScope,
+};
+use crate::result::{ApprovalOption, DefaultDecision, Effect};
 use crate::words::words;
 
 /// The decision on an approval request.
@@ -19,6 +21,12 @@ pub struct ApprovalDecision {
     /// The approver, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
+    /// The operations of the rules that decided, or of the rule that the approver created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<String>,
+    /// The scope of the rule that the approver created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<RuleScope>,
     /// The effect of the option that was chosen, if an approver chose one. Records have only whether it allows.
     #[serde(skip)]
     pub effect: Option<Effect>,
@@ -52,7 +60,7 @@ words! {
 impl ApprovalDecision {
     /// A decision that no approver made.
     pub fn new(granted: bool, basis: DecisionBasis, reason: impl Into<String>) -> Self {
-        Self { granted, basis, reason: reason.into(), by: None, effect: None }
+        Self { granted, basis, reason: reason.into(), by: None, operations: Vec::new(), scope: None, effect: None }
     }
 
     /// Returns the decision on an answer, or on a missing one. Everything but a clear yes is a no.
@@ -61,14 +69,29 @@ impl ApprovalDecision {
         match answer {
             Ok(answer) => {
                 let why = answer.clean_reason();
-                let ApprovalAnswer { label, by, .. } = answer;
-                let decision = match request.options.iter().find(|option| option.label == label) {
+                let ApprovalAnswer { label, by, rule, .. } = answer;
+                let option = request.options.iter().find(|option| option.label == label);
+                let is_offered = |option: &ApprovalOption| match &rule {
+                    Some(rule) => {
+                        option.effect == Effect::AllowAlways && request.offers.iter().any(|offer| offer.is_chosen(rule))
+                    }
+                    None => true,
+                };
+                let decision = match option {
+                    Some(option) if !is_offered(option) => {
+                        let operations = rule.iter().flat_map(|rule| &rule.operations).map(|name| format!("`{name}`"));
+                        let operations = operations.collect::<Vec<_>>().join(", ");
+                        let reason = format!("The rule for {operations} was not offered: {prompt}");
+                        Self::new(false, DecisionBasis::InvalidOption, reason)
+                    }
                     Some(option) => {
                         let mut decision = Self::by_user(DecisionBasis::Answer, option.effect.allows(), prompt);
                         if let Some(why) = why.filter(|_| !decision.granted) {
                             decision.reason += &format!("\nReason: {why}");
                         }
-                        Self { effect: Some(option.effect), ..decision }
+                        let (operations, scope) = rule.map(|rule| (rule.operations, rule.scope)).unzip();
+                        let operations = operations.unwrap_or_default();
+                        Self { effect: Some(option.effect), operations, scope, ..decision }
                     }
                     None => {
                         let reason = format!("Answer `{label}` was not offered: {prompt}");
@@ -89,10 +112,33 @@ impl ApprovalDecision {
         }
     }
 
-    pub(crate) fn by_rules(rules: &ApprovalRules, ApprovalKey { hook, prompt, .. }: &ApprovalKey) -> Option<Self> {
-        let granted = rules.decision(hook, prompt)? == DefaultDecision::Allow;
+    /// Returns the decision of rules about a prompt, or a denial of a part of the operation.
+    pub(crate) fn by_rules(
+        rules: &ApprovalRules,
+        ApprovalKey { hook, prompt, .. }: &ApprovalKey,
+        parts: &OperationParts,
+    ) -> Option<Self> {
+        let decision = rules.decision(hook, prompt);
+        if decision != Some(DefaultDecision::Deny)
+            && let Some(denied) = parts.denied_by(rules, hook)
+        {
+            return Some(Self { operations: vec![denied.to_owned()], ..Self::by_rule(false, prompt) });
+        }
+        decision.map(|decision| Self::by_rule(decision == DefaultDecision::Allow, prompt))
+    }
+
+    /// Returns the decision of rules that allow every part of the operation.
+    pub(crate) fn by_operations(
+        rules: &ApprovalRules,
+        ApprovalKey { hook, prompt, .. }: &ApprovalKey,
+        parts: &OperationParts,
+    ) -> Option<Self> {
+        Some(Self { operations: parts.allowed_by(rules, hook)?, ..Self::by_rule(true, prompt) })
+    }
+
+    fn by_rule(granted: bool, prompt: &str) -> Self {
         let word = if granted { "Allowed" } else { "Denied" };
-        Some(Self::new(granted, DecisionBasis::Rule, format!("{word} by rule: {prompt}")))
+        Self::new(granted, DecisionBasis::Rule, format!("{word} by rule: {prompt}"))
     }
 
     pub(crate) fn by_user(basis: DecisionBasis, granted: bool, prompt: &str) -> Self {

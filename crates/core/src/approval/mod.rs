@@ -2,11 +2,16 @@
 
 mod answer;
 mod decision;
+mod offer;
 mod request;
 mod rule;
+mod rule_file;
 
 pub use self::answer::{Actor, ApprovalAnswer, ApprovalError};
 pub use self::decision::{ApprovalDecision, DecisionBasis};
+pub(crate) use self::offer::OperationParts;
+pub use self::offer::{ChosenRule, RuleOffer};
 pub(crate) use self::request::{ApprovalKey, LateAnswers};
 pub use self::request::{ApprovalRequest, OpenRequest};
-pub use self::rule::{ApprovalRule, ApprovalRules, InvalidRule, InvalidRules, RuleScope};
+pub use self::rule::{ApprovalRule, InvalidRule, RuleScope};
+pub use self::rule_file::{ApprovalRules, InvalidRules};

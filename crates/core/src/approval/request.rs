@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::{ApprovalAnswer, ApprovalDecision};
+use super::{ApprovalAnswer, ApprovalDecision, RuleOffer};
 use crate::event::{Digest, EventData, EventName};
 use crate::ports::preview::ActionPreview;
 use crate::result::{ApprovalOption, DefaultDecision};
@@ -50,6 +50,9 @@ pub struct ApprovalRequest {
     /// The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version;
     /// the operation does not run if the file has changed since.
     pub preview: ActionPreview,
+    /// The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<RuleOffer>,
 }
 
 impl ApprovalRequest {

@@ -1,9 +1,6 @@
-//! Approval rules: answers given in advance.
-
-use std::path::{Path, PathBuf};
+//! An approval rule: an answer given in advance.
 
 use jiff::Timestamp;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -32,8 +29,12 @@ pub struct ApprovalRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub event: Option<EventName>,
-    /// The prompts; `*` stands for any text.
+    /// The prompts; `*` stands for any text. Empty if the rule is about an operation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pattern: String,
+    /// The operation, by the name that its description has: `write src/**`. It is compared letter by letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     /// The answer.
     pub decision: DefaultDecision,
     /// The user who gave it, where known.
@@ -68,6 +69,9 @@ pub enum InvalidRule {
     /// The pattern is empty.
     #[error("the pattern is empty; `*` stands for any text")]
     Pattern,
+    /// The operation is empty, or the rule has a pattern, too.
+    #[error("a rule is about an operation or about prompts; name exactly one")]
+    Operation,
 }
 
 impl ApprovalRule {
@@ -80,10 +84,16 @@ impl ApprovalRule {
             hook: hook.into(),
             event: None,
             pattern: pattern.into(),
+            operation: None,
             decision,
             by: None,
             created_at: None,
         }
+    }
+
+    /// A rule about an operation, for all sessions of the user.
+    pub fn for_operation(hook: impl Into<String>, operation: impl Into<String>, decision: DefaultDecision) -> Self {
+        Self { operation: Some(operation.into()), ..Self::new(hook, "", decision) }
     }
 
     /// Checks the hook's name and the pattern.
@@ -91,10 +101,11 @@ impl ApprovalRule {
     /// # Errors
     /// If the hook's name or the pattern is invalid.
     pub fn check(&self) -> Result<(), InvalidRule> {
-        match () {
-            () if self.hook.is_empty() || self.hook.contains(['*', ':']) => Err(InvalidRule::Hook(self.hook.clone())),
-            () if self.pattern.is_empty() => Err(InvalidRule::Pattern),
-            () => Ok(()),
+        match &self.operation {
+            _ if self.hook.is_empty() || self.hook.contains(['*', ':']) => Err(InvalidRule::Hook(self.hook.clone())),
+            Some(operation) if operation.is_empty() || !self.pattern.is_empty() => Err(InvalidRule::Operation),
+            None if self.pattern.is_empty() => Err(InvalidRule::Pattern),
+            _ => Ok(()),
         }
     }
 
@@ -107,13 +118,20 @@ impl ApprovalRule {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
+        if let Some(operation) = &self.operation {
+            hash.update((operation.len() as u64).to_be_bytes());
+            hash.update(operation);
+        }
         let digest: String = hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
         format!("{}.{digest}", self.scope)
     }
 
-    /// Returns the rule as files have it: `<hook>:<pattern>`.
+    /// Returns the rule in one line: `<hook>:<pattern>` as files have it, or the operation after the hook.
     pub fn file_key(&self) -> String {
-        format!("{}:{}", self.hook, self.pattern)
+        match &self.operation {
+            Some(operation) => format!("{} {operation}", self.hook),
+            None => format!("{}:{}", self.hook, self.pattern),
+        }
     }
 
     /// Returns a sentence about the requests that the rule answers.
@@ -132,6 +150,11 @@ impl ApprovalRule {
             );
         }
         let unless = if allows { ", unless another rule denies them" } else { "" };
+        if let Some(operation) = &self.operation {
+            return format!(
+                "Operations of the kind `{operation}` are {word} without an approver when hook `{hook}` asks, {place}{unless}."
+            );
+        }
         match pattern.as_str() {
             "*" => format!("All requests of hook `{hook}` are {word} without an approver, {place}{unless}."),
             pattern if pattern.contains('*') => format!(
@@ -146,7 +169,10 @@ impl ApprovalRule {
 
     /// Returns `true` if the rule answers a request of the hook. Names are compared letter by letter: a `*` must not let one hook's rule
     /// answer for another.
-    fn applies(&self, hook: &str, prompt: &str) -> bool {
+    pub(super) fn applies(&self, hook: &str, prompt: &str) -> bool {
+        if self.operation.is_some() {
+            return false;
+        }
         let matches = |pattern: &str| match self.event {
             Some(_) => pattern == prompt,
             None => wildcard::matches(pattern, prompt),
@@ -157,120 +183,5 @@ impl ApprovalRule {
         // A hook name with a colon: the rule's text fits either hook.
         hook.contains(':')
             && self.file_key().strip_prefix(hook).and_then(|rest| rest.strip_prefix(':')).is_some_and(matches)
-    }
-}
-
-/// Rules of a user, from a file that the user owns.
-///
-/// Each rule is `"<hook>:<pattern>": "allow"` or `"deny"`; the pattern is compared with the whole prompt, and `*` stands
-/// for any text. Where several match, deny wins.
-///
-/// ```
-/// let rules = amplifier_core::ApprovalRules::from_json(
-///     r#"{ "production-guard:Allow write to staging/*": "allow", "cost-control:*": "deny" }"#,
-/// )?;
-/// # Ok::<(), amplifier_core::InvalidRules>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApprovalRules {
-    // A list: a rule that is in the file with both answers counts as both, so that deny wins.
-    rules: Vec<ApprovalRule>,
-}
-
-impl FromIterator<ApprovalRule> for ApprovalRules {
-    fn from_iter<I: IntoIterator<Item = ApprovalRule>>(rules: I) -> Self {
-        Self { rules: rules.into_iter().collect() }
-    }
-}
-
-impl<'de> Deserialize<'de> for ApprovalRules {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RulesVisitor;
-
-        impl<'de> Visitor<'de> for RulesVisitor {
-            type Value = ApprovalRules;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of rules")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ApprovalRules, A::Error> {
-                let mut rules = Vec::new();
-                while let Some((rule, decision)) = map.next_entry::<String, _>()? {
-                    // A `*` instead of the hook would look like "every hook" and match none.
-                    match rule.split_once(':') {
-                        Some((hook, pattern)) if !hook.is_empty() && !hook.contains('*') => {
-                            rules.push(ApprovalRule::new(hook, pattern, decision));
-                        }
-                        _ => {
-                            return Err(A::Error::custom(format!(
-                                "invalid rule `{rule}`: missing hook name; expected `<hook>:<pattern>`"
-                            )));
-                        }
-                    }
-                }
-                Ok(ApprovalRules { rules })
-            }
-        }
-
-        deserializer.deserialize_map(RulesVisitor)
-    }
-}
-
-/// Rules that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidRules {
-    /// The file cannot be read.
-    #[error("the approval rules `{}` cannot be read: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The text is not a set of rules.
-    #[error("the approval rules are not of the form {{\"<hook>:<pattern>\": \"allow\" or \"deny\"}}: {0}")]
-    Form(#[from] serde_json::Error),
-}
-
-impl ApprovalRules {
-    /// Reads rules from JSON.
-    ///
-    /// # Errors
-    /// If the text is not a set of rules; none of it is used then.
-    pub fn from_json(text: &str) -> Result<Self, InvalidRules> {
-        Ok(serde_json::from_str(text)?)
-    }
-
-    /// Reads rules from a file.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a set of rules.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, InvalidRules> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        Self::from_json(&text.map_err(|source| InvalidRules::Io { path: path.to_owned(), source })?)
-    }
-
-    /// Returns these rules and others. If both answer a request, deny wins.
-    #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
-        self.rules.extend(others.rules);
-        self
-    }
-
-    pub(crate) fn decision(&self, hook: &str, prompt: &str) -> Option<DefaultDecision> {
-        let decisions = || self.rules.iter().filter(|rule| rule.applies(hook, prompt)).map(|rule| rule.decision);
-        decisions().find(|decision| *decision == DefaultDecision::Deny).or_else(|| decisions().next())
-    }
-
-    pub(crate) fn denials(&self) -> Self {
-        self.iter().filter(|rule| rule.decision == DefaultDecision::Deny).cloned().collect()
-    }
-
-    /// Returns the rules, in the order of the file.
-    pub fn iter(&self) -> impl Iterator<Item = &ApprovalRule> {
-        self.rules.iter()
     }
 }

@@ -8,11 +8,12 @@ use serde_json::json;
 use tokio::sync::watch;
 use tracing::Instrument;
 
+use super::offers::allows_always;
 use super::record::RecordWriter;
 use super::{ApprovalRuleSources, Coordinator, Verdict};
 use crate::approval::{
     ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, LateAnswers,
-    OpenRequest,
+    OpenRequest, OperationParts,
 };
 use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, LateAnswerEntry};
 use crate::contain::{ContainedFuture, WaitResult, wait};
@@ -79,6 +80,9 @@ struct RuleValidity {
     are_read: bool,
     /// `false` if the rules were given for another definition of the tool.
     is_known: bool,
+    /// The rules that may allow the operation, and its parts as the hook sees them.
+    rules: ApprovalRules,
+    parts: OperationParts,
 }
 
 impl Coordinator {
@@ -133,22 +137,36 @@ impl Coordinator {
     ) -> Option<ApprovalDecision> {
         let (rules, are_read) = self.rules(recording).await;
         let is_known = self.knows(recording, operation.definition).await;
-        // A rule that cannot be read may deny what another rule allows.
-        let allows_count = are_read && operation.is_current(&asked);
+        let (parts, are_described) = self.parts(recording, &key.hook, &operation.data).await;
+        // A rule that cannot be read, or a part that cannot be described, may deny what another rule allows.
+        let allows_count = are_read && are_described && operation.is_current(&asked);
         let counts = |decision: &ApprovalDecision| allows_count || !decision.granted;
-        let by_rules = ApprovalDecision::by_rules(&rules, key).filter(|decision| is_known || !decision.granted);
-        let known = by_rules.filter(counts);
+        let by_rules = ApprovalDecision::by_rules(&rules, key, &parts);
+        let known = by_rules.filter(|decision| is_known || !decision.granted).filter(counts);
         let known = known.or_else(|| lock(&self.shared.remembered).recall(key, operation.definition).filter(counts));
+        let rules = if is_known { rules } else { ApprovalRules::default() };
+        let rules = rules.and(lock(&self.shared.remembered).operations(operation.definition));
+        let known = known.or_else(|| ApprovalDecision::by_operations(&rules, key, &parts).filter(counts));
         let is_needless = asked.fallback && operation.has_request;
         if is_needless && known.as_ref().is_none_or(|decision| decision.granted) {
             return None;
         }
         let (id, decision) = match known {
             Some(decision) => (None, decision),
-            None => self.ask(recording, operation, key, asked, RuleValidity { are_read, is_known }).await,
+            None => {
+                let validity = RuleValidity { are_read, is_known, rules, parts };
+                self.ask(recording, operation, key, asked, validity).await
+            }
         };
         recording.record(entry(id, key, &decision));
         Some(decision)
+    }
+
+    /// Returns the parts of the operation, and `true` if it could be described.
+    async fn parts(&self, recording: &mut RecordWriter<'_>, hook: &str, data: &EventData) -> (OperationParts, bool) {
+        let Some(source) = &self.shared.operations else { return (OperationParts::default(), true) };
+        let described = recording.call("operations", source.describe(hook, recording.event(), data)).await;
+        described.map_or_else(|_| (OperationParts::default(), false), |parts| (OperationParts(parts), true))
     }
 
     /// Returns the current rules, and `true` if they could be read. If not, the rules are the denials that were read before.
@@ -206,7 +224,7 @@ impl Coordinator {
     ) -> (Option<u64>, ApprovalDecision) {
         let is_current = operation.is_current(&asked);
         let HookApproval { approval, reason, .. } = asked;
-        let RuleValidity { are_read, is_known } = validity;
+        let RuleValidity { are_read, is_known, rules, parts } = validity;
         let Some(system) = &self.shared.approvals else {
             return (None, ApprovalDecision::no_system(&key.prompt));
         };
@@ -226,6 +244,11 @@ impl Coordinator {
             // A remembered answer would belong to the prompt, which describes other data.
             options.iter_mut().for_each(|option| option.effect = option.effect.once_if_allowing());
         }
+        // A rule for an operation that the approver cannot see in full would cover more than is shown.
+        let offers = match is_current && !preview.truncated && allows_always(&options) {
+            true => parts.offers(&rules, &key.hook, &self.rule_scopes(key)),
+            false => Vec::new(),
+        };
         let id = self.shared.questions.fetch_add(1, Ordering::Relaxed) + 1;
         let (open, still_open) = watch::channel(None);
         let request = ApprovalRequest {
@@ -242,6 +265,7 @@ impl Coordinator {
             digest,
             created_at: self.now().unwrap_or_default(),
             preview,
+            offers,
         };
         let (data, late) = (operation.data.clone(), self.late_answers(id, key.clone()));
         let request = Arc::new(OpenRequest { request, data, open: still_open, late });
@@ -273,6 +297,9 @@ impl Coordinator {
         let decision = ApprovalDecision::on_answer(&request, answer);
         // Before the request is closed, so that its observers find the remembered answer.
         lock(&self.shared.remembered).remember(key.clone(), operation.definition, &decision, self.now());
+        if let Some(scope) = decision.scope.filter(|_| decision.granted) {
+            self.create_rules(recording, key, operation.definition, &decision, scope).await;
+        }
         if let Some(definition) = operation.definition.filter(|_| decision.granted && decision.is_lasting()) {
             self.accept(recording, definition).await;
         }

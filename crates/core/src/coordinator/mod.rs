@@ -5,6 +5,7 @@ pub(crate) mod channels;
 mod config;
 mod failures;
 mod inject;
+mod offers;
 mod record;
 mod remembered;
 mod route;
@@ -37,6 +38,7 @@ use crate::ports::approval::{AnyApprovalSystem, ApprovalSystem};
 use crate::ports::audit::{AnyAuditLog, AuditLog};
 use crate::ports::context::{AnyContextManager, ContextManager};
 use crate::ports::display::{AnyDisplay, Display, DisplayFn, DisplayMessage};
+use crate::ports::operations::{AnyOperationSource, OperationSource};
 use crate::ports::preview::{AnyPreviewSource, PreviewSource};
 use crate::ports::rules::{AnyApprovalRuleSource, ApprovalRuleSource, ToolDefinition};
 use crate::registry::{Attributed, Denial, Emission, HookApproval, HookRegistry, Outcome};
@@ -75,6 +77,7 @@ struct CoordinatorState {
     context: Option<Arc<dyn AnyContextManager>>,
     approvals: Option<Arc<dyn AnyApprovalSystem>>,
     previews: Option<Arc<dyn AnyPreviewSource>>,
+    operations: Option<Arc<dyn AnyOperationSource>>,
     display: Option<Arc<dyn AnyDisplay>>,
     audit: Option<Arc<dyn AnyAuditLog>>,
     tokens: Arc<dyn TokenCounter>,
@@ -160,6 +163,12 @@ impl CoordinatorBuilder {
         self
     }
 
+    /// Sets the source that describes operations for approval rules. Without one, rules answer prompts.
+    pub fn operations(mut self, operations: impl OperationSource) -> Self {
+        self.shared.operations = Some(Arc::new(operations));
+        self
+    }
+
     /// Sets the approval rules: a fixed set, or a source that is read at each request.
     pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         let read = Mutex::new(rules.last_known_rules());
@@ -227,6 +236,7 @@ impl Coordinator {
             context: None,
             approvals: None,
             previews: None,
+            operations: None,
             display: None,
             audit: None,
             tokens: Arc::new(EstimatedTokens),
@@ -250,7 +260,8 @@ impl Coordinator {
     pub fn child(&self) -> CoordinatorBuilder {
         let CoordinatorState { hooks, approvals, previews, display, audit, tokens, rules, config, background, .. } =
             &*self.shared;
-        let CoordinatorState { remembered, budget, failures, channels, turn, questions, .. } = &*self.shared;
+        let CoordinatorState { operations, remembered, budget, failures, channels, turn, questions, .. } =
+            &*self.shared;
         let shared = CoordinatorState {
             hooks: hooks.clone(),
             session_id: None,
@@ -258,6 +269,7 @@ impl Coordinator {
             context: None,
             approvals: approvals.clone(),
             previews: previews.clone(),
+            operations: operations.clone(),
             display: display.clone(),
             audit: audit.clone(),
             tokens: tokens.clone(),
@@ -298,9 +310,12 @@ impl Coordinator {
 
     /// Forgets a remembered answer; the next request goes to a user again. Returns `false` if the answer is unknown.
     pub fn forget_approval(&self, rule: &ApprovalRule) -> bool {
+        let mut remembered = lock(&self.shared.remembered);
+        if rule.operation.is_some() {
+            return remembered.forget_operation(rule);
+        }
         let Some(event) = rule.event.clone() else { return false };
-        let key = ApprovalKey { hook: rule.hook.as_str().into(), event, prompt: rule.pattern.clone() };
-        lock(&self.shared.remembered).forget(&key)
+        remembered.forget(&ApprovalKey { hook: rule.hook.as_str().into(), event, prompt: rule.pattern.clone() })
     }
 
     /// Emits an event, routes the results of the hooks, and returns the verdict on the operation.

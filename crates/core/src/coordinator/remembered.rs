@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, DecisionBasis, RuleScope};
+use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, ApprovalRules, DecisionBasis, RuleScope};
 use crate::ports::rules::ToolDefinition;
 use crate::result::DefaultDecision;
 
@@ -12,6 +12,8 @@ use crate::result::DefaultDecision;
 #[derive(Debug, Default)]
 pub(super) struct RememberedApprovals {
     rules: HashMap<ApprovalKey, RememberedAnswer>,
+    /// The rules about operations, in the order of the answers.
+    operations: Vec<RememberedAnswer>,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ impl RememberedApprovals {
         decision: &ApprovalDecision,
         at: Option<Timestamp>,
     ) {
-        if decision.is_lasting() {
+        if decision.is_lasting() && decision.operations.is_empty() {
             let answer = if decision.granted { DefaultDecision::Allow } else { DefaultDecision::Deny };
             let rule = ApprovalRule {
                 scope: RuleScope::Session,
@@ -49,11 +51,32 @@ impl RememberedApprovals {
         (!granted || given_for.as_ref() == definition).then(|| ApprovalDecision { by: rule.by.clone(), ..decision })
     }
 
-    /// Returns all answers, ordered by hook, event and prompt.
+    /// Remembers a rule about an operation. It replaces the same rule for another definition.
+    pub(super) fn remember_operation(&mut self, rule: ApprovalRule, definition: Option<&ToolDefinition>) {
+        self.forget_operation(&rule);
+        self.operations.push(RememberedAnswer { rule, definition: definition.cloned() });
+    }
+
+    /// Returns the rules about operations that count for this definition of the tool.
+    pub(super) fn operations(&self, definition: Option<&ToolDefinition>) -> ApprovalRules {
+        let valid = self.operations.iter().filter(|remembered| remembered.definition.as_ref() == definition);
+        valid.map(|remembered| remembered.rule.clone()).collect()
+    }
+
+    /// Forgets a rule about an operation. Returns `false` if it is unknown.
+    pub(super) fn forget_operation(&mut self, rule: &ApprovalRule) -> bool {
+        let before = self.operations.len();
+        let is_same = |known: &ApprovalRule| known.hook == rule.hook && known.operation == rule.operation;
+        self.operations.retain(|known| !is_same(&known.rule));
+        self.operations.len() < before
+    }
+
+    /// Returns all answers, ordered by hook, event and prompt, and then the rules about operations.
     pub(super) fn all(&self) -> Vec<ApprovalRule> {
         let mut keys: Vec<_> = self.rules.iter().collect();
         keys.sort_by_key(|(key, _)| (&key.hook, key.event.as_str(), &key.prompt));
-        keys.into_iter().map(|(_, remembered)| remembered.rule.clone()).collect()
+        let prompts = keys.into_iter().map(|(_, remembered)| remembered);
+        prompts.chain(&self.operations).map(|remembered| remembered.rule.clone()).collect()
     }
 
     /// Forgets an answer. Returns `false` if it is unknown.
@@ -63,5 +86,6 @@ impl RememberedApprovals {
 
     pub(super) fn clear(&mut self) {
         self.rules.clear();
+        self.operations.clear();
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod conversation;
 pub(crate) mod display;
+pub(crate) mod operations;
 pub(crate) mod preview;
 pub(crate) mod rules;
 

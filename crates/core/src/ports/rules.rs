@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::{BoxFuture, PortError};
-use crate::approval::ApprovalRules;
+use crate::approval::{ApprovalRule, ApprovalRules, RuleScope};
 use crate::event::EventData;
 
 /// A session's source of approval rules. It is read at each request, so that a rule counts from the moment it is added until it is removed, by any
@@ -41,6 +41,20 @@ pub trait ApprovalRuleSource: Send + Sync + 'static {
         let _ = tool;
         async { Ok(()) }
     }
+
+    /// Returns the scopes of rules that can be added, each with its project if it is one. Rules for the session need no source.
+    fn writable_scopes(&self) -> Vec<(RuleScope, Option<String>)> {
+        Vec::new()
+    }
+
+    /// Adds a rule that an approver created, in one of the [`writable_scopes`](Self::writable_scopes).
+    ///
+    /// # Errors
+    /// If the rule cannot be stored. It then counts for the session.
+    fn add_rule(&self, rule: &ApprovalRule) -> impl Future<Output = Result<(), PortError>> + Send {
+        let _ = rule;
+        async { Err("this session has no rule files".into()) }
+    }
 }
 
 /// The field of `tool:pre` with the digest of the tool's definition, for external tools such as those of MCP servers.
@@ -71,6 +85,8 @@ pub(crate) trait AnyApprovalRuleSource: Send + Sync {
     fn rules(&self) -> BoxFuture<'_, Result<ApprovalRules, PortError>>;
     fn covers<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<bool, PortError>>;
     fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>>;
+    fn scopes(&self) -> Vec<(RuleScope, Option<String>)>;
+    fn add<'a>(&'a self, rule: &'a ApprovalRule) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
 impl<T: ApprovalRuleSource> AnyApprovalRuleSource for T {
@@ -85,5 +101,13 @@ impl<T: ApprovalRuleSource> AnyApprovalRuleSource for T {
 
     fn accept<'a>(&'a self, tool: &'a ToolDefinition) -> BoxFuture<'a, Result<(), PortError>> {
         Box::pin(async move { self.accept_definition(tool).await })
+    }
+
+    fn scopes(&self) -> Vec<(RuleScope, Option<String>)> {
+        self.writable_scopes()
+    }
+
+    fn add<'a>(&'a self, rule: &'a ApprovalRule) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.add_rule(rule).await })
     }
 }

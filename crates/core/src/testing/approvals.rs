@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::approval::{ApprovalAnswer, ApprovalError, OpenRequest};
+use crate::approval::{ApprovalAnswer, ApprovalError, ChosenRule, OpenRequest};
 use crate::ports::approval::ApprovalSystem;
 use crate::ports::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, lock};
@@ -15,6 +15,8 @@ pub enum ScriptedAnswer {
     Answer(String),
     /// Answers after a delay.
     After(Duration, String),
+    /// Answers at once, and creates an offered rule.
+    Rule(String, ChosenRule),
     /// Never answers.
     Silence,
     /// Fails.
@@ -87,6 +89,7 @@ impl ApprovalSystem for ScriptedApprovals {
                 self.clock.sleep(delay).await;
                 Ok(answer.into())
             }
+            ScriptedAnswer::Rule(answer, rule) => Ok(ApprovalAnswer::from(answer).with_rule(rule)),
             ScriptedAnswer::Silence => std::future::pending().await,
             ScriptedAnswer::Error(error) => Err(error),
         }

@@ -76,6 +76,8 @@ pub(super) struct Session {
     #[serde(default)]
     pub rules: Map<String, Value>,
     #[serde(default)]
+    pub operations: Vec<amplifier_core::OperationPart>,
+    #[serde(default)]
     pub broken: Vec<String>,
 }
 

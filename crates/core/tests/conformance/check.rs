@@ -151,12 +151,15 @@ fn check_calls(found: &mut Differences, expect: &Expect, world: &World, before: 
 fn check_session(found: &mut Differences, expect: &Expect, world: &World, before: &Before) {
     let asked = world.person.requests();
     let asked = asked[before.asked..].iter().map(|request| {
+        let offers = request.offers.iter().map(|offer| json!({ "operations": offer.operations, "scope": offer.scope }));
+        let offers: Vec<_> = offers.collect();
         let labels: Vec<_> = request.options.iter().map(|option| &option.label).collect();
         let effects: Vec<_> = request.options.iter().map(|option| option.effect).collect();
         json!({
             "hook": &*request.hook, "event": request.event.as_str(), "prompt": request.prompt, "options": labels,
             "effects": effects, "timeout": request.timeout.as_secs_f64(), "default": request.default,
             "reason": request.reason, "data": without_timestamp(request.data.clone()),
+            "offers": offers,
         })
     });
     found.list("asked", expect.asked.as_ref(), asked.collect());

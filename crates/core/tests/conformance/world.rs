@@ -52,6 +52,7 @@ impl World {
             .display(self.display.clone())
             .audit(self.audit.clone())
             .approval_rules(ApprovalRules::from_json(&rules).unwrap())
+            .operations(session.operations.clone())
             .config(SessionConfig {
                 injection_size_limit: session.injection_size_limit,
                 injection_budget_per_turn: session.injection_budget_per_turn,
@@ -70,6 +71,8 @@ fn scripted(entry: &Value) -> ScriptedAnswer {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     if let Some(seconds) = entry.get("$after") {
         ScriptedAnswer::After(Duration::from_secs_f64(seconds.as_f64().unwrap()), text(&entry["answer"]))
+    } else if let Some(rule) = entry.get("$rule") {
+        ScriptedAnswer::Rule(text(&entry["answer"]), serde_json::from_value(rule.clone()).unwrap())
     } else if entry.get("$hang").is_some() {
         ScriptedAnswer::Silence
     } else if let Some(error) = entry.get("$error") {

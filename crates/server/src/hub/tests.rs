@@ -65,6 +65,7 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> OpenApproval {
             digest: digest(),
             created_at: at,
             preview: ActionPreview::default(),
+            offers: Vec::new(),
         },
         deadline: at + SignedDuration::from_secs(300),
         truncated: false,
