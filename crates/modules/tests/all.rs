@@ -14,6 +14,7 @@ mod rules;
 mod settings;
 mod shell;
 mod shell_corpus;
+mod shell_widths;
 mod shell_work;
 mod transport;
 mod transport_command;

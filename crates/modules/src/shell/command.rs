@@ -1,5 +1,6 @@
 //! A simple command: a program with its arguments.
 
+use super::calls::CallRecorder;
 use super::options::Arguments;
 use super::walk::{CommandText, Walker};
 use super::word::Word;
@@ -96,6 +97,7 @@ impl Command {
 
     /// Reports the effects of the command to the walker.
     pub(super) fn inspect(&self, walker: &mut Walker) {
+        let call = CallRecorder::begin(self, walker);
         // Nested programs count towards the depth, too. The arguments of `git` are read from several starting points.
         let is_git = self.words.first().is_some_and(|word| base_name(word.lead()) == "git");
         let readings = if is_git { git::STARTS } else { 1 };
@@ -103,6 +105,7 @@ impl Command {
             self.inspect_program(walker);
         }
         walker.leave();
+        call.end(walker);
     }
 
     fn inspect_program(&self, walker: &mut Walker) {

@@ -17,6 +17,7 @@
 
 mod braces;
 mod builtins;
+mod calls;
 mod command;
 mod containers;
 mod copies;
@@ -43,6 +44,7 @@ mod packages;
 mod parameter;
 mod parse;
 mod program_text;
+mod programs;
 mod python;
 mod readonly;
 mod scan;
@@ -56,6 +58,7 @@ mod syntax;
 mod variables;
 mod verbs;
 mod walk;
+mod widths;
 mod word;
 mod wrappers;
 mod writes;
@@ -66,6 +69,7 @@ use serde::Serialize;
 pub(crate) use self::effects::{Effects, Exemption, FileReference};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub(crate) use self::walk::CommandText;
+pub use self::widths::{CommandPart, CommandWidths, command_widths};
 
 /// Stack size: the reader of bash and the walk are recursive, and the limits allow this depth.
 const STACK: usize = 256 << 20;
@@ -137,6 +141,8 @@ pub(crate) fn commands(command: &str) -> Result<Vec<CommandText>, String> {
         analysis: unparsed(),
         commands: Vec::new(),
         effects: Effects::default(),
+        calls: Vec::new(),
+        defines: false,
     });
     match walked.analysis {
         Analysis { analysable: true, .. } => Ok(walked.commands),

@@ -8,6 +8,7 @@ mod simple;
 
 use std::collections::{HashMap, HashSet};
 
+use super::calls::ProgramCall;
 use super::copies::CopiedProgram;
 use super::dialect::Dialect;
 use super::effects::Effects;
@@ -23,6 +24,9 @@ pub(super) struct WalkResult {
     pub(super) analysis: Analysis,
     pub(super) commands: Vec<CommandText>,
     pub(super) effects: Effects,
+    pub(super) calls: Vec<ProgramCall>,
+    /// `true` if the command defines functions.
+    pub(super) defines: bool,
 }
 
 /// A simple command, or an assignment that may change what commands do.
@@ -48,6 +52,8 @@ enum AnalysisList {
 pub(super) struct Walker {
     pub(super) analysis: Analysis,
     pub(super) effects: Effects,
+    /// The programs that run, in the order of writing.
+    pub(super) calls: Vec<ProgramCall>,
     pub(super) folders: Folders,
     pub(super) variables: Variables,
     /// The paths of the files that another command passes to the next one.
@@ -127,7 +133,13 @@ impl Walker {
         if walker.sets_remote && walker.pushes {
             walker.sends("pushes to a remote that it has named itself", "git push");
         }
-        WalkResult { analysis: walker.analysis, commands: walker.plain, effects: walker.effects }
+        WalkResult {
+            analysis: walker.analysis,
+            commands: walker.plain,
+            effects: walker.effects,
+            calls: walker.calls,
+            defines: !walker.defined.is_empty(),
+        }
     }
 
     pub(super) fn is_elevated(&self) -> bool {

@@ -1,0 +1,103 @@
+//! The effects of each program of a command, beside those of the whole command.
+
+use std::ops::Range;
+
+use super::command::Command;
+use super::walk::Walker;
+
+/// A program that runs, with its effects and those of the programs that it runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProgramCall {
+    /// The program as written, with its folder; empty if unknown until run time.
+    pub(super) program: String,
+    /// The arguments without quotes; `None` for text that is known only at run time.
+    pub(super) arguments: Vec<Option<String>>,
+    /// `true` if no unknown argument can be an option.
+    pub(super) is_certain: bool,
+    /// `true` if the program is proven to only read.
+    pub(super) reads: bool,
+    /// `true` if something is, or may be, lost: deleted, overwritten, force-pushed, or run after a download.
+    pub(super) harms: bool,
+    /// `true` if something is, or may be, sent or changed elsewhere.
+    pub(super) sends: bool,
+    /// `true` if the program runs others.
+    pub(super) runs_others: bool,
+    /// The positions of its files in the effects of the whole command.
+    pub(super) writes: Range<usize>,
+    /// The positions of its losses there.
+    pub(super) losses: Range<usize>,
+}
+
+/// Returns `true` if no unknown argument can be an option. A message follows its option, whatever its text.
+fn is_certain(command: &Command) -> bool {
+    let arguments = command.arguments();
+    let is_message = |at: usize| {
+        let option = at.checked_sub(1).and_then(|before| arguments.get(before)?.literal());
+        matches!(option, Some("-m" | "-am" | "--message"))
+    };
+    arguments.iter().enumerate().all(|(at, word)| word.is_certain() || is_message(at) && !word.splits())
+}
+
+/// Separates the effects of a program from those before it.
+pub(super) struct CallRecorder {
+    at: usize,
+    readonly: bool,
+    destructive: Option<String>,
+    sends: Option<String>,
+    runs_download: bool,
+    force_push: bool,
+    losses: usize,
+    deletes: usize,
+    writes: usize,
+}
+
+impl CallRecorder {
+    pub(super) fn begin(command: &Command, walker: &mut Walker) -> Self {
+        let at = walker.calls.len();
+        let program = command.words.first().and_then(|word| word.literal()).unwrap_or_default();
+        walker.calls.push(ProgramCall {
+            program: program.to_owned(),
+            arguments: command.arguments().iter().map(|word| word.literal().map(str::to_owned)).collect(),
+            is_certain: is_certain(command),
+            ..ProgramCall::default()
+        });
+        let (losses, writes) = (walker.effects.losses.len(), walker.effects.writes.len());
+        let analysis = &mut walker.analysis;
+        Self {
+            at,
+            readonly: std::mem::replace(&mut analysis.readonly, true),
+            destructive: analysis.destructive.take(),
+            sends: analysis.sends.take(),
+            runs_download: std::mem::take(&mut analysis.runs_download),
+            force_push: std::mem::take(&mut analysis.force_push),
+            losses,
+            deletes: analysis.deletes.len(),
+            writes,
+        }
+    }
+
+    /// Records the effects of the program, and adds those before it again.
+    pub(super) fn end(self, walker: &mut Walker) {
+        let runs_others = walker.calls.len() > self.at + 1;
+        let (losses, writes) = (walker.effects.losses.len(), walker.effects.writes.len());
+        let analysis = &mut walker.analysis;
+        let harms = losses > self.losses
+            || analysis.deletes.len() > self.deletes
+            || analysis.destructive.is_some()
+            || analysis.runs_download
+            || analysis.force_push;
+        if let Some(call) = walker.calls.get_mut(self.at) {
+            call.reads = analysis.readonly;
+            call.harms = harms;
+            call.sends = analysis.sends.is_some();
+            call.runs_others = runs_others;
+            call.writes = self.writes..writes;
+            call.losses = self.losses..losses;
+        }
+        analysis.readonly &= self.readonly;
+        analysis.destructive = self.destructive.or(analysis.destructive.take());
+        analysis.sends = self.sends.or(analysis.sends.take());
+        analysis.runs_download |= self.runs_download;
+        analysis.force_push |= self.force_push;
+    }
+}

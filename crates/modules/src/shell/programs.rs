@@ -1,0 +1,308 @@
+//! Programs of development, and the subcommands that stay in the workspace.
+//!
+//! A program that is not here is allowed only as the exact command: it may run others, or change something elsewhere.
+
+/// A program with subcommands.
+struct Program {
+    name: &'static str,
+    /// Subcommands that one rule for the program allows.
+    ordinary: &'static [&'static str],
+    /// Subcommands that need a rule of their own.
+    own: &'static [&'static str],
+    /// Subcommands that are followed by the name of a task of the project: `npm run build`.
+    tasks: &'static [&'static str],
+}
+
+const fn program(
+    name: &'static str,
+    ordinary: &'static [&'static str],
+    own: &'static [&'static str],
+    tasks: &'static [&'static str],
+) -> Program {
+    Program { name, ordinary, own, tasks }
+}
+
+const NODE: &[&str] =
+    &["test", "t", "install", "i", "ci", "add", "update", "ls", "list", "outdated", "audit", "build", "lint"];
+
+const PROGRAMS: [Program; 24] = [
+    program(
+        "cargo",
+        &[
+            "build",
+            "b",
+            "check",
+            "c",
+            "test",
+            "t",
+            "clippy",
+            "fmt",
+            "doc",
+            "bench",
+            "run",
+            "r",
+            "add",
+            "remove",
+            "update",
+            "fetch",
+            "tree",
+            "metadata",
+            "nextest",
+            "generate-lockfile",
+            "machete",
+            "deny",
+            "audit",
+        ],
+        &[],
+        &[],
+    ),
+    program(
+        "git",
+        &[
+            "add",
+            "commit",
+            "status",
+            "log",
+            "diff",
+            "show",
+            "branch",
+            "checkout",
+            "switch",
+            "fetch",
+            "merge",
+            "tag",
+            "stash",
+            "restore",
+            "mv",
+            "cherry-pick",
+            "revert",
+            "init",
+            "notes",
+        ],
+        &["push", "pull", "rebase", "reset"],
+        &[],
+    ),
+    program("npm", NODE, &[], &["run", "run-script"]),
+    program("pnpm", NODE, &[], &["run"]),
+    program("yarn", NODE, &[], &["run"]),
+    program("bun", NODE, &[], &["run"]),
+    program("go", &["build", "test", "vet", "fmt", "mod", "run", "get", "list", "doc"], &["generate", "install"], &[]),
+    program("pip", &["install", "list", "show", "check", "freeze", "download"], &[], &[]),
+    program("uv", &["sync", "add", "lock", "venv", "tree", "pip"], &[], &[]),
+    program("poetry", &["install", "add", "lock", "check", "build", "show", "update"], &[], &[]),
+    program("bundle", &["install", "check", "update"], &[], &[]),
+    program("composer", &["install", "require", "update", "validate"], &[], &[]),
+    program("mvn", &["compile", "test", "package", "verify"], &["install"], &[]),
+    program("gradle", &["build", "test", "check", "assemble"], &[], &[]),
+    program("dotnet", &["build", "test", "restore", "format", "run", "add"], &[], &[]),
+    program("swift", &["build", "test", "package"], &[], &[]),
+    program("make", &[], &[], &[""]),
+    program("just", &[], &[], &[""]),
+    program("task", &[], &[], &[""]),
+    program("docker", &[], &["build", "pull", "logs", "images"], &[]),
+    program("kubectl", &[], &["get", "describe", "logs", "top"], &[]),
+    program("rustup", &[], &["show", "component", "target"], &[]),
+    program("terraform", &[], &["fmt", "validate", "plan", "init"], &[]),
+    program("mdbook", &["build", "test"], &[], &[]),
+];
+
+/// Programs that check, format or test files of the workspace, with any arguments.
+const TOOLS: [&str; 40] = [
+    "pytest",
+    "rustfmt",
+    "eslint",
+    "prettier",
+    "tsc",
+    "mypy",
+    "pyright",
+    "ruff",
+    "black",
+    "isort",
+    "flake8",
+    "pylint",
+    "jest",
+    "vitest",
+    "mocha",
+    "gofmt",
+    "goimports",
+    "golangci-lint",
+    "staticcheck",
+    "clang-format",
+    "clang-tidy",
+    "shellcheck",
+    "shfmt",
+    "ctest",
+    "ninja",
+    "rspec",
+    "rubocop",
+    "phpunit",
+    "phpstan",
+    "ktlint",
+    "swiftlint",
+    "swiftformat",
+    "stylelint",
+    "markdownlint",
+    "typos",
+    "codespell",
+    "yamllint",
+    "hadolint",
+    "taplo",
+    "biome",
+];
+
+/// Programs whose effect is completely described by the files that they write.
+pub(super) const WRITERS: [&str; 8] = ["mkdir", "touch", "cp", "mv", "tee", "sed", "chmod", "truncate"];
+
+/// Modules of Python that are programs: `python -m pytest`.
+const MODULES: [&str; 12] =
+    ["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest"];
+
+/// Options that name other programs, settings or folders.
+const REDIRECTING: [&str; 19] = [
+    "--config",
+    "--exec",
+    "--exec-path",
+    "-Z",
+    "--global",
+    "-g",
+    "--location",
+    "--prefix",
+    "--index-url",
+    "-i",
+    "--extra-index-url",
+    "--registry",
+    "--target",
+    "--user",
+    "--root",
+    "--upload-pack",
+    "-exec",
+    "-toolexec",
+    "-vettool",
+];
+
+/// Words in names of tasks that change something elsewhere, or delete.
+const GRAVE: [&str; 20] = [
+    "deploy", "publish", "release", "push", "upload", "prod", "clean", "destroy", "drop", "delete", "remove", "reset",
+    "migrate", "seed", "purge", "rollback", "install", "wipe", "prune", "apply",
+];
+
+/// Returns the names by which a rule may allow a program with these arguments, from narrow to wide.
+pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
+    let (name, arguments) = match (name, arguments) {
+        ("cargo", [toolchain, rest @ ..]) if toolchain.starts_with('+') => (name, rest),
+        ("python" | "python3", ["-m", module, rest @ ..]) if MODULES.contains(module) => {
+            return module_names(name, module, rest);
+        }
+        ("python" | "python3" | "node", [file, ..]) if is_file(file) => return vec![format!("{name} {file}")],
+        _ => (name, arguments),
+    };
+    let is_address = |argument: &&str| argument.contains("://") || argument.starts_with("git@");
+    if redirects(name, arguments) || arguments.iter().any(|argument| is_address(argument)) {
+        return Vec::new();
+    }
+    if TOOLS.contains(&name) {
+        return vec![name.to_owned()];
+    }
+    let Some(program) = PROGRAMS.iter().find(|program| program.name == name || format!("{}3", program.name) == name)
+    else {
+        return Vec::new();
+    };
+    let whole = || name.to_owned();
+    match arguments.split_first() {
+        // Without a task, the first one of the project runs.
+        None if program.tasks.contains(&"") => vec![whole()],
+        Some((task, rest))
+            if program.tasks.contains(&"") && is_task(task) && rest.iter().all(|word| is_detail(word)) =>
+        {
+            vec![format!("{name} {task}"), whole()]
+        }
+        Some((run, [task, ..])) if program.tasks.contains(run) && is_task(task) => {
+            vec![format!("{name} {run} {task}"), whole()]
+        }
+        // A version of a program elsewhere, which is downloaded.
+        Some((&"run", rest)) if name == "go" && rest.iter().any(|word| word.contains('@')) => Vec::new(),
+        Some((subcommand, _)) if program.ordinary.contains(subcommand) => vec![format!("{name} {subcommand}"), whole()],
+        Some((subcommand, _)) if program.own.contains(subcommand) => vec![format!("{name} {subcommand}")],
+        _ => Vec::new(),
+    }
+}
+
+fn module_names(python: &str, module: &str, rest: &[&str]) -> Vec<String> {
+    match module {
+        "pip" if allowed_names("pip", rest).is_empty() => Vec::new(),
+        _ if redirects(module, rest) => Vec::new(),
+        _ => vec![format!("{python} -m {module}")],
+    }
+}
+
+/// Returns `true` if an option names another program, a setting or a folder elsewhere.
+fn redirects(name: &str, arguments: &[&str]) -> bool {
+    // Arguments of the project's own program follow.
+    let own = arguments.iter().take_while(|argument| **argument != "--");
+    own.into_iter().any(|argument| {
+        let option = argument.split('=').next().unwrap_or_default();
+        let is_ordinary = match option {
+            "-i" | "-g" | "-Z" | "--target" | "--user" | "--global" => !matches!(
+                (name, option),
+                ("cargo", "-Z")
+                    | ("pip" | "pip3" | "uv", "-i" | "--target" | "--user")
+                    | ("npm" | "pnpm" | "yarn" | "bun", "-g" | "--global")
+            ),
+            _ => false,
+        };
+        REDIRECTING.contains(&option) && !is_ordinary
+    })
+}
+
+/// Returns `true` if the word is the name of a task that does not sound grave.
+fn is_task(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
+    let lower = word.to_ascii_lowercase();
+    !word.starts_with('-')
+        && word.chars().all(plain)
+        && !GRAVE.iter().any(|grave| lower.split(['-', '_', ':', '.']).any(|part| part == *grave))
+}
+
+/// Returns `true` for a further task, or an option that only changes how tasks run.
+fn is_detail(word: &str) -> bool {
+    is_task(word) || ["-j", "-k", "-s", "-B"].iter().any(|option| word.starts_with(option))
+}
+
+/// Returns `true` if the word can be a subcommand.
+pub(super) fn is_subcommand(word: &str) -> bool {
+    !word.starts_with('-') && !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+/// Returns `true` for a script of the workspace.
+fn is_file(word: &str) -> bool {
+    let is_script = [".py", ".js", ".mjs", ".cjs", ".ts"].iter().any(|ending| word.ends_with(ending));
+    is_script && !word.starts_with(['-', '/', '~']) && !word.contains(['*', '…', ' '])
+}
+
+/// Returns `true` for a program that only runs another one, which is a part of its own.
+pub(super) fn passes_through(name: &str, arguments: &[&str]) -> bool {
+    match name {
+        "timeout" | "time" | "nice" | "stdbuf" | "ionice" => true,
+        "uv" | "poetry" | "pdm" | "pipenv" => {
+            matches!(arguments, ["run", program, ..] if !program.starts_with('-'))
+        }
+        "bundle" => matches!(arguments, ["exec", program, ..] if !program.starts_with('-')),
+        _ => false,
+    }
+}
+
+/// Returns `true` for a push to a remote by its name that overwrites and deletes nothing.
+pub(super) fn is_plain_push(name: &str, arguments: &[&str]) -> bool {
+    const OPTIONS: [&str; 8] =
+        ["-u", "--set-upstream", "--tags", "--follow-tags", "-v", "--verbose", "-q", "--dry-run"];
+    let plain =
+        |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) && !word.contains("..");
+    let [subcommand, rest @ ..] = arguments else { return false };
+    let mut operands = rest.iter().filter(|word| !word.starts_with('-'));
+    let remote = operands.next().is_none_or(|remote| plain(remote) && !remote.contains(['/', '.']));
+    name == "git"
+        && *subcommand == "push"
+        && rest.iter().filter(|word| word.starts_with('-')).all(|option| OPTIONS.contains(option))
+        && remote
+        && operands.all(|reference| plain(reference))
+}

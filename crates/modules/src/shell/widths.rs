@@ -1,0 +1,142 @@
+//! The parts of a command, and the names by which a rule may allow each.
+//!
+//! A name is as wide as "every `cargo test`", or "`cargo`, where it builds and tests". It counts only for a command that loses nothing, sends
+//! nothing and reveals all that it runs; every other command is only itself.
+
+use super::calls::ProgramCall;
+use super::command::{base_name, is_system};
+use super::effects::Effects;
+use super::{Analysis, limits, programs, walk};
+
+/// The parts of a command that can be analysed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandWidths {
+    /// The programs that do more than read, and the files that the command writes.
+    pub parts: Vec<CommandPart>,
+    /// The folders that the command enters, as written.
+    pub folders: Vec<String>,
+    /// `true` if only the whole command can be named: its parts depend on each other, or on something unknown.
+    pub only_whole: bool,
+}
+
+/// A part of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandPart {
+    /// A program that only reads. The whole command names it.
+    Reads,
+    /// A program that runs.
+    Program {
+        /// The names that may allow this run, from narrow to wide: `cargo test`, `cargo`. Empty if only the whole command may.
+        allowed: Vec<String>,
+        /// All names of the program, from narrow to wide.
+        names: Vec<String>,
+        /// Arguments that may be paths. The names count only if these are in the workspace.
+        paths: Vec<String>,
+    },
+    /// A file that is written: all its possible paths, relative to the workspace. `None` if they are unknown.
+    Writes(Option<Vec<String>>),
+}
+
+/// Returns the parts of a command; `None` if it cannot be analysed.
+#[must_use]
+pub fn command_widths(command: &str) -> Option<CommandWidths> {
+    limits::admit(command).ok()?;
+    let walk::WalkResult { analysis, commands, effects, calls, defines } = super::walk(command)?;
+    if !analysis.analysable {
+        return None;
+    }
+    let Analysis { runs_download, moves, .. } = analysis;
+    let has_settings = commands.iter().any(|text| assigns(&text.plain));
+    let enters = |call: &&ProgramCall| call.program == "cd";
+    let folders: Vec<Option<String>> = calls.iter().filter(enters).map(folder_of).collect();
+    let moves_oddly = moves && (folders.is_empty() || folders.iter().any(Option::is_none));
+    let mut parts: Vec<CommandPart> = calls.iter().flat_map(|call| parts_of(call, &effects)).collect();
+    // Redirections are between the files of programs.
+    let of_programs = |at: &usize| calls.iter().any(|call| call.writes.contains(at));
+    let redirected = (0..effects.writes.len()).filter(|at| !of_programs(at));
+    // A redirection may lose something, too.
+    let is_lost = |at: &usize| !calls.iter().any(|call| call.losses.contains(at));
+    let loses = (0..effects.losses.len()).any(|at| is_lost(&at));
+    parts
+        .extend(redirected.filter_map(|at| effects.writes.get(at)).map(|file| CommandPart::Writes(file.paths.clone())));
+    Some(CommandWidths {
+        parts,
+        folders: folders.into_iter().flatten().collect(),
+        only_whole: loses || runs_download || moves_oddly || has_settings || defines,
+    })
+}
+
+/// Returns `true` if the text is an assignment that may change what programs do.
+fn assigns(text: &str) -> bool {
+    const HARMLESS: [&str; 10] = [
+        "RUST_BACKTRACE",
+        "RUST_LOG",
+        "CI",
+        "NODE_ENV",
+        "CARGO_TERM_COLOR",
+        "FORCE_COLOR",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONUNBUFFERED",
+        "DEBUG",
+        "CARGO_INCREMENTAL",
+    ];
+    let program = text.split(' ').next().unwrap_or_default();
+    program.split_once('=').is_some_and(|(name, _)| !HARMLESS.contains(&name))
+}
+
+/// Returns the folder of `cd`, if it is written out.
+fn folder_of(call: &ProgramCall) -> Option<String> {
+    match call.arguments.as_slice() {
+        [Some(folder)] if !folder.is_empty() && !folder.starts_with(['-', '~']) => Some(folder.clone()),
+        _ => None,
+    }
+}
+
+fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
+    let (folder, name) = (folder_before(&call.program), base_name(&call.program));
+    let is_plain = folder.is_none_or(is_system);
+    if call.reads {
+        return vec![CommandPart::Reads];
+    }
+    let arguments: Vec<&str> = call.arguments.iter().map(|argument| argument.as_deref().unwrap_or("…")).collect();
+    let is_safe = call.is_certain && !call.harms && !call.program.is_empty();
+    if is_plain && is_safe && !call.sends && call.runs_others && programs::passes_through(name, &arguments) {
+        return Vec::new();
+    }
+    let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
+    if is_plain && is_safe && programs::WRITERS.contains(&name) && !writes().is_empty() {
+        return writes().iter().map(|file| CommandPart::Writes(file.paths.clone())).collect();
+    }
+    let is_push = is_plain && programs::is_plain_push(name, &arguments);
+    let allowed = match is_safe && (!call.sends || is_push) {
+        false => Vec::new(),
+        true if is_plain => programs::allowed_names(name, &arguments),
+        // A program in the workspace, by its path.
+        true => vec![call.program.clone()],
+    };
+    let names = match arguments.first().filter(|word| programs::is_subcommand(word)) {
+        Some(subcommand) => vec![format!("{name} {subcommand}"), name.to_owned()],
+        None => vec![name.to_owned()],
+    };
+    let mut paths: Vec<String> = arguments.iter().flat_map(|argument| possible_paths(argument)).collect();
+    if !is_plain {
+        paths.push(call.program.clone());
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    let mut parts = vec![CommandPart::Program { allowed, names, paths }];
+    parts.extend(writes().iter().map(|file| CommandPart::Writes(file.paths.clone())));
+    parts
+}
+
+fn folder_before(program: &str) -> Option<&str> {
+    program.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+/// Returns the texts in an argument that may be paths outside of the workspace: the argument, and the value of an option.
+fn possible_paths(argument: &str) -> Vec<String> {
+    let value = argument.split_once('=').map(|(_, value)| value);
+    let leaves = |text: &&str| text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+    let attached = argument.strip_prefix('-').and_then(|option| option.find('/').and_then(|at| option.get(at..)));
+    [Some(argument), value, attached].into_iter().flatten().filter(leaves).map(str::to_owned).collect()
+}
