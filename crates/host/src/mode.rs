@@ -147,7 +147,7 @@ fn deny_changes(event: Event<ToolPre>) -> Option<HookResult> {
 }
 
 /// Runs blocking work, on a separate thread if there is a runtime. `None` if it panics.
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await.ok(),
         Err(_) => Some(work()),

@@ -18,6 +18,7 @@ use crate::guards::{self, ModeApprovals};
 use crate::home::Home;
 use crate::mode::{self, ModeSwitch};
 use crate::notices::Notices;
+use crate::operations::WorkspaceOperations;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
 use crate::rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
@@ -105,7 +106,7 @@ impl PolicyBuilder {
         let levels = bundles.levels();
         let config = self.config.with_bundles(&levels);
         mode::check_allowed(config.mode, &config.forbidden_modes)?;
-        let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?;
+        let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?.recording(log.clone());
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
         let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
         let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
@@ -196,9 +197,15 @@ impl Policy {
         let coordinator = Coordinator::builder(self.hooks.clone())
             .session_id(session)
             .approval_rules(self.rules.clone())
+            .operations(self.operations())
             .audit(self.log.clone())
             .config(self.limits.clone());
         coordinator.approvals(ModeApprovals { system: approvals, mode: self.mode.clone() })
+    }
+
+    /// Returns the description of tool calls for approval rules.
+    pub fn operations(&self) -> WorkspaceOperations {
+        WorkspaceOperations::new(self.workspace.clone(), self.config.confirm)
     }
 
     /// Returns the approval mode, which can change.

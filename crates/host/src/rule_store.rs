@@ -11,8 +11,6 @@ use amplifier_link::{RuleList, UnreadableFile};
 use amplifier_process::files::{Durability, create_private_folder, read_regular, read_regular_text, write_atomic};
 use amplifier_process::locks::FileLock;
 use amplifier_process::os_string;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
@@ -33,6 +31,7 @@ pub struct ApprovalRuleFiles {
     home: Home,
     project: PathBuf,
     initial: ApprovalRules,
+    log: Option<Log>,
 }
 
 impl ApprovalRuleFiles {
@@ -42,9 +41,15 @@ impl ApprovalRuleFiles {
     /// If the rules cannot be read, or the folder does not exist.
     pub fn for_workspace(home: &Home, workspace: &Path) -> Result<Self> {
         let project = workspace.canonicalize().with_context(|| format!("the folder `{}`", workspace.display()))?;
-        let mut rules = Self { home: home.clone(), project, initial: ApprovalRules::default() };
+        let mut rules = Self { home: home.clone(), project, initial: ApprovalRules::default(), log: None };
         rules.initial = rules.read()?;
         Ok(rules)
+    }
+
+    /// Lets approvers add rules, which are recorded in a log.
+    #[must_use]
+    pub fn recording(self, log: Log) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     fn read(&self) -> Result<ApprovalRules> {
@@ -78,6 +83,20 @@ impl ApprovalRuleSource for ApprovalRuleFiles {
         let (definitions, tool) = (McpDefinitionStore::new(&self.home), tool.clone());
         run_blocking(move || definitions.accept(&tool)).await
     }
+
+    fn writable_scopes(&self) -> Vec<(RuleScope, Option<String>)> {
+        if self.log.is_none() {
+            return Vec::new();
+        }
+        let project = self.project.to_str().map(|project| (RuleScope::Project, Some(project.to_owned())));
+        project.into_iter().chain([(RuleScope::User, None)]).collect()
+    }
+
+    async fn add_rule(&self, rule: &ApprovalRule) -> Result<(), PortError> {
+        let Some(log) = self.log.clone() else { return Err("this session cannot change rule files".into()) };
+        let (store, rule) = (ApprovalRuleStore::new(self.home.clone(), log), rule.clone());
+        run_blocking(move || store.add(&rule)).await.map(drop)
+    }
 }
 
 /// Runs blocking file access, on a separate thread if there is a runtime.
@@ -96,8 +115,8 @@ pub struct RuleFile {
     pub file: PathBuf,
     /// The project; none for the user's own file.
     pub project: Option<PathBuf>,
-    /// Each rule, as `HOOK:PATTERN`, with `allow` or `deny`, in the order of the file.
-    pub rules: Vec<(String, String)>,
+    /// The rules, in the order of the file.
+    pub rules: Vec<ApprovalRule>,
 }
 
 impl RuleFile {
@@ -140,8 +159,10 @@ impl RuleFile {
 
     fn read(file: PathBuf, project: Option<PathBuf>) -> Result<Self> {
         let Some(text) = read_if_exists(&file)? else { return Ok(Self { file, project, rules: Vec::new() }) };
-        ApprovalRules::from_json(&text)?;
-        let RuleEntries(rules) = serde_json::from_str(&text)?;
+        let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
+        let path = project.as_ref().map(|project| project.to_string_lossy().into_owned());
+        let placed = |rule: &ApprovalRule| ApprovalRule { scope, project: path.clone(), ..rule.clone() };
+        let rules = ApprovalRules::from_json(&text)?.iter().map(placed).collect();
         Ok(Self { file, project, rules })
     }
 
@@ -149,7 +170,8 @@ impl RuleFile {
     fn write(&self) -> Result<()> {
         // Follows a link, so that the link stays.
         let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
-        let text = serde_json::to_vec_pretty(&RuleEntries(self.rules.clone()))?;
+        let rules: ApprovalRules = self.rules.iter().cloned().collect();
+        let text = serde_json::to_vec_pretty(&rules)?;
         Ok(write_atomic(&file, &text, Durability::Synced)?)
     }
 }
@@ -172,12 +194,7 @@ impl ApprovalRuleStore {
         let mut all = RuleList::default();
         for (file, read) in RuleFile::read_all(&self.home) {
             match read {
-                Ok(RuleFile { project, rules, .. }) => {
-                    let rules = rules.iter();
-                    all.rules.extend(
-                        rules.filter_map(|(rule, decision)| rule_from_entry(project.as_deref(), rule, decision)),
-                    );
-                }
+                Ok(file) => all.rules.extend(file.rules),
                 Err(error) => all
                     .unreadable
                     .push(UnreadableFile { file: file.to_string_lossy().into_owned(), reason: reasons(&error) }),
@@ -191,11 +208,11 @@ impl ApprovalRuleStore {
     /// # Errors
     /// If the change cannot be recorded or written.
     pub fn revoke(&self, rule: &ApprovalRule, by: &Actor) -> Result<bool> {
-        self.change(rule, Some(by), "revoked", |file, entry| {
-            let before = file.rules.len();
+        self.change(rule, Some(by), "revoked", |rules| {
+            let before = rules.len();
             // Keeps the order of the other rules.
-            file.rules.retain(|known| known != entry);
-            file.rules.len() < before
+            rules.retain(|known| !is_same_entry(known, rule));
+            rules.len() < before
         })
     }
 
@@ -204,10 +221,10 @@ impl ApprovalRuleStore {
     /// # Errors
     /// If the change cannot be recorded or written.
     pub fn add(&self, rule: &ApprovalRule) -> Result<bool> {
-        self.change(rule, rule.by.as_ref(), "added", |file, entry| {
-            let is_new = !file.rules.contains(entry);
+        self.change(rule, rule.by.as_ref(), "added", |rules| {
+            let is_new = !rules.iter().any(|known| is_same_entry(known, rule));
             if is_new {
-                file.rules.push(entry.clone());
+                rules.push(rule.clone());
             }
             is_new
         })
@@ -219,7 +236,7 @@ impl ApprovalRuleStore {
         rule: &ApprovalRule,
         by: Option<&Actor>,
         word: &str,
-        change: impl FnOnce(&mut RuleFile, &(String, String)) -> bool,
+        change: impl FnOnce(&mut Vec<ApprovalRule>) -> bool,
     ) -> Result<bool> {
         let _lock = self.lock()?;
         let project = &rule.project;
@@ -229,13 +246,13 @@ impl ApprovalRuleStore {
         };
         let project_path = project.as_ref().map(PathBuf::from);
         let mut file = RuleFile::read(name.clone(), project_path).with_context(|| quoted_path(&name))?;
-        let entry = (rule.file_key(), rule.decision.to_string());
-        if !change(&mut file, &entry) {
+        if !change(&mut file.rules) {
             return Ok(false);
         }
-        let (rule, decision) = &entry;
         self.record(&json!({
-            "approval_rule": { "rule": rule, "decision": decision, "project": project, "change": word, "by": by },
+            "approval_rule": {
+                "rule": rule.file_key(), "decision": rule.decision, "project": project, "change": word, "by": by,
+            },
         }))?;
         file.write().with_context(|| quoted_path(&name))?;
         Ok(true)
@@ -274,12 +291,10 @@ impl ApprovalRuleStore {
     }
 }
 
-/// Converts an entry of a rule file to a rule.
-pub fn rule_from_entry(project: Option<&Path>, rule: &str, decision: &str) -> Option<ApprovalRule> {
-    let (hook, pattern) = rule.split_once(':')?;
-    let project = project.map(|project| project.to_string_lossy().into_owned());
-    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
-    Some(ApprovalRule { scope, project, ..ApprovalRule::new(hook, pattern, decision.parse().ok()?) })
+/// Returns `true` if a file has the same entry for both rules.
+fn is_same_entry(one: &ApprovalRule, other: &ApprovalRule) -> bool {
+    let entry = |rule: &ApprovalRule| (rule.hook.clone(), rule.pattern.clone(), rule.operation.clone(), rule.decision);
+    entry(one) == entry(other)
 }
 
 fn folder_of(home: &Home, project: &Path) -> PathBuf {
@@ -328,37 +343,4 @@ fn read_if_exists(file: &Path) -> std::io::Result<Option<String>> {
 /// Returns the path in backticks.
 pub fn quoted_path(file: &Path) -> String {
     format!("`{}`", file.display())
-}
-
-/// The entries of a rule file. A duplicate with both decisions counts as both.
-struct RuleEntries(Vec<(String, String)>);
-
-impl<'de> Deserialize<'de> for RuleEntries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RuleEntriesVisitor;
-
-        impl<'de> Visitor<'de> for RuleEntriesVisitor {
-            type Value = RuleEntries;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of rules")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RuleEntries, A::Error> {
-                let mut rules = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    rules.push(entry);
-                }
-                Ok(RuleEntries(rules))
-            }
-        }
-
-        deserializer.deserialize_map(RuleEntriesVisitor)
-    }
-}
-
-impl Serialize for RuleEntries {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(rule, decision)| (rule, decision)))
-    }
 }

@@ -128,6 +128,7 @@ impl<'a> SessionBuilder<'a> {
             .tools(tools)
             .system(config.system.as_deref().unwrap_or(DEFAULT_SYSTEM_PROMPT))
             .approval_rules(policy.rules().clone())
+            .operations(policy.operations())
             .audit(policy.log().clone())
             .config(policy.limits().clone())
             .orchestrator(config.orchestrator)

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 
 use amplifier_core::text::truncate_bytes;
-use amplifier_core::{ActionPreview, ApprovalDecision, ApprovalRequest, Effect, PreviewField, RuleScope};
+use amplifier_core::{ActionPreview, ApprovalDecision, ApprovalRequest, ChosenRule, Effect, PreviewField, RuleScope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,13 @@ impl OpenApproval {
         let texts = [&self.prompt, &self.hook, &self.workspace, title].into_iter().chain(&self.reason).chain(target);
         let texts: usize = texts.chain(summary).chain(warnings).map(|text| text.len() + 32).sum();
         let options: usize = self.options.iter().map(|option| option.label.len() + 64).sum();
+        let offers = self
+            .offers
+            .iter()
+            .flat_map(|offer| [&offer.label, &offer.explanation].into_iter().chain(&offer.operations));
+        let offers: usize = offers.map(|text| text.len() + 64).sum();
         let fields: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 64).sum();
-        body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + fields + 512
+        body.iter().map(|row| row.text.len() + 64).sum::<usize>() + texts + options + offers + fields + 512
     }
 
     /// Returns the request for lists, without a long preview.
@@ -176,7 +181,7 @@ impl OpenApproval {
 
     /// Copies everything but the preview, which may be large.
     fn with_preview(&self, preview: ActionPreview) -> Self {
-        let ApprovalRequest { hook, event, prompt, reason, warning, options, .. } = &self.request;
+        let ApprovalRequest { hook, event, prompt, reason, warning, options, offers, .. } = &self.request;
         let request = ApprovalRequest {
             hook: hook.clone(),
             event: event.clone(),
@@ -185,6 +190,7 @@ impl OpenApproval {
             warning: warning.clone(),
             options: options.clone(),
             preview,
+            offers: offers.clone(),
             ..self.request
         };
         Self {
@@ -215,20 +221,37 @@ impl OpenApproval {
         withheld.prompt = truncate(&self.prompt, 500);
         withheld.reason = self.reason.as_ref().map(|reason| truncate(reason, 500));
         withheld.options.retain(|option| !option.effect.allows());
+        withheld.offers.clear();
         withheld
     }
 
     /// Returns `true` if both are the same request, made once.
     pub fn is_same_request(&self, other: &Self) -> bool {
         let parts = |one: &Self| (one.hook.clone(), one.event.clone(), one.digest, one.created_at);
-        parts(self) == parts(other) && self.prompt == other.prompt && self.options == other.options
+        parts(self) == parts(other)
+            && self.prompt == other.prompt
+            && self.options == other.options
+            && self.offers == other.offers
     }
 
     /// Returns the reason why an answer is invalid, if there is one.
-    pub fn rejection(&self, label: &str, scope: AnswerScope) -> Option<String> {
+    pub fn rejection(&self, label: &str, scope: AnswerScope, rule: Option<&ChosenRule>) -> Option<String> {
         let Some(option) = self.options.iter().find(|option| option.label == label) else {
             return Some(invalid_option(label, self.options.iter().map(|option| option.label.as_str())));
         };
+        if let Some(rule) = rule {
+            let is_offered =
+                option.effect == Effect::AllowAlways && self.offers.iter().any(|offer| offer.is_chosen(rule));
+            let operations = || rule.operations.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return match scope {
+                _ if !is_offered => Some(format!(
+                    "the request does not offer a rule for {} with this option and scope; choose one of `offers`",
+                    operations()
+                )),
+                AnswerScope::Once => None,
+                AnswerScope::Project => Some("an answer with `rule` has its scope there; leave `scope` out".to_owned()),
+            };
+        }
         match scope {
             AnswerScope::Once => None,
             AnswerScope::Project if !self.offers_rule(option.effect.allows()) => {

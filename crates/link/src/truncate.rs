@@ -27,6 +27,7 @@ pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
     }
     approval.reason.iter_mut().for_each(&mut cut);
     if is_cut {
+        approval.request.offers.clear();
         approval.request.preview = approval.request.preview.too_large();
     }
     // Escaped characters take up to six bytes each, and previews come from several sources.
@@ -35,6 +36,7 @@ pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
         let brief = |text: String| truncate_chars(&text, 500).into_owned();
         let (title, target, summary) = (brief(title), target.map(brief), summary.map(brief));
         approval.request.preview = ActionPreview { title, target, summary, ..ActionPreview::default() }.too_large();
+        approval.request.offers.clear();
     }
     approval
 }

@@ -67,6 +67,7 @@ pub(crate) fn decision(mut decided: DecidedApproval, role: Role) -> DecidedAppro
     if !sees_all(role) {
         redact(&mut decided.prompt);
         redact(&mut decided.reason);
+        decided.operations.iter_mut().for_each(redact);
     }
     decided
 }
@@ -75,6 +76,7 @@ pub(crate) fn decision(mut decided: DecidedApproval, role: Role) -> DecidedAppro
 pub(crate) fn rule(mut rule: ListedRule, role: Role) -> ListedRule {
     if !sees_all(role) {
         redact(&mut rule.rule.pattern);
+        rule.rule.operation.iter_mut().for_each(redact);
         redact(&mut rule.explanation);
     }
     rule
@@ -95,6 +97,8 @@ fn redacted(approval: &OpenApproval) -> OpenApproval {
     approval.nonce.clear();
     redact(&mut approval.prompt);
     approval.reason.iter_mut().for_each(redact);
+    // Only approvers choose a rule.
+    approval.offers.clear();
     let ActionPreview { target, warnings, body, fields, compared_with, .. } = &mut approval.preview;
     // The digest of a file with a short secret would reveal the secret.
     *compared_with = None;

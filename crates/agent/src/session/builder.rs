@@ -8,8 +8,8 @@ use std::time::Instant;
 use amplifier_audit::{AuditError, Log};
 use amplifier_core::{
     ApprovalRuleSource, ApprovalSystem, AuditLog, Coordinator, CoordinatorBuilder, Display, EstimatedTokens,
-    HookRegistry, Map, Message, SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig, SessionFork, SessionResume,
-    SessionStart, TokenCounter,
+    HookRegistry, Map, Message, OperationSource, SESSION_FORK, SESSION_RESUME, SESSION_START, SessionConfig,
+    SessionFork, SessionResume, SessionStart, TokenCounter,
 };
 use serde_json::{Value, json};
 
@@ -135,6 +135,12 @@ impl SessionBuilder {
     /// Sets the source of approval rules: fixed rules, or a source that is read at each request.
     pub fn approval_rules(mut self, rules: impl ApprovalRuleSource) -> Self {
         self.coordinator = self.coordinator.approval_rules(rules);
+        self
+    }
+
+    /// Sets the source that describes operations for approval rules. Without one, rules answer prompts.
+    pub fn operations(mut self, operations: impl OperationSource) -> Self {
+        self.coordinator = self.coordinator.operations(operations);
         self
     }
 

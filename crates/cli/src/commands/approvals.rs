@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_core::{ApprovalRule, DefaultDecision, RuleScope};
-use amplifier_host::{ApprovalRuleStore, Home, RuleFile, open_log, quoted_path, rule_from_entry};
+use amplifier_host::guards::CONFIRM;
+use amplifier_host::{ApprovalRuleStore, Home, RuleFile, open_log, quoted_path};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -18,8 +19,8 @@ use crate::user::terminal_actor;
 /// Add, list, explain and revoke approval rules
 ///
 /// Approval rules are stored in `approvals.json` next to the configuration file, as `"HOOK:PATTERN": "allow"` or `"deny"`. The pattern is
-/// compared with the whole prompt, and `*` matches any text. If several rules match, deny wins. Rules for a single project are stored in
-/// `projects/` there. "Allow always" in a session lasts for that session and is not stored.
+/// compared with the whole prompt, and `*` matches any text. A rule about an operation, such as `run cargo test *` or `write src/**`, is stored
+/// as `"HOOK": {"OPERATION": "allow"}`. If several rules match, deny wins. Rules for a single project are stored in `projects/` there.
 #[derive(Args, Debug)]
 pub struct Approvals {
     #[command(subcommand)]
@@ -39,8 +40,14 @@ enum Command {
         /// Answer [possible values: allow, deny]
         decision: DefaultDecision,
         /// Rules, each as `HOOK:PATTERN`
-        #[arg(required = true, value_name = "RULE")]
+        #[arg(required_unless_present = "operation", value_name = "RULE")]
         rules: Vec<String>,
+        /// Operation, such as `run cargo test *` or `write src/**`; several times for several
+        #[arg(long, value_name = "OPERATION")]
+        operation: Vec<String>,
+        /// Hook whose requests about the operations are answered
+        #[arg(long, value_name = "HOOK", default_value = CONFIRM, requires = "operation")]
+        hook: String,
         /// Project that the rules are for [default: all projects]
         #[arg(long, value_name = "FOLDER")]
         project: Option<PathBuf>,
@@ -73,10 +80,13 @@ impl Approvals {
         let mut out = std::io::stdout().lock();
         match self.command {
             Command::List { json: true } => {
-                for StoredRule { project, rule, decision } in &rules {
-                    let project = project.as_ref().map(|project| project.to_string_lossy());
-                    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
-                    let line = json!({ "rule": rule, "decision": decision, "scope": scope, "project": project });
+                for rule in &rules {
+                    let ApprovalRule { project, decision, scope, operation, .. } = rule;
+                    let mut line =
+                        json!({ "rule": rule.file_key(), "decision": decision, "scope": scope, "project": project });
+                    if let Some(operation) = operation {
+                        line["operation"] = operation.as_str().into();
+                    }
                     writeln!(out, "{line}")?;
                 }
             }
@@ -85,21 +95,30 @@ impl Approvals {
                 writeln!(out, "No approval rules (`{}`).", file.display())?;
             }
             Command::List { json: false } => {
-                for (number, StoredRule { project, rule, decision }) in rules.iter().enumerate() {
-                    let rule = visible(rule, EscapeMode::Exact);
-                    let place = project.as_ref().map(|project| {
-                        let project = project.display().to_string();
-                        format!("  (in {})", visible(&project, EscapeMode::Exact))
-                    });
-                    writeln!(out, "{:>3}  {:<5}  {rule}{}", number + 1, decision, place.unwrap_or_default())?;
+                for (number, rule) in rules.iter().enumerate() {
+                    let place = rule.project.as_ref();
+                    let place = place.map(|project| format!("  (in {})", visible(project, EscapeMode::Exact)));
+                    let text = visible(&rule.file_key(), EscapeMode::Exact);
+                    let decision = rule.decision.as_str();
+                    writeln!(out, "{:>3}  {decision:<5}  {text}{}", number + 1, place.unwrap_or_default())?;
                 }
             }
-            Command::Add { decision, rules, project, config } => {
+            Command::Add { decision, rules, operation, hook, project, config } => {
                 let project = project.map(|folder| folder.canonicalize().with_context(|| quoted_path(&folder)));
                 let project = project.transpose()?;
                 // All are checked before any is added.
-                let rules: Vec<ApprovalRule> =
-                    rules.iter().map(|rule| parse_rule(project.as_deref(), rule, decision)).collect::<Result<_>>()?;
+                let prompts = rules.iter().map(|rule| {
+                    let parsed = rule.split_once(':').map(|(hook, pattern)| ApprovalRule::new(hook, pattern, decision));
+                    checked(rule, parsed, project.as_deref())
+                });
+                let operations = operation.iter().map(|operation| {
+                    checked(
+                        operation,
+                        Some(ApprovalRule::for_operation(&*hook, &**operation, decision)),
+                        project.as_deref(),
+                    )
+                });
+                let rules: Vec<ApprovalRule> = prompts.chain(operations).collect::<Result<_>>()?;
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
                 for rule in &rules {
@@ -110,20 +129,18 @@ impl Approvals {
                 return Ok(ExitCode::SUCCESS);
             }
             Command::Explain { rule } => {
-                let StoredRule { project, rule, decision } = find_rule(&rules, &unreadable, &rule)?;
-                let decision = decision.parse()?;
-                writeln!(out, "{}", explain(&parse_rule(project.as_deref(), rule, decision)?))?;
+                writeln!(out, "{}", explain(find_rule(&rules, &unreadable, &rule)?))?;
             }
             Command::Revoke { rule, config } => {
-                let StoredRule { project, rule: name, .. } = find_rule(&rules, &unreadable, &rule)?;
+                let found = find_rule(&rules, &unreadable, &rule)?;
+                let name = found.file_key();
                 // A rule with both decisions in one file is revoked as a whole, so that a denial does not become a permission.
-                let meant = rules.iter().filter(|known| (&known.project, &known.rule) == (project, name));
+                let meant =
+                    rules.iter().filter(|known| (&known.project, known.file_key()) == (&found.project, name.clone()));
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
-                for StoredRule { project, rule, decision } in meant {
-                    let rule = rule_from_entry(project.as_deref(), rule, decision)
-                        .context("invalid approval rule: missing hook")?;
-                    store.revoke(&rule, &terminal_actor())?;
+                for rule in meant {
+                    store.revoke(rule, &terminal_actor())?;
                 }
                 log.close().context("the audit log")?;
                 writeln!(out, "Revoked `{name}`.")?;
@@ -139,13 +156,15 @@ impl Approvals {
 }
 
 /// Finds a rule by its text, or by its number in `list`.
-fn find_rule<'a>(rules: &'a [StoredRule], unreadable: &[String], rule: &str) -> Result<&'a StoredRule> {
+fn find_rule<'a>(rules: &'a [ApprovalRule], unreadable: &[String], rule: &str) -> Result<&'a ApprovalRule> {
     let by_number = rule.parse::<usize>().ok().and_then(|number| rules.get(number.checked_sub(1)?));
-    let by_text: Vec<&StoredRule> = rules.iter().filter(|known| known.rule == rule).collect();
+    let is_meant = |known: &&ApprovalRule| known.file_key() == rule || known.operation.as_deref() == Some(rule);
+    let by_text: Vec<&ApprovalRule> = rules.iter().filter(is_meant).collect();
+    let place = |rule: &ApprovalRule| (rule.project.clone(), rule.file_key());
     let found = match &by_text[..] {
         [] => by_number,
-        [first, others @ ..] if others.iter().all(|other| other.project == first.project) => Some(*first),
-        _ => bail!("approval rule `{rule}` is in several files; give its number from `amplifier approvals list`"),
+        [first, others @ ..] if others.iter().all(|other| place(other) == place(first)) => Some(*first),
+        _ => bail!("approval rule `{rule}` is there several times; give its number from `amplifier approvals list`"),
     };
     found.with_context(|| {
         let unread: String = unreadable.iter().map(|why| format!("; {why}")).collect();
@@ -153,35 +172,24 @@ fn find_rule<'a>(rules: &'a [StoredRule], unreadable: &[String], rule: &str) -> 
     })
 }
 
-fn parse_rule(project: Option<&Path>, rule: &str, decision: DefaultDecision) -> Result<ApprovalRule> {
-    let parsed = rule_from_entry(project, rule, decision.as_str());
-    let parsed = parsed.with_context(|| format!("invalid approval rule `{rule}`; expected HOOK:PATTERN"))?;
-    parsed.check().with_context(|| format!("invalid approval rule `{rule}`"))?;
-    Ok(ApprovalRule { by: Some(terminal_actor()), ..parsed })
+fn checked(text: &str, parsed: Option<ApprovalRule>, project: Option<&Path>) -> Result<ApprovalRule> {
+    let parsed = parsed.with_context(|| format!("invalid approval rule `{text}`; expected HOOK:PATTERN"))?;
+    parsed.check().with_context(|| format!("invalid approval rule `{text}`"))?;
+    let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
+    let project = project.map(|project| project.to_string_lossy().into_owned());
+    Ok(ApprovalRule { scope, project, by: Some(terminal_actor()), ..parsed })
 }
 
 fn explain(rule: &ApprovalRule) -> String {
     visible(&rule.explanation(), EscapeMode::Exact)
 }
 
-struct StoredRule {
-    project: Option<PathBuf>,
-    rule: String,
-    decision: String,
-}
-
 /// Reads all rules, the user's first, and the errors of unreadable files.
-fn read_rules(home: &Home) -> (Vec<StoredRule>, Vec<String>) {
+fn read_rules(home: &Home) -> (Vec<ApprovalRule>, Vec<String>) {
     let (mut rules, mut unreadable) = (Vec::new(), Vec::new());
     for (file, read) in RuleFile::read_all(home) {
         match read.with_context(|| quoted_path(&file)) {
-            Ok(RuleFile { project, rules: entries, .. }) => {
-                rules.extend(entries.into_iter().map(|(rule, decision)| StoredRule {
-                    project: project.clone(),
-                    rule,
-                    decision,
-                }))
-            }
+            Ok(file) => rules.extend(file.rules),
             Err(error) => unreadable.push(reasons(&error)),
         }
     }

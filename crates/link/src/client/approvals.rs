@@ -100,7 +100,7 @@ impl ClientState {
         digest: Digest,
         answer: ApprovalAnswer,
     ) -> (AnswerStatus, Option<ApprovalDecision>) {
-        let (request, decision) = match self.target(id, digest, &answer.label) {
+        let (request, decision) = match self.target(id, digest, &answer) {
             AnswerTarget::Open(kernel, request, is_delivered) => {
                 // If this fails, another answer was first, and the request closes.
                 let _ = kernel.send(answer.clone());
@@ -136,12 +136,12 @@ impl ClientState {
         (status, Some(decision))
     }
 
-    fn target(&self, id: &ApprovalId, digest: Digest, label: &str) -> AnswerTarget {
+    fn target(&self, id: &ApprovalId, digest: Digest, answer: &ApprovalAnswer) -> AnswerTarget {
         let mut state = self.state();
         let is_open = |pending: &&mut PendingRequest| pending.approval.id == *id && pending.request.digest == digest;
         if let Some(pending) = state.open.get_mut(&id.number).filter(is_open) {
             let request = pending.request.clone();
-            if pending.approval.rejection(label, AnswerScope::Once).is_some() {
+            if pending.approval.rejection(&answer.label, AnswerScope::Once, answer.rule.as_ref()).is_some() {
                 return AnswerTarget::NotOffered;
             }
             return match pending.answer.take() {

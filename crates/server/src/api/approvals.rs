@@ -1,6 +1,6 @@
 //! Approval requests: open ones, answers and decisions.
 
-use amplifier_core::ApprovalAnswer;
+use amplifier_core::{ApprovalAnswer, ChosenRule};
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::Json as Reply;
 use axum::extract::{Path, State};
@@ -73,6 +73,9 @@ struct AnswerBody {
     /// Scope of the answer.
     #[serde(default)]
     scope: AnswerScope,
+    /// One of the request's `offers`, with an option that always allows: `operations` and `scope` as offered.
+    #[serde(default)]
+    rule: Option<ChosenRule>,
 }
 
 /// Lists the open approval requests.
@@ -168,10 +171,10 @@ async fn answer(
     Approver(identity): Approver,
     State(app): State<App>,
     Path(id): Path<String>,
-    Json(AnswerBody { option, reason, nonce, scope }): Json<AnswerBody>,
+    Json(AnswerBody { option, reason, nonce, scope, rule }): Json<AnswerBody>,
 ) -> Result<Reply<DecidedApproval>, Refusal> {
     let id = parse_id(&id)?;
-    let answer = ApprovalAnswer { label: option, by: Some(identity.actor()), reason };
+    let answer = ApprovalAnswer { label: option, by: Some(identity.actor()), reason, rule };
     let submitted = SubmittedAnswer { answer, nonce, scope };
     // The answer is completed also if the client disconnects.
     let answered = tokio::spawn(async move { app.answer(&id, submitted).await }).await;

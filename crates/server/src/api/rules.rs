@@ -33,8 +33,12 @@ struct NewRule {
     project: Option<String>,
     /// The hook whose approval requests the rule answers.
     hook: String,
-    /// Pattern of prompts; `*` matches any text.
+    /// Pattern of prompts; `*` matches any text. Missing if the rule is about an operation.
+    #[serde(default)]
     pattern: String,
+    /// Operation, such as `run cargo test *` or `write src/**`, compared letter by letter.
+    #[serde(default)]
+    operation: Option<String>,
     /// The decision.
     decision: DefaultDecision,
 }
@@ -55,10 +59,10 @@ async fn list(Viewer(who): Viewer, State(app): State<App>) -> Result<Reply<Appro
 async fn add(
     Approver(identity): Approver,
     State(app): State<App>,
-    Json(NewRule { scope, session, project, hook, pattern, decision }): Json<NewRule>,
+    Json(NewRule { scope, session, project, hook, pattern, operation, decision }): Json<NewRule>,
 ) -> Result<(StatusCode, Reply<ListedRule>), ApiError> {
     let by = Some(identity.actor());
-    let rule = ApprovalRule { scope, session, project, by, ..ApprovalRule::new(hook, pattern, decision) };
+    let rule = ApprovalRule { scope, session, project, by, operation, ..ApprovalRule::new(hook, pattern, decision) };
     let added = app.hub.add_rule(rule).await?;
     Ok((StatusCode::CREATED, Reply(added)))
 }

@@ -105,8 +105,9 @@ fn shorten(report: &mut EmissionReport) -> bool {
     let approvals = report.approvals.iter_mut().flat_map(|one| {
         let labels = one.options.iter_mut().map(|option| &mut option.label);
         let late = one.late_answers.iter_mut().map(|answer| &mut answer.label);
-        let reason = one.decision.as_mut().map(|decision| &mut decision.reason);
-        one.prompt.iter_mut().chain(labels).chain(late).chain(reason)
+        let decision = one.decision.iter_mut();
+        let decision = decision.flat_map(|decision| [&mut decision.reason].into_iter().chain(&mut decision.operations));
+        one.prompt.iter_mut().chain(labels).chain(late).chain(decision)
     });
     let texts = report.reason.iter_mut().chain(hooks).chain(approvals);
     let texts = texts.chain(report.injections.iter_mut().map(|one| &mut one.text));

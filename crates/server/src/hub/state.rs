@@ -278,7 +278,7 @@ impl<L: Clone> State<L> {
                 "invalid nonce; reload the approval request and answer again",
             ));
         }
-        if let Some(why) = asked.rejection(&answer.label, *scope) {
+        if let Some(why) = asked.rejection(&answer.label, *scope, answer.rule.as_ref()) {
             return Err(HubError::new(HubErrorCode::InvalidOption, why));
         }
         let (session, digest) = (asked.connected_session().to_owned(), asked.digest);

@@ -1,5 +1,6 @@
 //! Messages of the stream, in both directions.
 
+use amplifier_core::ChosenRule;
 use amplifier_link::{AnswerScope, ApprovalId, DecidedApproval, OpenApproval};
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
@@ -91,6 +92,8 @@ pub(super) enum ClientMessage {
         nonce: String,
         #[serde(default)]
         scope: AnswerScope,
+        #[serde(default)]
+        rule: Option<ChosenRule>,
     },
     /// Changes the filter of records.
     Watch {

@@ -446,7 +446,7 @@ impl StreamClient<'_> {
                 }
                 Ok(())
             }
-            ClientMessage::Answer { id, option, reason, nonce, scope } => {
+            ClientMessage::Answer { id, option, reason, nonce, scope, rule } => {
                 // Checked with every answer: a credential that was revoked a moment ago does not count.
                 if !self.app.access.touch(&self.who) {
                     return Err(StreamEnd::SignedOut);
@@ -464,7 +464,7 @@ impl StreamClient<'_> {
                     return self.send(&StreamMessage::Answered { id, ok: false, error }).await;
                 }
                 let app = self.app.clone();
-                let answer = ApprovalAnswer { label: option, by: Some(self.who.actor()), reason };
+                let answer = ApprovalAnswer { label: option, by: Some(self.who.actor()), reason, rule };
                 let submitted = SubmittedAnswer { answer, nonce, scope };
                 // Not awaited here: the session may take time, and updates go on meanwhile.
                 answers.spawn(async move {

@@ -1,0 +1,170 @@
+//! Tool calls as parts that approval rules can name: files that are written, programs that run.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_agent::tool::Workspace;
+use amplifier_core::{EventData, EventName, OperationPart, OperationSource, OperationWidth, PortError, TOOL_PRE};
+use amplifier_modules::bundle::Confirm;
+use amplifier_modules::shell::{CommandPart, CommandWidths, command_widths};
+
+use crate::guards::{CONFIRM, READING_TOOLS, WRITING_TOOLS};
+use crate::mode::run_blocking;
+
+/// Describes the tool calls of a workspace for approval rules. Cheap to clone.
+///
+/// A wide name counts only for an ordinary operation. Hidden files, protected paths and everything outside of the workspace have only their exact
+/// names, and so do commands that may lose, send or hide something. A command that cannot be analysed has none.
+#[derive(Clone, Debug)]
+pub struct WorkspaceOperations {
+    workspace: Workspace,
+    confirm: Confirm,
+}
+
+impl WorkspaceOperations {
+    /// The operations in a workspace. Unless `confirm` is `all`, its requests are not about programs that only read.
+    pub fn new(workspace: Workspace, confirm: Confirm) -> Self {
+        Self { workspace, confirm }
+    }
+
+    fn describe(&self, hook: &str, tool: &str, text: &str) -> Vec<OperationPart> {
+        match tool {
+            "Bash" => self.command(text, hook != CONFIRM || self.confirm == Confirm::All),
+            _ if WRITING_TOOLS.contains(&tool) => self.file(text).into_iter().map(part).collect(),
+            _ if READING_TOOLS.contains(&tool) => Vec::new(),
+            _ => vec![part(vec![OperationWidth::new(format!("use {tool}"), format!("the tool `{tool}`"))])],
+        }
+    }
+
+    /// Returns the names of a write to a file; `None` if the file is outside of the workspace or cannot be named.
+    fn file(&self, path: &str) -> Option<Vec<OperationWidth>> {
+        let resolved = self.workspace.resolve(path).ok()?;
+        let relative = resolved.strip_prefix(self.workspace.root()).ok()?;
+        let name = relative.to_str().filter(|name| is_nameable(name))?;
+        let is_hidden = relative.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
+        let is_ordinary = !is_hidden && self.workspace.protects(&resolved.to_string_lossy()).is_none();
+        let mut widths = Vec::new();
+        if !resolved.is_dir() {
+            widths.push(OperationWidth::new(format!("write {name}"), format!("writes to `{name}`")));
+        }
+        let folders = relative.ancestors().skip(usize::from(!resolved.is_dir()));
+        for folder in folders.filter_map(Path::to_str) {
+            let (operation, label) = match folder {
+                "" => ("write **".to_owned(), "writes in this workspace".to_owned()),
+                folder => (format!("write {folder}/**"), format!("writes below `{folder}`")),
+            };
+            widths.push(match is_ordinary {
+                true => OperationWidth::new(operation, label),
+                false => OperationWidth::only_denied(operation),
+            });
+        }
+        Some(widths)
+    }
+
+    /// Returns the parts of a command. Each can also be allowed by the name of the whole command.
+    fn command(&self, command: &str, with_reads: bool) -> Vec<OperationPart> {
+        let Some(CommandWidths { parts, folders, only_whole }) = command_widths(command) else { return Vec::new() };
+        // A wide name ends like this.
+        let is_exact = !command.ends_with('*') && is_printable(command);
+        let whole = is_exact.then(|| OperationWidth::new(format!("run {command}"), format!("exactly `{command}`")));
+        let is_placed = self.is_placed(&folders);
+        let only_whole = only_whole || !is_placed;
+        let widths = |part: &CommandPart| match part {
+            CommandPart::Reads => vec![Vec::new()],
+            CommandPart::Program { allowed, names, paths } => {
+                let is_inside = |path: &String| self.is_inside(path) && (folders.is_empty() || path.starts_with('/'));
+                let counts = !only_whole && paths.iter().all(is_inside);
+                let is_allowed = |name: &&String| !counts || !allowed.contains(name);
+                let allowed_names = allowed.iter().filter(|_| counts).enumerate();
+                let allowed_names = allowed_names.map(|(at, name)| program_width(name, at > 0));
+                let others =
+                    names.iter().filter(is_allowed).map(|name| OperationWidth::only_denied(format!("run {name} *")));
+                vec![allowed_names.chain(others).collect()]
+            }
+            CommandPart::Writes(None) => vec![Vec::new()],
+            CommandPart::Writes(Some(paths)) => paths.iter().map(|path| self.written(path, only_whole)).collect(),
+        };
+        let parts = parts.iter().filter(|part| with_reads || **part != CommandPart::Reads);
+        let mut described: Vec<OperationPart> = Vec::new();
+        for widths in parts.flat_map(widths) {
+            let part = part(whole.iter().cloned().chain(widths).collect());
+            if !described.contains(&part) {
+                described.push(part);
+            }
+        }
+        if described.is_empty() {
+            described.push(part(whole.into_iter().collect()));
+        }
+        described
+    }
+
+    /// Returns the names of a file that a command writes.
+    fn written(&self, path: &str, only_whole: bool) -> Vec<OperationWidth> {
+        const EXPANDED: [char; 11] = ['$', '`', '*', '?', '[', '{', '(', '\\', '\'', '"', '…'];
+        if path.contains(EXPANDED) || path.starts_with('~') {
+            return Vec::new();
+        }
+        let widths = match self.file(path) {
+            Some(widths) => widths,
+            None if is_temporary(path) => {
+                vec![OperationWidth::new("write /tmp/**", "writes of commands to temporary files")]
+            }
+            None => Vec::new(),
+        };
+        match only_whole {
+            true => widths.into_iter().map(|width| OperationWidth::only_denied(width.operation)).collect(),
+            false => widths,
+        }
+    }
+
+    /// Returns `true` if a command stays in the workspace: it enters at most one folder, or folders by their absolute paths.
+    fn is_placed(&self, folders: &[String]) -> bool {
+        let is_named = folders.len() <= 1 || folders.iter().all(|folder| folder.starts_with('/'));
+        is_named && folders.iter().all(|folder| self.workspace.resolve(folder).is_ok())
+    }
+
+    fn is_inside(&self, path: &str) -> bool {
+        path == "/dev/null" || self.workspace.resolve(path).is_ok() || is_temporary(path)
+    }
+}
+
+impl OperationSource for WorkspaceOperations {
+    async fn parts(&self, hook: &str, event: &EventName, data: &EventData) -> Result<Vec<OperationPart>, PortError> {
+        let tool = data.text("tool_name").filter(|_| *event == TOOL_PRE.name());
+        let Some(tool) = tool.map(str::to_owned) else { return Ok(Vec::new()) };
+        let field = if tool == "Bash" { "/tool_input/command" } else { "/tool_input/file_path" };
+        let text = data.text_at(field).unwrap_or_default().to_owned();
+        let (operations, hook) = (self.clone(), hook.to_owned());
+        let described = run_blocking(move || operations.describe(&hook, &tool, &text)).await;
+        described.ok_or_else(|| "the operation cannot be described".into())
+    }
+}
+
+fn part(widths: Vec<OperationWidth>) -> OperationPart {
+    OperationPart { widths }
+}
+
+fn program_width(name: &str, is_program: bool) -> OperationWidth {
+    let label = match is_program {
+        true => format!("ordinary `{name}` commands"),
+        false => format!("`{name}` with any arguments"),
+    };
+    OperationWidth::new(format!("run {name} *"), label)
+}
+
+/// Returns `true` if a name cannot be taken for that of a folder.
+fn is_nameable(name: &str) -> bool {
+    !name.contains('*') && is_printable(name)
+}
+
+fn is_printable(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+fn is_temporary(path: &str) -> bool {
+    let path = Path::new(path);
+    // The folder is resolved, so that no link in it leads elsewhere.
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let temporary = [PathBuf::from("/tmp"), std::env::temp_dir()].map(|folder| folder.canonicalize().unwrap_or(folder));
+    let is_link = path.symlink_metadata().is_ok_and(|file| file.is_symlink());
+    !is_link && path.is_absolute() && folder.is_some_and(|folder| temporary.iter().any(|root| folder.starts_with(root)))
+}
