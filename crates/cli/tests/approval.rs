@@ -9,10 +9,10 @@ use std::time::Duration;
 use expectrl::{Expect, Session, session::OsSession};
 
 const CALL: &str = r#"{"tool_name": "Bash", "tool_input": {"command": "cargo publish"}}"#;
-const WAITS: &str = "press 1–3, d · Esc denies";
+const WAITS: &str = "press 1–3, d · / denies";
 /// The last row while the keyboard has to be silent.
 const SETTLES: &str = "╰─ …";
-const TOO_QUICK: &str = "keys arrived too quickly; press 1–3, d · Esc denies";
+const TOO_QUICK: &str = "keys arrived too quickly; press 1–3, d · / denies";
 
 /// Runs the example, when the terminal has its size, and tells what is typed after it and whether the terminal is as it was before.
 const SHELL: &str = r#"
@@ -85,10 +85,12 @@ fn a_letter_answers_if_only_one_option_begins_with_it_and_enter_alone_does_nothi
 }
 
 #[test]
-fn escape_denies() {
+fn escape_never_decides() {
     let mut session = ask(CALL, 300, "");
     until(&mut session, WAITS);
     session.send("\x1b").unwrap();
+    until(&mut session, "Esc does not answer; press 1–3, d");
+    session.send("d").unwrap();
     until(&mut session, "✗ denied");
     until(&mut session, "User denied: ");
     check_terminal_is_sane(&mut session);

@@ -298,7 +298,7 @@ fn ctrl_c_at_a_question_stops_the_turn() {
     command.env("AMPLIFIER_SCRIPT", place.at("script.json")).env("TERM", "xterm");
     let mut session = Session::spawn(command).unwrap();
     session.set_expect_timeout(Some(Duration::from_secs(60)));
-    session.expect("Esc denies").unwrap();
+    session.expect("/ denies").unwrap();
     session.send("\u{3}").unwrap();
     let seen = session.expect("code: ").map(|found| text(found.as_bytes())).unwrap();
     let code = session.expect(".").map(|found| text(found.before())).unwrap();
@@ -439,7 +439,7 @@ fn an_agent_that_is_terminated_at_a_question_leaves_the_terminal_as_it_was() {
     command.env("TERM", "xterm").env("NO_COLOR", "1");
     let mut session = Session::spawn(command).unwrap();
     session.set_expect_timeout(Some(Duration::from_secs(60)));
-    session.expect("Esc denies").unwrap();
+    session.expect("/ denies").unwrap();
     signal("-TERM", fs::read_to_string(place.at("pid")).unwrap().trim().parse().unwrap());
     session.expect("terminal: ").unwrap();
     assert!(session.expect("as before").is_ok(), "raw mode is left on");

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::common::{LIMIT, Place};
 
 /// What stands below a question that waits.
-const WAITS: &str = "press 1–3, d · Esc denies";
+const WAITS: &str = "press 1–3, d · / denies";
 const TOO_QUICK: &str = "keys arrived too quickly; press 1–";
 const ATTACK: &str = include_str!("self_approval/attack.py");
 

@@ -14,7 +14,7 @@ use expectrl::{Expect, Session, session::OsSession};
 use crate::common::{LIMIT, Place};
 
 /// What stands below a question that waits.
-const WAITS: &str = "press 1–3, d · Esc denies";
+const WAITS: &str = "press 1–3, d · / denies";
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Runs the program, when the terminal has its size and the file is there, if one is named; and tells how it ended and whether the terminal is as it was before.

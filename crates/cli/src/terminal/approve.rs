@@ -175,12 +175,16 @@ impl PromptTask {
                     lock.last_row(&row)?;
                     last_row = row;
                 }
-                let Some(end) = input.add(&keys.next_bytes(POLL_INTERVAL)?) else { continue };
-                if end == ReasonEnd::Interrupt {
-                    (self.stop)();
+                match input.add(&keys.next_bytes(POLL_INTERVAL)?) {
+                    None => {}
+                    Some(ReasonEnd::Enter) => break (prompt::denied_row(), denial(request, Some(input.text()))),
+                    Some(ReasonEnd::Escape) => (reason, hint) = (None, ""),
+                    Some(ReasonEnd::Interrupt) => {
+                        (self.stop)();
+                        break (prompt::denied_row(), denial(request, None));
+                    }
                 }
-                let text = Some(input.text()).filter(|_| end == ReasonEnd::Enter);
-                break (prompt::denied_row(), denial(request, text));
+                continue;
             }
             let hint_now = if keys.have_ignored() { prompt::IGNORED_HINT } else { hint };
             let row =
@@ -206,10 +210,12 @@ impl PromptTask {
                     }
                     option.filter(|_| unfolds.is_none())
                 }
-                Some(key @ (Key::Refuse | Key::Interrupt)) => {
-                    if key == Key::Interrupt {
-                        (self.stop)();
-                    }
+                Some(Key::Escape) => {
+                    hint = prompt::ESCAPE_HINT;
+                    None
+                }
+                Some(Key::Interrupt) => {
+                    (self.stop)();
                     break (prompt::denied_row(), denial(request, None));
                 }
                 None => None,

@@ -140,7 +140,8 @@ impl Dialog {
                 // Only a digit: a letter typed into a shell prompt must not agree to anything.
                 Some(Key::Character('1')) => break DialogAnswer::Yes,
                 Some(Key::Character(key)) if key == '2' || self.no.is_key(key) => break DialogAnswer::No,
-                Some(Key::Refuse) => break DialogAnswer::No,
+                // "Not now" decides nothing for later, as Esc anywhere else.
+                Some(Key::Escape) => break DialogAnswer::No,
                 Some(Key::Interrupt) => break DialogAnswer::Stop,
                 Some(Key::Character(_)) | None => {}
             }

@@ -23,7 +23,7 @@ const ESC: u8 = 0x1b;
 pub(super) enum Key {
     Character(char),
     /// Esc.
-    Refuse,
+    Escape,
     /// Ctrl-C.
     Interrupt,
 }
@@ -104,7 +104,7 @@ impl KeyFilter {
         self.state = match (self.state, byte) {
             (_, ESC) => {
                 // Also in the middle of a sequence: Esc allows nothing, and the user must be able to leave.
-                self.candidate = is_after_silence.then_some(Key::Refuse);
+                self.candidate = is_after_silence.then_some(Key::Escape);
                 ParserState::Escape
             }
             (ParserState::Skip(1), _) => ParserState::Ground,
@@ -146,7 +146,7 @@ impl KeyFilter {
     /// Records that nothing arrived until `now` and returns the key that counts because of that.
     pub(super) fn silent(&mut self, now: Instant) -> Option<Key> {
         let silence = now.saturating_duration_since(self.last_byte);
-        let needed = if self.candidate == Some(Key::Refuse) { SILENCE_AFTER_ESC } else { SILENCE_AFTER };
+        let needed = if self.candidate == Some(Key::Escape) { SILENCE_AFTER_ESC } else { SILENCE_AFTER };
         let key = self.candidate.take_if(|_| silence >= needed);
         if key.is_some() {
             self.has_ignored = false;
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_key_counts_only_with_silence_before_and_after_it() {
-        use Key::{Character, Interrupt, Refuse};
+        use Key::{Character, Interrupt};
         let one = Character('1');
         let cases: &[(&str, &[Arrival], &[Key])] = &[
             ("alone", &[(1_000, b"1")], &[one]),
@@ -285,8 +285,8 @@ mod tests {
             ("its bytes one by one", &[(1_000, b"\xc3"), (1_020, b"\xa4")], &[Character('ä')]),
             ("two such characters", &[(1_000, "äö".as_bytes())], &[]),
             ("bytes that are no character", &[(1_000, b"\xff"), (1_500, b"\xb1")], &[]),
-            ("Esc alone", &[(1_000, b"\x1b")], &[Refuse]),
-            ("Esc too early, then again", &[(200, b"\x1b"), (600, b"\x1b")], &[Refuse]),
+            ("Esc alone", &[(1_000, b"\x1b")], &[Key::Escape]),
+            ("Esc too early, then again", &[(200, b"\x1b"), (600, b"\x1b")], &[Key::Escape]),
             ("Alt and a key", &[(1_000, b"\x1b1")], &[]),
             ("Alt and a key, apart", &[(1_000, b"\x1b"), (1_250, b"1")], &[]),
             ("a key too soon after Alt", &[(1_000, b"\x1bx"), (1_200, b"1")], &[]),
@@ -314,12 +314,12 @@ mod tests {
             for apart in [0, 5, 20, 45, 100, 200, 295] {
                 assert_eq!(counted(&in_pieces(reply, apart)), [], "{shown:?}, {apart} ms apart");
             }
-            // In two pieces, with any pause between them. An Esc denies if nothing follows in time.
+            // In two pieces, with any pause between them. An Esc counts if nothing follows in time.
             for split in 1..reply.len() {
                 for pause in [20, 60, 290, 310, 500, 1_500] {
                     let keys = counted(&[(1_000, &reply[..split]), (1_000 + pause, &reply[split..])]);
                     let expected =
-                        if split == 1 && reply[0] == ESC && pause > 300 { vec![Key::Refuse] } else { vec![] };
+                        if split == 1 && reply[0] == ESC && pause > 300 { vec![Key::Escape] } else { vec![] };
                     assert_eq!(keys, expected, "{shown:?} at {split}, {pause} ms");
                 }
             }
@@ -342,7 +342,7 @@ mod tests {
         let mut filter = KeyFilter::new(begin);
         assert_eq!(filter.silent(at(300)), None);
         assert_eq!(filter.byte(ESC, at(1_000)), None);
-        assert_eq!(filter.silent(at(1_300)), Some(Key::Refuse));
+        assert_eq!(filter.silent(at(1_300)), Some(Key::Escape));
         filter.restart(at(1_310));
         for (time, byte) in [(1_650, b']'), (2_000, b'1'), (2_400, b'1')] {
             assert_eq!(filter.byte(byte, at(time)), None);
@@ -368,6 +368,6 @@ mod tests {
     #[test]
     fn an_answer_is_taken_within_half_a_second() {
         assert_eq!(counted_at(&[(1_000, b"1")]), [(1_050, Key::Character('1'))]);
-        assert_eq!(counted_at(&[(1_000, b"\x1b")]), [(1_300, Key::Refuse)]);
+        assert_eq!(counted_at(&[(1_000, b"\x1b")]), [(1_300, Key::Escape)]);
     }
 }

@@ -18,6 +18,8 @@ const MORE_HINT: &str = ", press + to see all";
 /// The key that denies with a reason. No label of an option begins with it.
 pub(super) const REASON_KEY: char = '/';
 pub(super) const IGNORED_HINT: &str = "keys arrived too quickly; ";
+/// Shown after Esc, which never decides: here as in the console, it means "not now".
+pub(super) const ESCAPE_HINT: &str = "Esc does not answer; ";
 /// Shown if the user chose to allow before all rows were visible.
 pub(super) const UNFOLDED_HINT: &str = "all rows are shown now; ";
 /// The rows that should stay on the screen together with the operation.
@@ -91,8 +93,7 @@ pub(super) fn waiting_row(request: &ApprovalRequest, left: Option<Duration>, hin
     let numbers = if offered.len() == 1 { "1".to_owned() } else { format!("1–{}", offered.len()) };
     let letters: String = letters(offered).iter().map(|letter| format!(", {letter}")).collect();
     let line = corner().exact(YELLOW, hint).exact(PLAIN, "press ").exact(BOLD, numbers + &letters);
-    let line = line.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, " denies");
-    let line = line.exact(PLAIN, " · ").exact(BOLD, REASON_KEY.to_string()).exact(PLAIN, " with a reason");
+    let line = line.exact(PLAIN, " · ").exact(BOLD, REASON_KEY.to_string()).exact(PLAIN, " denies with a reason");
     let Some(left) = left else { return line };
     let (style, by_itself) = match request.default {
         DefaultDecision::Allow => (YELLOW, "allows"),
@@ -405,19 +406,19 @@ mod tests {
         let request = request("ls", "", Approval::new("?").options(options)).await;
         let expected = "│ 9  option 9   deny this once\n│ … 2 more, not available in the terminal";
         assert!(text(&request, false).ends_with(expected), "{}", text(&request, false));
-        assert_eq!(waiting_row(&request, None, "").render(false), "╰─ press 1–9 · Esc denies · / with a reason");
+        assert_eq!(waiting_row(&request, None, "").render(false), "╰─ press 1–9 · / denies with a reason");
     }
 
     #[tokio::test]
     async fn the_last_row_says_which_keys_count_and_what_time_will_decide() {
         let request = request("ls", "", three()).await;
         let shown = |left| waiting_row(&request, left, "").render(false);
-        assert_eq!(shown(None), "╰─ press 1–3, d · Esc denies · / with a reason");
+        assert_eq!(shown(None), "╰─ press 1–3, d · / denies with a reason");
         let left = Duration::from_millis(298_500);
-        assert_eq!(shown(Some(left)), "╰─ press 1–3, d · Esc denies · / with a reason · denies in 4:59");
+        assert_eq!(shown(Some(left)), "╰─ press 1–3, d · / denies with a reason · denies in 4:59");
         assert_eq!(
             shown(Some(Duration::from_secs(3661))),
-            "╰─ press 1–3, d · Esc denies · / with a reason · denies in 1:01:01"
+            "╰─ press 1–3, d · / denies with a reason · denies in 1:01:01"
         );
     }
 

@@ -1,6 +1,6 @@
 //! The line in which a user types the reason for a denial.
 //!
-//! Whatever is typed here denies, so keys need no silence around them.
+//! Nothing that is typed here can allow, so keys need no silence around them.
 
 use amplifier_core::ApprovalAnswer;
 
@@ -14,7 +14,7 @@ const ESC: u8 = 0x1b;
 pub(super) enum ReasonEnd {
     /// Enter: deny with the text.
     Enter,
-    /// Esc: deny without a reason.
+    /// Esc: return to the options without an answer.
     Escape,
     /// Ctrl-C: deny without a reason, and stop.
     Interrupt,
@@ -58,7 +58,7 @@ impl ReasonInput {
 
     /// Returns the last row of the prompt, with the end of the text.
     pub(super) fn row(&self, columns: usize) -> StyledLine {
-        const HINT: &str = "  Enter denies, Esc denies without a reason";
+        const HINT: &str = "  Enter denies, Esc returns to the options";
         let text = self.text();
         let room = columns.saturating_sub(HINT.len() + 16).max(10);
         let start = text.char_indices().rev().nth(room - 1).map_or(0, |(at, _)| at);

@@ -59,7 +59,7 @@ fn the_model_reads_the_reason_that_is_typed_for_a_denial() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "Make it"]);
     terminal.answer("/");
-    terminal.until("Enter denies, Esc denies without a reason");
+    terminal.until("Enter denies, Esc returns to the options");
     // No key allows any more: a digit is text.
     terminal.keys("1 file is enough");
     terminal.until("1 file is enough");
@@ -74,16 +74,20 @@ fn the_model_reads_the_reason_that_is_typed_for_a_denial() {
 }
 
 #[test]
-fn without_a_reason_after_all_it_is_denied_as_well() {
+fn escape_leaves_the_reason_and_the_options_wait_again() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "Make it"]);
     terminal.answer("/");
-    terminal.until("Enter denies, Esc denies without a reason");
+    terminal.until("Enter denies, Esc returns to the options");
     terminal.keys("never mind");
     terminal.until("never mind");
     terminal.keys("\x1b");
+    terminal.answer("/");
+    terminal.until("Enter denies, Esc returns to the options");
+    terminal.keys("\r");
     terminal.until("Then I leave it.");
     assert_eq!(terminal.end(), 3);
+    // Nothing of the abandoned text is left.
     assert_eq!(result(&place), "Denied by hook confirm: User denied: Run `touch made`?");
 }
 
