@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::git_undo::GitUndo;
 use crate::mode::ModeSwitch;
+use crate::operations::WorkspaceOperations;
 
 /// The name of the hook that requests approval for commands and changes.
 pub const CONFIRM: &str = "confirm";
@@ -45,13 +46,24 @@ pub fn register(
     if operations == Confirm::Off {
         return;
     }
+    let described = WorkspaceOperations::new(workspace.clone(), operations);
+    let described = match &mode {
+        Some(mode) => described.mode(mode.clone()),
+        None => described,
+    };
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
         let asked = confirm(&event, operations, timeout, &workspace);
         let is_write = asked.is_some() && WRITING_TOOLS.contains(&event.tool_name());
         let written = event.text_at("/tool_input/file_path").filter(|_| is_write).map(str::to_owned);
         let mode = mode.clone();
+        let command = event.text_at("/tool_input/command").filter(|_| asked.is_some() && event.tool_name() == "Bash");
+        let written = written.or_else(|| command.and_then(|command| described.edited_file(command)));
+        let is_accepted = command.is_some_and(|command| described.accepts(command));
         async move {
+            if is_accepted {
+                return None;
+            }
             let (Some(mode), Some(path)) = (mode, written) else { return asked };
             let Some(accepted) = mode.accept_write(&path).await else { return asked };
             // Other calls may wait for the user before the tool runs: it then changes only what was accepted.
@@ -115,17 +127,24 @@ fn confirm(
         let path = input("file_path");
         workspace.resolve(path).map_or_else(|_| path.to_owned(), |resolved| workspace.display(&resolved))
     };
-    // "Allow always" is remembered by this text, so the text names the allowed action.
+    let mut options = vec!["Allow once", "Allow always", "Deny"];
+    // An answer without a rule is remembered by this text, so the text names the allowed action.
     let prompt = match event.tool_name() {
         tool if READING_TOOLS.contains(&tool) => return None,
         "Bash" if operations < Confirm::All && analyse(input("command")).readonly => return None,
         tool if operations < Confirm::Writes && WRITING_TOOLS.contains(&tool) => return None,
-        "Bash" => format!("Run `{}`?", input("command")),
+        "Bash" => {
+            // The same text may do something else the next time.
+            if !analyse(input("command")).analysable {
+                options.remove(1);
+            }
+            format!("Run `{}`?", input("command"))
+        }
         "Write" => format!("Write to `{}`?", file()),
         "Edit" | "MultiEdit" => format!("Edit `{}`?", file()),
         other => format!("Use the tool `{other}`?"),
     };
-    let approval = Approval::new(prompt).options(["Allow once", "Allow always", "Deny"]).timeout(timeout);
+    let approval = Approval::new(prompt).options(options).timeout(timeout);
     // Another hook that requests approval for the same action takes precedence.
     Some(HookResult::ask(approval.fallback()))
 }

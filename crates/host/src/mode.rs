@@ -11,6 +11,7 @@ use amplifier_modules::shell::analyse;
 use crate::error::{Result, usage};
 use crate::git_undo::GitUndo;
 use crate::guards::{READING_TOOLS, WRITING_TOOLS};
+use crate::operations::edited_file;
 
 /// The name of the hook that denies changes in the mode `plan`.
 pub(crate) const PLAN: &str = "plan";
@@ -121,9 +122,15 @@ fn register(hooks: &HookRegistry, mode: ApprovalMode, undo: &GitUndo) -> Option<
             Some(observer.run(move |event: Event<ToolPost>| {
                 let undo = undo.clone();
                 async move {
-                    let is_write = WRITING_TOOLS.contains(&event.tool_name()) && event.success();
-                    let Some(path) = event.text_at("/tool_input/file_path").filter(|_| is_write) else { return };
-                    let path = path.to_owned();
+                    let path = match event.tool_name() {
+                        _ if !event.success() => None,
+                        "Bash" => event.text_at("/tool_input/command").and_then(edited_file),
+                        tool if WRITING_TOOLS.contains(&tool) => {
+                            event.text_at("/tool_input/file_path").map(str::to_owned)
+                        }
+                        _ => None,
+                    };
+                    let Some(path) = path else { return };
                     // Without it, the next write needs approval.
                     let _ = run_blocking(move || undo.record_written(&path)).await;
                 }

@@ -4,31 +4,42 @@ use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{EventData, EventName, OperationPart, OperationSource, OperationWidth, PortError, TOOL_PRE};
-use amplifier_modules::bundle::Confirm;
+use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_modules::shell::{CommandPart, CommandWidths, command_widths};
 
 use crate::guards::{CONFIRM, READING_TOOLS, WRITING_TOOLS};
-use crate::mode::run_blocking;
+use crate::mode::{ModeSwitch, run_blocking};
 
 /// Describes the tool calls of a workspace for approval rules. Cheap to clone.
 ///
 /// A wide name counts only for an ordinary operation. Hidden files, protected paths and everything outside of the workspace have only their exact
 /// names, and so do commands that may lose, send or hide something. A command that cannot be analysed has none.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkspaceOperations {
     workspace: Workspace,
     confirm: Confirm,
+    mode: Option<ModeSwitch>,
 }
 
 impl WorkspaceOperations {
     /// The operations in a workspace. Unless `confirm` is `all`, its requests are not about programs that only read.
     pub fn new(workspace: Workspace, confirm: Confirm) -> Self {
-        Self { workspace, confirm }
+        Self { workspace, confirm, mode: None }
+    }
+
+    /// Follows the mode of a session: in `accept-edits`, requests of `confirm` are not about what can be undone.
+    #[must_use]
+    pub fn mode(self, mode: ModeSwitch) -> Self {
+        Self { mode: Some(mode), ..self }
+    }
+
+    fn accepts_undoable(&self) -> bool {
+        self.mode.as_ref().is_some_and(|mode| mode.current() == ApprovalMode::AcceptEdits)
     }
 
     fn describe(&self, hook: &str, tool: &str, text: &str) -> Vec<OperationPart> {
         match tool {
-            "Bash" => self.command(text, hook != CONFIRM || self.confirm == Confirm::All),
+            "Bash" => self.command(text, hook),
             _ if WRITING_TOOLS.contains(&tool) => self.file(text).into_iter().map(part).collect(),
             _ if READING_TOOLS.contains(&tool) => Vec::new(),
             _ => vec![part(vec![OperationWidth::new(format!("use {tool}"), format!("the tool `{tool}`"))])],
@@ -61,7 +72,7 @@ impl WorkspaceOperations {
     }
 
     /// Returns the parts of a command. Each can also be allowed by the name of the whole command.
-    fn command(&self, command: &str, with_reads: bool) -> Vec<OperationPart> {
+    fn command(&self, command: &str, hook: &str) -> Vec<OperationPart> {
         let Some(CommandWidths { parts, folders, only_whole }) = command_widths(command) else { return Vec::new() };
         // A wide name ends like this.
         let is_exact = !command.ends_with('*') && is_printable(command);
@@ -69,7 +80,14 @@ impl WorkspaceOperations {
         let is_placed = self.is_placed(&folders);
         let only_whole = only_whole || !is_placed;
         let widths = |part: &CommandPart| match part {
-            CommandPart::Reads => vec![Vec::new()],
+            // Another hook may ask because of what is read.
+            CommandPart::Reads { program, paths } => match hook == CONFIRM
+                && !only_whole
+                && self.reads_inside(program, paths.as_deref(), &folders)
+            {
+                true => vec![vec![OperationWidth::new("read **", "commands that only read files of this workspace")]],
+                false => vec![Vec::new()],
+            },
             CommandPart::Program { allowed, names, paths } => {
                 let is_inside = |path: &String| self.is_inside(path) && (folders.is_empty() || path.starts_with('/'));
                 let counts = !only_whole && paths.iter().all(is_inside);
@@ -80,10 +98,18 @@ impl WorkspaceOperations {
                     names.iter().filter(is_allowed).map(|name| OperationWidth::only_denied(format!("run {name} *")));
                 vec![allowed_names.chain(others).collect()]
             }
-            CommandPart::Writes(None) => vec![Vec::new()],
-            CommandPart::Writes(Some(paths)) => paths.iter().map(|path| self.written(path, only_whole)).collect(),
+            CommandPart::Writes(None) | CommandPart::Creates(None) => vec![Vec::new()],
+            CommandPart::Writes(Some(paths)) | CommandPart::Creates(Some(paths)) => {
+                paths.iter().map(|path| self.written(path, only_whole)).collect()
+            }
         };
-        let parts = parts.iter().filter(|part| with_reads || **part != CommandPart::Reads);
+        let is_meant = |part: &&CommandPart| {
+            let is_read = matches!(part, CommandPart::Reads { .. });
+            hook != CONFIRM
+                || (self.confirm == Confirm::All || !is_read)
+                    && !(self.accepts_undoable() && is_placed && self.is_undoable_part(part, &folders))
+        };
+        let parts = parts.iter().filter(is_meant);
         let mut described: Vec<OperationPart> = Vec::new();
         for widths in parts.flat_map(widths) {
             let part = part(whole.iter().cloned().chain(widths).collect());
@@ -122,6 +148,54 @@ impl WorkspaceOperations {
         is_named && folders.iter().all(|folder| self.workspace.resolve(folder).is_ok())
     }
 
+    /// Returns `true` for a command that loses nothing: it reads files of the workspace, or creates folders there.
+    fn is_undoable(&self, command: &str) -> bool {
+        let Some(CommandWidths { parts, folders, only_whole: false }) = command_widths(command) else { return false };
+        let is_undoable = |part: &CommandPart| self.is_undoable_part(part, &folders);
+        !parts.is_empty() && self.is_placed(&folders) && parts.iter().all(is_undoable)
+    }
+
+    fn is_undoable_part(&self, part: &CommandPart, folders: &[String]) -> bool {
+        let is_ordinary = |path: &String| self.written(path, false).last().is_some_and(|width| width.allows);
+        match part {
+            CommandPart::Reads { program, paths } => self.reads_inside(program, paths.as_deref(), folders),
+            CommandPart::Creates(Some(paths)) => paths.iter().all(is_ordinary),
+            CommandPart::Creates(None) | CommandPart::Writes(_) | CommandPart::Program { .. } => false,
+        }
+    }
+
+    /// Returns the only file that a command changes, if the mode may accept the change of a version of it.
+    pub(crate) fn edited_file(&self, command: &str) -> Option<String> {
+        let file = edited_file(command).filter(|_| self.accepts_undoable())?;
+        let CommandWidths { parts, .. } = command_widths(command)?;
+        let is_change = |part: &&CommandPart| matches!(part, CommandPart::Writes(_));
+        parts.iter().all(|part| is_change(&part) || self.is_undoable_part(part, &[])).then_some(file)
+    }
+
+    /// Returns `true` if the mode accepts a command without a request.
+    pub(crate) fn accepts(&self, command: &str) -> bool {
+        self.accepts_undoable() && self.is_undoable(command)
+    }
+
+    /// Returns `true` if a program reads only files of the workspace that are not protected.
+    fn reads_inside(&self, program: &str, paths: Option<&[String]>, folders: &[String]) -> bool {
+        let Some(paths) = paths else { return false };
+        // Without a repository here, git reads that of a folder above.
+        let has_repository = program != "git" || self.workspace.root().join(".git").exists();
+        let is_readable = |path: &String| match self.workspace.resolve(path) {
+            Ok(resolved) => self.workspace.protects(&resolved.to_string_lossy()).is_none(),
+            Err(_) => path == "/dev/null",
+        };
+        let all_readable = |path: &String| match folders {
+            [] => is_readable(path),
+            _ if path.starts_with('/') => is_readable(path),
+            [folder] => is_readable(&format!("{folder}/{path}")),
+            _ => false,
+        };
+        let is_cd = program == "cd";
+        has_repository && paths.iter().all(|path| if is_cd { is_readable(path) } else { all_readable(path) })
+    }
+
     fn is_inside(&self, path: &str) -> bool {
         path == "/dev/null" || self.workspace.resolve(path).is_ok() || is_temporary(path)
     }
@@ -136,6 +210,18 @@ impl OperationSource for WorkspaceOperations {
         let (operations, hook) = (self.clone(), hook.to_owned());
         let described = run_blocking(move || operations.describe(&hook, &tool, &text)).await;
         described.ok_or_else(|| "the operation cannot be described".into())
+    }
+}
+
+/// Returns the file that a command changes, if it changes only one and runs no program of its own.
+pub(crate) fn edited_file(command: &str) -> Option<String> {
+    let CommandWidths { parts, folders, only_whole: false } = command_widths(command)? else { return None };
+    let mut changes = parts.into_iter().filter(|part| !matches!(part, CommandPart::Reads { .. }));
+    match (changes.next(), changes.next()) {
+        (Some(CommandPart::Writes(Some(paths))), None) if folders.is_empty() => {
+            <[String; 1]>::try_from(paths).ok().map(|[path]| path)
+        }
+        _ => None,
     }
 }
 

@@ -205,7 +205,7 @@ impl Policy {
 
     /// Returns the description of tool calls for approval rules.
     pub fn operations(&self) -> WorkspaceOperations {
-        WorkspaceOperations::new(self.workspace.clone(), self.config.confirm)
+        WorkspaceOperations::new(self.workspace.clone(), self.config.confirm).mode(self.mode.clone())
     }
 
     /// Returns the approval mode, which can change.

@@ -97,7 +97,10 @@ async fn a_command_that_cannot_be_analysed_or_told_from_a_wide_name_has_no_rule(
     assert!(of_command("$(echo rm) -rf x").await.is_empty());
     for command in ["git add *", "rm -rf *", "cargo test *"] {
         let parts = of_command(command).await;
-        assert!(parts.iter().all(|part| part.split(" | ").all(|name| name.starts_with('!'))), "{parts:?}");
+        assert!(
+            parts.iter().all(|part| part.split(" | ").all(|name| name.is_empty() || name.starts_with('!'))),
+            "{parts:?}"
+        );
     }
 }
 
@@ -106,9 +109,10 @@ async fn reading_needs_a_name_only_if_the_request_may_be_about_it() {
     let data = || data! { "tool_name": "Bash", "tool_input": json!({ "command": "cat .env && cargo test" }) };
     let tests = "run cat .env && cargo test | run cargo test * | run cargo *";
     assert_eq!(described("confirm", Confirm::Writes, data()).await, [tests]);
-    for (hook, confirm) in [("secrets", Confirm::Writes), ("confirm", Confirm::All)] {
-        assert_eq!(described(hook, confirm, data()).await, ["run cat .env && cargo test", tests], "{hook}");
-    }
+    assert_eq!(described("secrets", Confirm::Writes, data()).await, ["run cat .env && cargo test", tests]);
+    assert_eq!(described("confirm", Confirm::All, data()).await, ["run cat .env && cargo test | read **", tests]);
+    let data = data! { "tool_name": "Bash", "tool_input": json!({ "command": "cat /etc/passwd" }) };
+    assert_eq!(described("confirm", Confirm::All, data).await, ["run cat /etc/passwd"]);
 }
 
 #[tokio::test]

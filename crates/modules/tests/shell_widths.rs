@@ -9,7 +9,7 @@ fn described(command: &str) -> String {
     let Some(CommandWidths { parts, only_whole, .. }) = command_widths(command) else { return "?".to_owned() };
     let whole = only_whole.then(|| "whole".to_owned());
     let part = |part: &CommandPart| match part {
-        CommandPart::Reads => None,
+        CommandPart::Reads { .. } => None,
         CommandPart::Program { allowed, .. } if allowed.is_empty() => Some("=".to_owned()),
         CommandPart::Program { allowed, paths, .. } => {
             let paths: String = paths.iter().map(|path| format!(" @{path}")).collect();
@@ -46,6 +46,7 @@ fn a_program_of_development_is_named_with_its_subcommand_and_alone() {
         ("go test ./...", "go test|go"),
         ("./scripts/check.sh --fast", "./scripts/check.sh @./scripts/check.sh"),
         ("docker build .", "docker build"),
+        ("cargo --version", "cargo"),
         ("pip install -r requirements.txt", "pip install|pip"),
     ] {
         assert_eq!(described(command), expected, "{command}");
@@ -145,13 +146,44 @@ fn no_destructive_command_has_a_wide_name() {
     for command in DESTRUCTIVE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let Some(CommandWidths { parts, only_whole, .. }) = command_widths(command) else { continue };
         let is_narrow = |part: &CommandPart| match part {
-            CommandPart::Reads => false,
+            CommandPart::Reads { .. } => false,
             CommandPart::Program { allowed, .. } => allowed.is_empty(),
-            CommandPart::Writes(paths) => paths.is_none(),
+            CommandPart::Writes(paths) | CommandPart::Creates(paths) => paths.is_none(),
         };
         if !only_whole && !parts.iter().any(is_narrow) {
             wide.push(format!("{command}: {}", described(command)));
         }
     }
     assert!(wide.is_empty(), "{} of the commands:\n{}", wide.len(), wide.join("\n"));
+}
+
+#[test]
+fn the_files_that_a_command_reads_are_known_or_it_may_read_any() {
+    let read = |command: &str| {
+        let parts = command_widths(command).unwrap().parts;
+        let paths = parts.into_iter().map(|part| match part {
+            CommandPart::Reads { paths, .. } => paths.map_or("?".to_owned(), |paths| paths.join(" ")),
+            other => format!("{other:?}"),
+        });
+        paths.collect::<Vec<_>>().join("; ")
+    };
+    for (command, expected) in [
+        ("cat src/a.rs | head -20", "src/a.rs; "),
+        ("grep -rn name /etc", "name /etc"),
+        ("grep --file=/etc/shadow x", "/etc/shadow x"),
+        ("grep -f/etc/shadow x", "/etc/shadow x"),
+        ("sed -n '1,80p' src/a.rs", "src/a.rs"),
+        ("sed -n '1r /etc/shadow' src/a.rs", "?"),
+        ("git diff HEAD..main", "HEAD..main"),
+        ("git show HEAD:../x", "?"),
+        ("cat ../x", "?"),
+        ("cat ~/.ssh/id_ed25519", "?"),
+        ("echo \"$HOME\"", "?"),
+        ("printenv", "?"),
+        ("awk '{print $1}' a", "?"),
+        ("wc -l docs/*.md", "docs/*.md"),
+        ("sort < /etc/passwd", "; /etc/passwd"),
+    ] {
+        assert_eq!(read(command), expected, "{command}");
+    }
 }

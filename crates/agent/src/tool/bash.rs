@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use amplifier_core::{ActionPreview, Map};
+use amplifier_core::{ActionPreview, ComparedWith, Map};
 use amplifier_process::{Command, Environment, Process, ProcessExit, bash, drain, ending_signal};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -12,8 +12,9 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
+use super::blocking::blocking;
 use super::excerpt::Excerpt;
-use super::preview::preview;
+use super::preview::{changed, preview};
 use super::{Tool, ToolError, ToolOutput, Workspace, input};
 use crate::provider::ToolSpec;
 
@@ -86,6 +87,22 @@ impl Tool for BashTool {
         Box::pin(async move {
             let (command, seconds) = read(input)?;
             self.execute(&command, seconds).await
+        })
+    }
+
+    /// Runs a command that was accepted because it changes only this version of a file.
+    fn run_previewed(&self, input: Map, compared_with: ComparedWith) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let workspace = self.workspace.clone();
+            let ComparedWith { path, version } = compared_with;
+            let is_same = blocking({
+                let path = path.clone();
+                move |_| Ok(workspace.version(&workspace.resolve(&path)?) == version)
+            });
+            if !is_same.await? {
+                return Err(changed(&path));
+            }
+            self.run(input).await
         })
     }
 

@@ -13,6 +13,7 @@ use super::key_filter::Key;
 use super::keys::Keys;
 use super::prompt;
 use super::reason::{ReasonEnd, ReasonInput};
+use super::rule_menu::{RuleMenu, SCOPE_KEY};
 use super::screen::Screen;
 use crate::user::terminal_actor;
 
@@ -156,6 +157,8 @@ impl PromptTask {
         let mut last_row = prompt::settling_row();
         // The text typed so far, after the key for a reason.
         let mut reason: Option<ReasonInput> = None;
+        // The rules to choose from, after an option that always allows.
+        let mut menu: Option<RuleMenu<'_>> = None;
         let (ending, answer) = loop {
             let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let out_of_time = (left == Some(Duration::ZERO)).then_some(&EndReason::OutOfTime);
@@ -187,13 +190,47 @@ impl PromptTask {
                 continue;
             }
             let hint_now = if keys.have_ignored() { prompt::IGNORED_HINT } else { hint };
-            let row =
-                if keys.are_ready() { prompt::waiting_row(request, left, hint_now) } else { prompt::settling_row() };
+            let row = match &menu {
+                _ if !keys.are_ready() => prompt::settling_row(),
+                Some(menu) => menu.waiting_row(left, hint_now),
+                None => prompt::waiting_row(request, left, hint_now),
+            };
             if row != last_row {
                 lock.last_row(&row)?;
                 last_row = row;
             }
             let mut unfolds = None;
+            if let Some(open) = &mut menu {
+                match keys.next(POLL_INTERVAL)? {
+                    Some(Key::Character(key)) if key.eq_ignore_ascii_case(&SCOPE_KEY) => {
+                        if open.turn() {
+                            lock.rows(&open.rows(self.screen.size().columns))?;
+                        }
+                    }
+                    Some(Key::Character(key)) => {
+                        if let Some(rule) = open.choose(key) {
+                            let answer = ApprovalAnswer::from(open.option().label.as_str()).with_rule(rule.clone());
+                            break (
+                                open.chosen_row(&rule),
+                                Ok(ApprovalAnswer { by: Some(terminal_actor()), ..answer }),
+                            );
+                        }
+                    }
+                    Some(Key::Escape) => {
+                        menu = None;
+                        hint = "";
+                        lock.rows(&draw(true))?;
+                    }
+                    Some(Key::Interrupt) => {
+                        (self.stop)();
+                        break (prompt::denied_row(), denial(request, None));
+                    }
+                    None => continue,
+                }
+                last_row = prompt::settling_row();
+                lock.last_row(&last_row)?;
+                continue;
+            }
             let option = match keys.next(POLL_INTERVAL)? {
                 Some(Key::Character(prompt::REASON_KEY)) => {
                     reason = Some(ReasonInput::default());
@@ -226,6 +263,14 @@ impl PromptTask {
                 lock.last_row(&last_row)?;
             }
             if let Some(option) = option {
+                menu = RuleMenu::open(request, option);
+                if let Some(menu) = &menu {
+                    (hint, last_row) = ("", prompt::settling_row());
+                    lock.rows(&menu.rows(self.screen.size().columns))?;
+                    lock.last_row(&last_row)?;
+                    keys.discard_pending()?;
+                    continue;
+                }
                 break (
                     prompt::answered_row(option.effect),
                     Ok(ApprovalAnswer { by: Some(terminal_actor()), ..option.label.clone().into() }),

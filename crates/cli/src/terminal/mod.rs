@@ -12,6 +12,7 @@ mod keys;
 mod line;
 mod prompt;
 mod reason;
+mod rule_menu;
 mod screen;
 mod spinner;
 mod trust;

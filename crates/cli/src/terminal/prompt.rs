@@ -20,6 +20,8 @@ pub(super) const REASON_KEY: char = '/';
 pub(super) const IGNORED_HINT: &str = "keys arrived too quickly; ";
 /// Shown after Esc, which never decides: here as in the console, it means "not now".
 pub(super) const ESCAPE_HINT: &str = "Esc does not answer; ";
+/// The effect of an option that always allows, if there are rules to choose from.
+const CHOICE: &str = "choose what is allowed from now on";
 /// Shown if the user chose to allow before all rows were visible.
 pub(super) const UNFOLDED_HINT: &str = "all rows are shown now; ";
 /// The rows that should stay on the screen together with the operation.
@@ -213,7 +215,9 @@ fn options(request: &ApprovalRequest, room: usize) -> Vec<StyledLine> {
         let head = StyledLine::new().exact(BOLD, format!("{number}  ")).then(label).exact(PLAIN, padding);
         let indent = head.width();
         let style = if option.effect.allows() { GREEN } else { RED };
-        let effect = StyledLine::new().exact(style, describe_effect(option.effect));
+        let chooses = option.effect == Effect::AllowAlways && !request.offers.is_empty();
+        let effect = if chooses { CHOICE } else { describe_effect(option.effect) };
+        let effect = StyledLine::new().exact(style, effect);
         for (row, line) in effect.wrap(room.saturating_sub(indent).max(16), Break::Words).iter().enumerate() {
             let head = if row == 0 { head.clone() } else { StyledLine::new().exact(PLAIN, " ".repeat(indent)) };
             rows.push(head.then(line));

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use super::command::Command;
 use super::walk::Walker;
+use super::word::Word;
 
 /// A program that runs, with its effects and those of the programs that it runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramCall {
     /// The program as written, with its folder; empty if unknown until run time.
     pub(super) program: String,
-    /// The arguments without quotes; `None` for text that is known only at run time.
+    /// The arguments without quotes, and patterns of files; `None` for text that is known only at run time.
     pub(super) arguments: Vec<Option<String>>,
     /// `true` if no unknown argument can be an option.
     pub(super) is_certain: bool,
@@ -26,6 +27,12 @@ pub(super) struct ProgramCall {
     pub(super) writes: Range<usize>,
     /// The positions of its losses there.
     pub(super) losses: Range<usize>,
+}
+
+/// Returns the text of an argument. A pattern of files is itself.
+fn known_text(word: &Word) -> Option<String> {
+    let is_pattern = |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./*?".contains(c));
+    word.literal().or(Some(word.raw.as_str()).filter(is_pattern)).map(str::to_owned)
 }
 
 /// Returns `true` if no unknown argument can be an option. A message follows its option, whatever its text.
@@ -57,7 +64,7 @@ impl CallRecorder {
         let program = command.words.first().and_then(|word| word.literal()).unwrap_or_default();
         walker.calls.push(ProgramCall {
             program: program.to_owned(),
-            arguments: command.arguments().iter().map(|word| word.literal().map(str::to_owned)).collect(),
+            arguments: command.arguments().iter().map(known_text).collect(),
             is_certain: is_certain(command),
             ..ProgramCall::default()
         });

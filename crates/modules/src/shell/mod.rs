@@ -142,6 +142,7 @@ pub(crate) fn commands(command: &str) -> Result<Vec<CommandText>, String> {
         commands: Vec::new(),
         effects: Effects::default(),
         calls: Vec::new(),
+        inputs: Vec::new(),
         defines: false,
     });
     match walked.analysis {

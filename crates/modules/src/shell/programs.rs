@@ -153,6 +153,13 @@ const TOOLS: [&str; 40] = [
 /// Programs whose effect is completely described by the files that they write.
 pub(super) const WRITERS: [&str; 8] = ["mkdir", "touch", "cp", "mv", "tee", "sed", "chmod", "truncate"];
 
+/// Programs that read only the files that their arguments name, or nothing.
+const READERS: [&str; 33] = [
+    "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "find", "fd", "tree", "stat", "file", "du",
+    "sort", "uniq", "cut", "nl", "diff", "cmp", "pwd", "echo", "basename", "dirname", "true", "false", "test", "[",
+    "cd", "git", "tr", "sed",
+];
+
 /// Modules of Python that are programs: `python -m pytest`.
 const MODULES: [&str; 12] =
     ["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest"];
@@ -209,6 +216,7 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
     };
     let whole = || name.to_owned();
     match arguments.split_first() {
+        Some((&("--version" | "-V" | "version"), [])) => vec![whole()],
         // Without a task, the first one of the project runs.
         None if program.tasks.contains(&"") => vec![whole()],
         Some((task, rest))
@@ -305,4 +313,38 @@ pub(super) fn is_plain_push(name: &str, arguments: &[&str]) -> bool {
         && rest.iter().filter(|word| word.starts_with('-')).all(|option| OPTIONS.contains(option))
         && remote
         && operands.all(|reference| plain(reference))
+}
+
+/// Returns `true` for `mkdir` without a mode.
+pub(super) fn only_creates(name: &str, arguments: &[&str]) -> bool {
+    name == "mkdir" && arguments.iter().all(|word| !word.starts_with('-') || matches!(*word, "-p" | "-v" | "--parents"))
+}
+
+/// Returns the arguments that may be paths, of a program that reads no other files; `None` for other programs and unknown arguments.
+pub(super) fn read_paths(name: &str, arguments: &[Option<String>]) -> Option<Vec<String>> {
+    let arguments: Vec<&str> = arguments.iter().map(Option::as_deref).collect::<Option<_>>()?;
+    // The script of another `sed` may name files.
+    let arguments = match (name, arguments.as_slice()) {
+        ("sed", ["-n", script, files @ ..]) if is_line_range(script) => files,
+        ("sed", _) => return None,
+        (_, arguments) => arguments,
+    };
+    let leaves = |text: &str| text.split('/').any(|part| part.ends_with("..")) || text.contains(['$', '`', '~']);
+    if !READERS.contains(&name) || arguments.iter().any(|argument| leaves(argument)) {
+        return None;
+    }
+    let mut paths = Vec::new();
+    for argument in arguments {
+        let value = argument.split_once('=').map(|(_, value)| value);
+        let attached = argument.find('/').and_then(|at| argument.get(at..));
+        let plain = Some(*argument).filter(|argument| !argument.starts_with('-'));
+        paths.extend([plain, value, attached.filter(|_| plain.is_none())].into_iter().flatten().map(str::to_owned));
+    }
+    Some(paths)
+}
+
+/// Returns `true` for a script of `sed` that prints lines: `10,20p`.
+fn is_line_range(script: &str) -> bool {
+    let lines = script.strip_suffix('p').unwrap_or_default();
+    !lines.is_empty() && lines.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '$'))
 }

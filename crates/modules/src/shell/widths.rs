@@ -22,8 +22,13 @@ pub struct CommandWidths {
 /// A part of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandPart {
-    /// A program that only reads. The whole command names it.
-    Reads,
+    /// A program that only reads, or an input file of one.
+    Reads {
+        /// The program; empty for an input file.
+        program: String,
+        /// The arguments that may be paths; `None` if the program may read other files, too.
+        paths: Option<Vec<String>>,
+    },
     /// A program that runs.
     Program {
         /// The names that may allow this run, from narrow to wide: `cargo test`, `cargo`. Empty if only the whole command may.
@@ -35,13 +40,15 @@ pub enum CommandPart {
     },
     /// A file that is written: all its possible paths, relative to the workspace. `None` if they are unknown.
     Writes(Option<Vec<String>>),
+    /// A folder that is created: all its possible paths.
+    Creates(Option<Vec<String>>),
 }
 
 /// Returns the parts of a command; `None` if it cannot be analysed.
 #[must_use]
 pub fn command_widths(command: &str) -> Option<CommandWidths> {
     limits::admit(command).ok()?;
-    let walk::WalkResult { analysis, commands, effects, calls, defines } = super::walk(command)?;
+    let walk::WalkResult { analysis, commands, effects, calls, inputs, defines } = super::walk(command)?;
     if !analysis.analysable {
         return None;
     }
@@ -51,6 +58,10 @@ pub fn command_widths(command: &str) -> Option<CommandWidths> {
     let folders: Vec<Option<String>> = calls.iter().filter(enters).map(folder_of).collect();
     let moves_oddly = moves && (folders.is_empty() || folders.iter().any(Option::is_none));
     let mut parts: Vec<CommandPart> = calls.iter().flat_map(|call| parts_of(call, &effects)).collect();
+    parts.extend(inputs.into_iter().map(|file| CommandPart::Reads {
+        program: String::new(),
+        paths: file.and_then(|file| programs::read_paths("cat", &[Some(file)])),
+    }));
     // Redirections are between the files of programs.
     let of_programs = |at: &usize| calls.iter().any(|call| call.writes.contains(at));
     let redirected = (0..effects.writes.len()).filter(|at| !of_programs(at));
@@ -96,7 +107,8 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     let (folder, name) = (folder_before(&call.program), base_name(&call.program));
     let is_plain = folder.is_none_or(is_system);
     if call.reads {
-        return vec![CommandPart::Reads];
+        let paths = if is_plain { programs::read_paths(name, &call.arguments) } else { None };
+        return vec![CommandPart::Reads { program: name.to_owned(), paths }];
     }
     let arguments: Vec<&str> = call.arguments.iter().map(|argument| argument.as_deref().unwrap_or("…")).collect();
     let is_safe = call.is_certain && !call.harms && !call.program.is_empty();
@@ -105,7 +117,8 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     }
     let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
     if is_plain && is_safe && programs::WRITERS.contains(&name) && !writes().is_empty() {
-        return writes().iter().map(|file| CommandPart::Writes(file.paths.clone())).collect();
+        let part = if programs::only_creates(name, &arguments) { CommandPart::Creates } else { CommandPart::Writes };
+        return writes().iter().map(|file| part(file.paths.clone())).collect();
     }
     let is_push = is_plain && programs::is_plain_push(name, &arguments);
     let allowed = match is_safe && (!call.sends || is_push) {

@@ -137,7 +137,7 @@ function rules() {
         el('ul', { class: 'plain-list' }, said.unreadable.map((one) => el('li', null, el('code', null, shown(one.file, { limit: 300 })), ': ', shown(one.reason, { limit: 400 })))))) : null);
       fill(list, said.rules.map((rule) => el('li', { class: 'card rule-card' },
         el('div', { class: 'grow' },
-          el('p', { class: 'rule-line' }, rule.decision === 'allow' ? badge('good', 'Allow', 'check') : badge('bad', 'Deny', 'close'), el('span', { class: 'hook-name' }, shown(rule.hook, { limit: 80, more: false })), el('code', null, shown(rule.pattern, { limit: 240 }))),
+          el('p', { class: 'rule-line' }, rule.decision === 'allow' ? badge('good', 'Allow', 'check') : badge('bad', 'Deny', 'close'), el('span', { class: 'hook-name' }, shown(rule.hook, { limit: 80, more: false })), el('code', null, shown(rule.operation ?? rule.pattern ?? '', { limit: 240 }))),
           el('p', null, shown(rule.explanation, { limit: 400 })),
           el('p', { class: 'faint small' }, SCOPES[rule.scope] ?? rule.scope, rule.project ? [': ', el('span', { title: plain(rule.project) }, shown(rule.project, { limit: 160, more: false }))] : null, rule.session ? [': ', el('a', { href: `#/sessions/${encodeURIComponent(rule.session)}` }, shown(sessionName(rule.session), { limit: 60, more: false }))] : null,
             rule.by ? [' · by ', shown(rule.by.name, { limit: 60, more: false })] : null)),
@@ -148,7 +148,7 @@ function rules() {
     }
   };
   const revoke = async (/** @type {ListedRule} */ rule) => {
-    const yes = await confirmed('Revoke this rule?', el('span', null, 'These requests will need an answer again: ', el('code', null, shown(`${rule.hook}: ${rule.pattern}`, { limit: 300 }))), 'Revoke');
+    const yes = await confirmed('Revoke this rule?', el('span', null, 'These requests will need an answer again: ', el('code', null, shown(`${rule.hook}: ${rule.operation ?? rule.pattern ?? ''}`, { limit: 300 }))), 'Revoke');
     if (!yes) return;
     try {
       await remove(`/api/rules/${encodeURIComponent(rule.id)}`);

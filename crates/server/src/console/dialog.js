@@ -10,8 +10,10 @@ import { clock, count, serverNow } from './format.js';
 import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
 import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
+import { choicesTitle, isChoosing, ruleChoices, showRules } from './widths.js';
 
-/** @import {ApprovalOption, DecidedApproval, OpenApproval} from './types.js' */
+/** @import {DecidedApproval, OpenApproval} from './types.js' */
+/** @import {Choice} from './widths.js' */
 
 const SETTLING_MS = 600;
 /** A session reconnects within two seconds. */
@@ -135,7 +137,7 @@ function otherReader() {
  * @param {OpenApproval} other
  */
 function isSame(one, other) {
-  const parts = (/** @type {OpenApproval} */ { digest, prompt, options, created_at }) => JSON.stringify([digest, prompt, options, created_at]);
+  const parts = (/** @type {OpenApproval} */ { digest, prompt, options, offers, created_at }) => JSON.stringify([digest, prompt, options, offers, created_at]);
   return parts(one) === parts(other);
 }
 
@@ -176,6 +178,7 @@ function show(approval) {
   isSending = false;
   said.clear();
   seen.add(approval.id);
+  showRules(approval, null);
   draw();
   settle();
   if (!dialog.open) dialog.showModal();
@@ -247,9 +250,11 @@ function tick() {
 
 /**
  * @param {OpenApproval} approval
- * @returns {{label: string, hint: string, effect: string, option: ApprovalOption, scope?: 'project'}[]}
+ * @returns {Choice[]}
  */
 function choices(approval) {
+  const rules = ruleChoices(approval);
+  if (rules) return rules;
   const offered = approval.options.map((option) => ({ label: option.label, hint: EFFECTS[option.effect] ?? option.effect, effect: option.effect, option }));
   // A truncated request has no option that lasts.
   const yes = approval.options.find((one) => one.effect === 'allow_always');
@@ -343,9 +348,10 @@ function foot() {
     add(foot, el('div', { class: 'notice plain' }, icon('question'), 'Your role (viewer) cannot answer approval requests.'));
     return;
   }
-  options = el('div', { class: 'options', role: 'group', 'aria-label': 'Answers' });
+  options = el('div', { class: 'options', role: 'group', 'aria-label': choicesTitle(approval) });
+  if (isChoosing(approval)) add(foot, el('p', { class: 'strong' }, choicesTitle(approval)));
   choices(approval).forEach((choice, index) => {
-    const tone = choice.effect === 'project' ? 'extra' : choice.effect.startsWith('allow') ? 'allow' : 'deny';
+    const tone = choice.effect === 'project' || (choice.effect === 'choose' && isChoosing(approval)) ? 'extra' : choice.effect.startsWith('deny') ? 'deny' : 'allow';
     options?.append(el('button', { type: 'button', class: `option ${tone}`, 'data-effect': choice.effect, onclick: () => void answer(choice) },
       index < 9 ? el('kbd', { 'aria-hidden': 'true' }, index + 1) : null,
       el('span', { class: 'words' }, el('span', { class: 'label' }, shown(choice.label, { limit: 80, more: false })), el('span', { class: 'hint' }, choice.hint))));
@@ -405,19 +411,27 @@ function trap(event) {
   }
 }
 
-/** @param {ReturnType<typeof choices>[number]} choice */
+/** @param {Choice} choice */
 async function answer(choice) {
   const approval = current;
   const answering = reader;
   if (!approval || !may('approver')) return;
   if (!ready()) return lamp();
   if (!choice.effect.startsWith('deny') && unfold()) return;
+  if (choice.effect === 'choose') {
+    showRules(approval, choice.shows ?? null);
+    foot();
+    // A second press of the same key must not choose.
+    settle();
+    /** @type {HTMLElement | null} */ (options?.querySelector('button') ?? null)?.focus();
+    return;
+  }
   isSending = true;
   problem = null;
   mine = approval.id;
   lamp();
   try {
-    const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.effect.startsWith('deny') && reason.id === approval.id && reason.text.trim() ? { reason: reason.text } : {}), ...(choice.scope ? { scope: choice.scope } : {}) });
+    const said = await post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option: choice.option.label, nonce: approval.nonce, ...(choice.effect.startsWith('deny') && reason.id === approval.id && reason.text.trim() ? { reason: reason.text } : {}), ...(choice.scope ? { scope: choice.scope } : {}), ...(choice.rule ? { rule: choice.rule } : {}) });
     acceptClosed(approval.id);
     toast([el('strong', null, said?.granted ? 'Allowed' : 'Denied'), ': ', shown(approval.prompt, { limit: 120, more: false })], said?.granted ? 'good' : 'plain');
     announce(said?.granted ? 'Allowed.' : 'Denied.');

@@ -25,6 +25,8 @@ pub(super) struct WalkResult {
     pub(super) commands: Vec<CommandText>,
     pub(super) effects: Effects,
     pub(super) calls: Vec<ProgramCall>,
+    /// The files that redirections read; `None` for an unknown one.
+    pub(super) inputs: Vec<Option<String>>,
     /// `true` if the command defines functions.
     pub(super) defines: bool,
 }
@@ -54,6 +56,7 @@ pub(super) struct Walker {
     pub(super) effects: Effects,
     /// The programs that run, in the order of writing.
     pub(super) calls: Vec<ProgramCall>,
+    inputs: Vec<Option<String>>,
     pub(super) folders: Folders,
     pub(super) variables: Variables,
     /// The paths of the files that another command passes to the next one.
@@ -138,6 +141,7 @@ impl Walker {
             commands: walker.plain,
             effects: walker.effects,
             calls: walker.calls,
+            inputs: walker.inputs,
             defines: !walker.defined.is_empty(),
         }
     }

@@ -65,6 +65,9 @@ impl Walker {
             return false;
         }
         let writes = !matches!(kind, Read | DuplicateInput);
+        if !writes {
+            self.inputs.push(file.literal().map(str::to_owned));
+        }
         if !writes && self.fed_words.len() < FILES {
             self.fed_words.extend(file.literal().map(str::to_owned));
         }
