@@ -52,6 +52,8 @@ class AnswerBody(_AnswerBody, total=False):
 
     #: Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows.
     reason: Union[str, None]
+    #: One of the request's `offers`, with an option that always allows: `operations` and `scope` as offered.
+    rule: Union[ChosenRule, None]
     #: Scope of the answer.
     scope: AnswerScope
 
@@ -68,6 +70,8 @@ class ApprovalAnswer(_ApprovalAnswer, total=False):
     by: Union[Actor, None]
     #: The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows.
     reason: Union[str, None]
+    #: One of the offered rules. Only an option that always allows can create one.
+    rule: Union[ChosenRule, None]
 
 
 class _ApprovalDecision(TypedDict):
@@ -84,6 +88,10 @@ class ApprovalDecision(_ApprovalDecision, total=False):
 
     #: The approver, where known.
     by: Union[Actor, None]
+    #: The operations of the rules that decided, or of the rule that the approver created.
+    operations: List[str]
+    #: The scope of the rule that the approver created.
+    scope: Union[RuleScope, None]
 
 
 class ApprovalFlood(TypedDict):
@@ -174,6 +182,8 @@ class _ApprovalRequest(TypedDict):
 class ApprovalRequest(_ApprovalRequest, total=False):
     """A hook's request to a user to allow an operation."""
 
+    #: The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
+    offers: List[RuleOffer]
     #: The reason that the hook gives.
     reason: Union[str, None]
     #: The kernel's own warning to the approver.
@@ -185,8 +195,6 @@ class _ApprovalRule(TypedDict):
     decision: DefaultDecision
     #: The hook whose requests the rule answers.
     hook: str
-    #: The prompts; `*` stands for any text.
-    pattern: str
     #: The sessions that the rule is for.
     scope: RuleScope
 
@@ -200,6 +208,10 @@ class ApprovalRule(_ApprovalRule, total=False):
     created_at: Union[str, None]
     #: The event of the request that the answer was given to. The pattern is then its exact prompt.
     event: Union[str, None]
+    #: The operation, by the name that its description has: `write src/**`. It is compared letter by letter.
+    operation: Union[str, None]
+    #: The prompts; `*` stands for any text. Empty if the rule is about an operation.
+    pattern: str
     #: The folder, if the scope is a project.
     project: Union[str, None]
     #: The session, if the scope is one.
@@ -272,6 +284,15 @@ class CheckpointStatus(TypedDict):
     size: int
 
 
+class ChosenRule(TypedDict):
+    """The rule that an approver chose, by the values of its [`RuleOffer`]."""
+
+    #: The names of the allowed operations, as offered.
+    operations: List[str]
+    #: The sessions that the rule is for.
+    scope: RuleScope
+
+
 class ComparedWith(TypedDict):
     """The file that a preview was compared with."""
 
@@ -309,6 +330,10 @@ class DecidedApproval(_DecidedApproval, total=False):
     created_at: Union[str, None]
     #: `SESSION.RUN.NUMBER`; missing if no approver was asked.
     id: Union[str, None]
+    #: The operations of the rules that decided, or of the rule that the approver created.
+    operations: List[str]
+    #: The scope of the rule that the approver created.
+    scope: Union[RuleScope, None]
     #: The sequence number of the decision record; 0 until read.
     seq: int
 
@@ -583,8 +608,6 @@ class _ListedRule(TypedDict):
     hook: str
     #: Identifies the rule when it is revoked.
     id: str
-    #: The prompts; `*` stands for any text.
-    pattern: str
     #: The sessions that the rule is for.
     scope: RuleScope
 
@@ -598,6 +621,10 @@ class ListedRule(_ListedRule, total=False):
     created_at: Union[str, None]
     #: The event of the request that the answer was given to. The pattern is then its exact prompt.
     event: Union[str, None]
+    #: The operation, by the name that its description has: `write src/**`. It is compared letter by letter.
+    operation: Union[str, None]
+    #: The prompts; `*` stands for any text. Empty if the rule is about an operation.
+    pattern: str
     #: The folder, if the scope is a project.
     project: Union[str, None]
     #: The session, if the scope is one.
@@ -660,8 +687,6 @@ class _NewRule(TypedDict):
     decision: DefaultDecision
     #: The hook whose approval requests the rule answers.
     hook: str
-    #: Pattern of prompts; `*` matches any text.
-    pattern: str
     #: Scope of the rule.
     scope: RuleScope
 
@@ -669,6 +694,10 @@ class _NewRule(TypedDict):
 class NewRule(_NewRule, total=False):
     """An approval rule to add."""
 
+    #: Operation, such as `run cargo test *` or `write src/**`, compared letter by letter.
+    operation: Union[str, None]
+    #: Pattern of prompts; `*` matches any text. Missing if the rule is about an operation.
+    pattern: str
     #: The folder, for scope `project`.
     project: Union[str, None]
     #: The session, for scope `session`.
@@ -720,6 +749,8 @@ class OpenApproval(_OpenApproval, total=False):
 
     #: Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it.
     nonce: str
+    #: The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
+    offers: List[RuleOffer]
     #: The connected session, if the request comes from its sub-agent.
     parent_session: Union[str, None]
     #: The reason that the hook gives.
@@ -886,6 +917,19 @@ class ReloadResults(TypedDict):
     results: List[SessionReload]
     #: Number of connected sessions.
     sessions: int
+
+
+class RuleOffer(TypedDict):
+    """A rule that an approver may create with an answer: it allows the operation of the request, and others like it."""
+
+    #: A sentence about the requests that the rule would answer.
+    explanation: str
+    #: The allowed operations in a few words.
+    label: str
+    #: The names of the allowed operations, one for each part of this one.
+    operations: List[str]
+    #: The sessions that the rule would be for.
+    scope: RuleScope
 
 
 class _Session(TypedDict):

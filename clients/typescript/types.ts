@@ -36,6 +36,8 @@ export interface AnswerBody {
     option: string;
     /** Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows. */
     reason?: string | null;
+    /** One of the request's `offers`, with an option that always allows: `operations` and `scope` as offered. */
+    rule?: ChosenRule | null;
     /** Scope of the answer. */
     scope?: AnswerScope;
 }
@@ -48,6 +50,8 @@ export interface ApprovalAnswer {
     label: string;
     /** The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows. */
     reason?: string | null;
+    /** One of the offered rules. Only an option that always allows can create one. */
+    rule?: ChosenRule | null;
 }
 
 /** The decision on an approval request. */
@@ -58,8 +62,12 @@ export interface ApprovalDecision {
     by?: Actor | null;
     /** `true` if the operation may run. */
     granted: boolean;
+    /** The operations of the rules that decided, or of the rule that the approver created. */
+    operations?: string[];
     /** The reason, in words. */
     reason: string;
+    /** The scope of the rule that the approver created. */
+    scope?: RuleScope | null;
 }
 
 /** A report about too many approval requests in a short time. */
@@ -132,6 +140,8 @@ export interface ApprovalRequest {
     hook: string;
     /** The number of the request in its session. Sub-agents count with the session that they work for. */
     number: number;
+    /** The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them. */
+    offers?: RuleOffer[];
     /** The possible answers. */
     options: ApprovalOption[];
     /** The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since. */
@@ -158,8 +168,10 @@ export interface ApprovalRule {
     event?: string | null;
     /** The hook whose requests the rule answers. */
     hook: string;
-    /** The prompts; `*` stands for any text. */
-    pattern: string;
+    /** The operation, by the name that its description has: `write src/**`. It is compared letter by letter. */
+    operation?: string | null;
+    /** The prompts; `*` stands for any text. Empty if the rule is about an operation. */
+    pattern?: string;
     /** The folder, if the scope is a project. */
     project?: string | null;
     /** The sessions that the rule is for. */
@@ -226,6 +238,14 @@ export interface CheckpointStatus {
     size: number;
 }
 
+/** The rule that an approver chose, by the values of its [`RuleOffer`]. */
+export interface ChosenRule {
+    /** The names of the allowed operations, as offered. */
+    operations: string[];
+    /** The sessions that the rule is for. */
+    scope: RuleScope;
+}
+
 /** The file that a preview was compared with. */
 export interface ComparedWith {
     /** The path, with links followed. */
@@ -252,10 +272,14 @@ export interface DecidedApproval {
     hook: string;
     /** `SESSION.RUN.NUMBER`; missing if no approver was asked. */
     id?: string | null;
+    /** The operations of the rules that decided, or of the rule that the approver created. */
+    operations?: string[];
     /** The text of the request. */
     prompt: string;
     /** The reason, in words. */
     reason: string;
+    /** The scope of the rule that the approver created. */
+    scope?: RuleScope | null;
     /** The sequence number of the decision record; 0 until read. */
     seq?: number;
     /** The session. */
@@ -502,8 +526,10 @@ export interface ListedRule {
     hook: string;
     /** Identifies the rule when it is revoked. */
     id: string;
-    /** The prompts; `*` stands for any text. */
-    pattern: string;
+    /** The operation, by the name that its description has: `write src/**`. It is compared letter by letter. */
+    operation?: string | null;
+    /** The prompts; `*` stands for any text. Empty if the rule is about an operation. */
+    pattern?: string;
     /** The folder, if the scope is a project. */
     project?: string | null;
     /** The sessions that the rule is for. */
@@ -560,8 +586,10 @@ export interface NewRule {
     decision: DefaultDecision;
     /** The hook whose approval requests the rule answers. */
     hook: string;
-    /** Pattern of prompts; `*` matches any text. */
-    pattern: string;
+    /** Operation, such as `run cargo test *` or `write src/**`, compared letter by letter. */
+    operation?: string | null;
+    /** Pattern of prompts; `*` matches any text. Missing if the rule is about an operation. */
+    pattern?: string;
     /** The folder, for scope `project`. */
     project?: string | null;
     /** Scope of the rule. */
@@ -598,6 +626,8 @@ export interface OpenApproval {
     nonce?: string;
     /** The number of the request in its session. Sub-agents count with the session that they work for. */
     number: number;
+    /** The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them. */
+    offers?: RuleOffer[];
     /** The possible answers. */
     options: ApprovalOption[];
     /** The connected session, if the request comes from its sub-agent. */
@@ -750,6 +780,18 @@ export interface ReloadResults {
     results: SessionReload[];
     /** Number of connected sessions. */
     sessions: number;
+}
+
+/** A rule that an approver may create with an answer: it allows the operation of the request, and others like it. */
+export interface RuleOffer {
+    /** A sentence about the requests that the rule would answer. */
+    explanation: string;
+    /** The allowed operations in a few words. */
+    label: string;
+    /** The names of the allowed operations, one for each part of this one. */
+    operations: string[];
+    /** The sessions that the rule would be for. */
+    scope: RuleScope;
 }
 
 /** A session. */

@@ -15,7 +15,7 @@ fn described(command: &str) -> String {
             let paths: String = paths.iter().map(|path| format!(" @{path}")).collect();
             Some(allowed.join("|") + &paths)
         }
-        CommandPart::Writes(paths) => {
+        CommandPart::Writes(paths) | CommandPart::Creates(paths) => {
             Some(format!(">{}", paths.as_ref().map_or("?".to_owned(), |paths| paths.join("|"))))
         }
     };

@@ -59,6 +59,13 @@ impl ApprovalRequest {
         encode::to_python(py, &preview)
     }
 
+    /// The rules that an answer may create, as JSON: `operations`, `label`, `scope`, `explanation`.
+    #[getter]
+    fn offers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let offers = serde_json::to_value(&self.0.offers).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        encode::to_python(py, &offers)
+    }
+
     /// The labels of the options.
     #[getter]
     fn options(&self) -> Vec<&str> {

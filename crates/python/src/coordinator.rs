@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use amplifier_core::{
-    ApprovalRules, EventData, EventEffects, EventName, FlatAction, Injection, SessionConfig, Verdict,
+    ApprovalRules, EventData, EventEffects, EventName, FlatAction, Injection, OperationPart, SessionConfig, Verdict,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -98,7 +98,7 @@ fn denial<'py>(py: Python<'py>, verdict: &Verdict) -> PyResult<Bound<'py, PyAny>
 #[pymethods]
 impl Coordinator {
     #[new]
-    #[pyo3(signature = (hooks, *, context, approvals, display, audit, config, session_id, rules))]
+    #[pyo3(signature = (hooks, *, context, approvals, display, audit, config, session_id, rules, operations))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
@@ -110,8 +110,10 @@ impl Coordinator {
         config: &Bound<'_, PyDict>,
         session_id: Option<String>,
         rules: &Bound<'_, PyDict>,
+        operations: &str,
     ) -> PyResult<Self> {
         let (config, rules) = (session_config(config)?, approval_rules(rules)?);
+        let operations: Vec<OperationPart> = serde_json::from_str(operations).map_err(|error| invalid(&error))?;
         trace::to_logging();
         let mut ports = Vec::new();
         let mut port = |(object, takes_one): Part| {
@@ -122,6 +124,7 @@ impl Coordinator {
         let mut builder = amplifier_core::Coordinator::builder(hooks.get().kernel.clone())
             .config(config)
             .approval_rules(rules)
+            .operations(operations)
             .background(in_background);
         if let Some(context) = context {
             builder = builder.context(PyContext(port(context)));

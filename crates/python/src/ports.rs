@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use amplifier_core::Clock as _;
 use amplifier_core::{
-    Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ContextManager, Display,
+    Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ChosenRule, ContextManager, Display,
     DisplayMessage, InjectedMessage, Placement, PortError, Receipt,
 };
 use futures::future::{Either, select};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -145,8 +145,9 @@ impl ApprovalSystem for PyApprovals {
         Python::attach(|py| match answer {
             Ok(answer) => match answer.bind(py).cast::<PyString>() {
                 Ok(label) => {
-                    let by = answerer(label).map_err(|error| ApprovalError::Failed(failure(py, &error).to_string()))?;
-                    Ok(ApprovalAnswer { by, ..label.to_string_lossy().into_owned().into() })
+                    let failed = |error: PyErr| ApprovalError::Failed(failure(py, &error).to_string());
+                    let (by, rule) = (answerer(label).map_err(failed)?, chosen_rule(label).map_err(failed)?);
+                    Ok(ApprovalAnswer { by, rule, ..label.to_string_lossy().into_owned().into() })
                 }
                 Err(_) => {
                     let found = crate::fields::type_name(answer.bind(py));
@@ -182,6 +183,15 @@ fn answerer(answer: &Bound<'_, PyString>) -> PyResult<Option<Actor>> {
     let Some(by) = answer.getattr_opt("by")?.filter(|by| !by.is_none()) else { return Ok(None) };
     let (name, via) = by.extract()?;
     Ok(Some(Actor { name, via }))
+}
+
+/// Returns the rule that an answer creates, if it names one: a dict with `operations` and `scope`.
+fn chosen_rule(answer: &Bound<'_, PyString>) -> PyResult<Option<ChosenRule>> {
+    let Some(rule) = answer.getattr_opt("rule")?.filter(|rule| !rule.is_none()) else { return Ok(None) };
+    let rule = encode::to_map(rule.cast()?)?;
+    serde_json::from_value(rule.into())
+        .map(Some)
+        .map_err(|error| PyValueError::new_err(format!("invalid rule: {error}")))
 }
 
 fn timeout_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from amplifier_core.approval import ApprovalRequest
+from amplifier_core.approval import ApprovalAnswer, ApprovalRequest
 from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
@@ -28,6 +28,7 @@ SESSION = {
     "audit_required",
     "approvals",
     "rules",
+    "operations",
     "broken",
 }
 STEPS = {
@@ -97,7 +98,7 @@ class World:
         known(session, SESSION)
         self.broken = session.get("broken", [])
         self.script = session.get("approvals")
-        policies = SESSION - {"approvals", "rules", "broken"}
+        policies = SESSION - {"approvals", "rules", "operations", "broken"}
         return SessionCoordinator(
             self.registry,
             context=_Context(self),
@@ -106,6 +107,7 @@ class World:
             audit=_Audit(self),
             config={key: value for key, value in session.items() if key in policies},
             approval_rules=session.get("rules", {}),
+            operations=session.get("operations", ()),
         )
 
     def register(self, hook: dict[str, Any]) -> None:
@@ -205,6 +207,8 @@ class _Person:
         if "$after" in entry:
             await asyncio.sleep(entry["$after"])
             return str(entry["answer"])
+        if "$rule" in entry:
+            return ApprovalAnswer(entry["answer"], rule=entry["$rule"])
         if "$error" in entry:
             raise RuntimeError(entry["$error"])
         await asyncio.sleep(1e9)
@@ -383,7 +387,9 @@ def differences(expect: dict[str, Any], came: dict[str, Any], world: World, befo
 
 def _asked(request: ApprovalRequest) -> dict[str, Any]:
     fields = ("hook", "event", "prompt", "options", "effects", "timeout", "default", "reason")
-    return {**{field: getattr(request, field) for field in fields}, "data": _without_timestamp(request.data)}
+    offers = [{key: offer[key] for key in ("operations", "scope")} for offer in request.offers]
+    found = {field: getattr(request, field) for field in fields}
+    return {**found, "data": _without_timestamp(request.data), "offers": offers}
 
 
 def _fits(wanted: dict[str, Any], got: dict[str, Any]) -> bool:

@@ -340,6 +340,7 @@ pub(super) fn read_paths(name: &str, arguments: &[Option<String>]) -> Option<Vec
         let plain = Some(*argument).filter(|argument| !argument.starts_with('-'));
         paths.extend([plain, value, attached.filter(|_| plain.is_none())].into_iter().flatten().map(str::to_owned));
     }
+    paths.dedup();
     Some(paths)
 }
 

@@ -7,8 +7,8 @@ import getpass
 import os
 import sys
 import threading
-from collections.abc import Awaitable
-from typing import Literal, Protocol, TextIO, runtime_checkable
+from collections.abc import Awaitable, Mapping
+from typing import Any, Literal, Protocol, TextIO, runtime_checkable
 
 from amplifier_core._native import ApprovalRequest, meant, visible
 
@@ -45,13 +45,20 @@ class ApprovalSystem(Protocol):
 
 
 class ApprovalAnswer(str):
-    """The label of an option, and the user who chose it: ``by`` is a pair of a name and a channel (``"terminal"``), and is recorded."""
+    """The label of an option, and the user who chose it: ``by`` is a pair of a name and a channel (``"terminal"``), and is recorded.
+
+    ``rule`` creates one of the request's ``offers``, with an option that always allows: ``{"operations": […], "scope": …}``.
+    """
 
     by: tuple[str, str] | None
+    rule: Mapping[str, Any] | None
 
-    def __new__(cls, label: str, by: tuple[str, str] | None = None) -> ApprovalAnswer:
+    def __new__(
+        cls, label: str, by: tuple[str, str] | None = None, rule: Mapping[str, Any] | None = None
+    ) -> ApprovalAnswer:
         answer = super().__new__(cls, label)
         answer.by = by
+        answer.rule = None if rule is None else {key: rule[key] for key in ("operations", "scope")}
         return answer
 
 

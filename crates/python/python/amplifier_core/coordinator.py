@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from typing import Any
 
 from amplifier_core._apart import called
@@ -86,7 +87,9 @@ class SessionCoordinator:
 
     ``config`` has the settings of the session (or holds them under ``"session"``, and there alone): ``injection_size_limit``,
     ``injection_budget_per_turn``, ``over_budget`` (``"warn"``, ``"drop"``, ``"truncate"``), ``forbid_default_allow`` and
-    ``audit_required``. ``approval_rules`` are the user's approval rules: ``{"<hook>:<pattern>": "allow" or "deny"}``.
+    ``audit_required``. ``approval_rules`` are the user's approval rules: ``{"<hook>:<pattern>": "allow" or "deny"}``, or
+    ``{"<hook>": {"<operation>": "allow" or "deny"}}``. ``operations`` are the parts of every operation, for rules about operations:
+    ``[{"widths": [{"operation": …, "label": …, "allows": true}]}]``, from narrow to wide.
     """
 
     hooks = Given[HookRegistry]()
@@ -106,7 +109,8 @@ class SessionCoordinator:
         *,
         audit: Any = None,
         session_id: str | None = None,
-        approval_rules: Mapping[str, str] | None = None,
+        approval_rules: Mapping[str, Any] | None = None,
+        operations: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         config, rules = _dict("config", config), _dict("approval_rules", approval_rules)
         give(
@@ -130,6 +134,7 @@ class SessionCoordinator:
             config=settings_of(config),
             session_id=session_id,
             rules=rules,
+            operations=json.dumps(list(operations)),
         )
 
     async def execute_with_hooks(self, event: str, data: dict[str, Any]) -> HookResult:

@@ -348,7 +348,7 @@ function foot() {
     add(foot, el('div', { class: 'notice plain' }, icon('question'), 'Your role (viewer) cannot answer approval requests.'));
     return;
   }
-  options = el('div', { class: 'options', role: 'group', 'aria-label': choicesTitle(approval) });
+  options = el('div', { class: isChoosing(approval) ? 'options rules' : 'options', role: 'group', 'aria-label': choicesTitle(approval) });
   if (isChoosing(approval)) add(foot, el('p', { class: 'strong' }, choicesTitle(approval)));
   choices(approval).forEach((choice, index) => {
     const tone = choice.effect === 'project' || (choice.effect === 'choose' && isChoosing(approval)) ? 'extra' : choice.effect.startsWith('deny') ? 'deny' : 'allow';

@@ -24,6 +24,7 @@
  * @property {string} nonce Nonce of the request.
  * @property {string} option Label of the chosen option.
  * @property {string | null} [reason] Reason for a denial, which the model reads; at most 2,000 characters. No effect if the option allows.
+ * @property {ChosenRule | null} [rule] One of the request's `offers`, with an option that always allows: `operations` and `scope` as offered.
  * @property {AnswerScope} [scope] Scope of the answer.
  */
 /**
@@ -32,6 +33,7 @@
  * @property {Actor | null} [by] The approver, where known. It is recorded.
  * @property {string} label The label of an option.
  * @property {string | null} [reason] The approver's reason for a denial, which the model reads: at most [`MAX_REASON_CHARS`](Self::MAX_REASON_CHARS) characters. No effect if the option allows.
+ * @property {ChosenRule | null} [rule] One of the offered rules. Only an option that always allows can create one.
  */
 /**
  * The decision on an approval request.
@@ -39,7 +41,9 @@
  * @property {DecisionBasis} basis The basis of the decision.
  * @property {Actor | null} [by] The approver, where known.
  * @property {boolean} granted `true` if the operation may run.
+ * @property {string[]} [operations] The operations of the rules that decided, or of the rule that the approver created.
  * @property {string} reason The reason, in words.
+ * @property {RuleScope | null} [scope] The scope of the rule that the approver created.
  */
 /**
  * A report about too many approval requests in a short time.
@@ -84,6 +88,7 @@
  * @property {string} event The event at which it asks.
  * @property {string} hook The hook that asks.
  * @property {number} number The number of the request in its session. Sub-agents count with the session that they work for.
+ * @property {RuleOffer[]} [offers] The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
  * @property {ApprovalOption[]} options The possible answers.
  * @property {ActionPreview} preview The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since.
  * @property {string} prompt The text of the request.
@@ -99,7 +104,8 @@
  * @property {DefaultDecision} decision The answer.
  * @property {string | null} [event] The event of the request that the answer was given to. The pattern is then its exact prompt.
  * @property {string} hook The hook whose requests the rule answers.
- * @property {string} pattern The prompts; `*` stands for any text.
+ * @property {string | null} [operation] The operation, by the name that its description has: `write src/**`. It is compared letter by letter.
+ * @property {string} [pattern] The prompts; `*` stands for any text. Empty if the rule is about an operation.
  * @property {string | null} [project] The folder, if the scope is a project.
  * @property {RuleScope} scope The sessions that the rule is for.
  * @property {string | null} [session] The session, if the scope is one.
@@ -144,6 +150,12 @@
  * @property {number} size Number of records covered.
  */
 /**
+ * The rule that an approver chose, by the values of its [`RuleOffer`].
+ * @typedef {object} ChosenRule
+ * @property {string[]} operations The names of the allowed operations, as offered.
+ * @property {RuleScope} scope The sessions that the rule is for.
+ */
+/**
  * The file that a preview was compared with.
  * @typedef {object} ComparedWith
  * @property {string} path The path, with links followed.
@@ -160,8 +172,10 @@
  * @property {boolean} granted `true` if the operation may run.
  * @property {string} hook The hook of the request.
  * @property {string | null} [id] `SESSION.RUN.NUMBER`; missing if no approver was asked.
+ * @property {string[]} [operations] The operations of the rules that decided, or of the rule that the approver created.
  * @property {string} prompt The text of the request.
  * @property {string} reason The reason, in words.
+ * @property {RuleScope | null} [scope] The scope of the rule that the approver created.
  * @property {number} [seq] The sequence number of the decision record; 0 until read.
  * @property {string} session The session.
  */
@@ -319,7 +333,8 @@
  * @property {string} explanation The requests that it answers, in a sentence.
  * @property {string} hook The hook whose requests the rule answers.
  * @property {string} id Identifies the rule when it is revoked.
- * @property {string} pattern The prompts; `*` stands for any text.
+ * @property {string | null} [operation] The operation, by the name that its description has: `write src/**`. It is compared letter by letter.
+ * @property {string} [pattern] The prompts; `*` stands for any text. Empty if the rule is about an operation.
  * @property {string | null} [project] The folder, if the scope is a project.
  * @property {RuleScope} scope The sessions that the rule is for.
  * @property {string | null} [session] The session, if the scope is one.
@@ -356,7 +371,8 @@
  * @typedef {object} NewRule
  * @property {DefaultDecision} decision The decision.
  * @property {string} hook The hook whose approval requests the rule answers.
- * @property {string} pattern Pattern of prompts; `*` matches any text.
+ * @property {string | null} [operation] Operation, such as `run cargo test *` or `write src/**`, compared letter by letter.
+ * @property {string} [pattern] Pattern of prompts; `*` matches any text. Missing if the rule is about an operation.
  * @property {string | null} [project] The folder, for scope `project`.
  * @property {RuleScope} scope Scope of the rule.
  * @property {string | null} [session] The session, for scope `session`.
@@ -379,6 +395,7 @@
  * @property {string} id `SESSION.RUN.NUMBER`.
  * @property {string} [nonce] Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it.
  * @property {number} number The number of the request in its session. Sub-agents count with the session that they work for.
+ * @property {RuleOffer[]} [offers] The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
  * @property {ApprovalOption[]} options The possible answers.
  * @property {string | null} [parent_session] The connected session, if the request comes from its sub-agent.
  * @property {ActionPreview} preview The effect of the operation. If the preview compares with a file, [`COMPARED_WITH`](crate::COMPARED_WITH) in the data names its version; the operation does not run if the file has changed since.
@@ -477,6 +494,14 @@
  * @typedef {object} ReloadResults
  * @property {SessionReload[]} results The result of each session.
  * @property {number} sessions Number of connected sessions.
+ */
+/**
+ * A rule that an approver may create with an answer: it allows the operation of the request, and others like it.
+ * @typedef {object} RuleOffer
+ * @property {string} explanation A sentence about the requests that the rule would answer.
+ * @property {string} label The allowed operations in a few words.
+ * @property {string[]} operations The names of the allowed operations, one for each part of this one.
+ * @property {RuleScope} scope The sessions that the rule would be for.
  */
 /**
  * A session.
