@@ -479,8 +479,8 @@ fn files_with_rules_that_cannot_be_read_are_listed_as_such_and_nothing_runs_by_t
     assert_eq!(rules, [&json!("guard")]);
     let [user, unfinished] = &listed["unreadable"].as_array().unwrap()[..] else { panic!("{listed}") };
     assert_eq!(user["file"], json!(place.at("home/approvals.json")));
-    let why = "the approval rules are not of the form {\"<hook>:<pattern>\": \"allow\" or \"deny\"}: \
-               EOF while parsing an object at line 1 column 22";
+    let why = "the approval rules are not of the form {\"<hook>:<pattern>\": \"allow\" or \"deny\", \"<hook>\": {\"<operation>\": \
+               \"allow\" or \"deny\"}}: EOF while parsing an object at line 1 column 22";
     assert_eq!(user["reason"], json!(why));
     assert_eq!(unfinished["file"], json!(other.join("approvals.json")));
     served.end("TERM");

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod chat;
+mod rules;
 mod run;
 mod serve;
 mod trust;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use amplifier_core::{
     Actor, Approval as Asking, ApprovalAnswer, ApprovalDecisionEntry, ApprovalError, ApprovalRule, ApprovalRuleSource,
-    ApprovalRules, ApprovalSystem, AuditEntry, Coordinator, DecisionBasis, DefaultDecision, HookRegistry, HookResult,
-    LateAnswerEntry, MemoryAudit, OpenRequest, PortError, RuleScope, TOOL_PRE, Verdict, data,
+    ApprovalRules, ApprovalSystem, AuditEntry, ChosenRule, Coordinator, DecisionBasis, DefaultDecision, EventData,
+    EventName, HookRegistry, HookResult, LateAnswerEntry, MemoryAudit, OpenRequest, OperationPart, OperationSource,
+    OperationWidth, PortError, RuleScope, TOOL_PRE, Verdict, data,
 };
 use amplifier_link::{
     AnswerScope, LinkClient, LinkClientOptions, LinkHandle, MachineReply, MachineRequest, OpenApproval, RecordChange,
@@ -105,6 +106,18 @@ struct Session {
     _folder: TempDir,
 }
 
+/// Names a command by itself and by its first word.
+struct FirstWord;
+
+impl OperationSource for FirstWord {
+    async fn parts(&self, _: &str, _: &EventName, data: &EventData) -> Result<Vec<OperationPart>, PortError> {
+        let command = data.text_at("/tool_input/command").unwrap_or_default();
+        let word = command.split(' ').next().unwrap_or_default();
+        let names = [(format!("run {command}"), "exactly"), (format!("run {word} *"), "any arguments")];
+        Ok(vec![OperationPart { widths: names.map(|(name, label)| OperationWidth::new(name, label)).into() }])
+    }
+}
+
 impl Session {
     fn new(id: &str, timeout: Duration) -> Self {
         Self::with(id, timeout, |participant| participant)
@@ -139,6 +152,7 @@ impl Session {
             .session_id(id)
             .approvals(around(participant.clone()))
             .approval_rules(InForce(book.clone(), workspace.clone()))
+            .operations(FirstWord)
             .audit(audit.clone())
             .build();
         participant.begin(id, coordinator.clone());
@@ -482,6 +496,49 @@ async fn an_answer_for_the_project_is_kept_and_put_in_force() {
     hub.revoke(&rule.id, ann()).await.unwrap();
     assert!(hub.rules().await.unwrap().rules.is_empty());
     let operation = session.run("ls");
+    let question = asked(&hub).await;
+    hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
+    assert!(!done(operation).await.is_proceed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_creates_an_offered_rule_and_no_other() {
+    let hub = Hub::new();
+    let session = Session::new("one", LIMIT);
+    let _link = session.participant.join(&hub.pipes());
+    let operation = session.run("make test");
+    let question = asked(&hub).await;
+    let offered: Vec<_> = question.offers.iter().map(|offer| (offer.operations.join(" "), offer.scope)).collect();
+    assert_eq!(
+        offered,
+        [("run make test".to_owned(), RuleScope::Session), ("run make *".to_owned(), RuleScope::Session)]
+    );
+    let with_rule = |option: &str, operation: &str, scope| {
+        let answering = answering(option, &question.nonce, "ann");
+        let rule = ChosenRule { operations: vec![operation.to_owned()], scope };
+        SubmittedAnswer { answer: answering.answer.with_rule(rule), ..answering }
+    };
+    for (option, operation, scope) in [
+        ("Allow always", "run *", RuleScope::Session),
+        ("Allow always", "run make *", RuleScope::User),
+        ("Allow once", "run make *", RuleScope::Session),
+        ("Deny", "run make *", RuleScope::Session),
+    ] {
+        let refused = hub.answer(&question.id, with_rule(option, operation, scope)).await.unwrap_err();
+        assert_eq!(refused.code, HubErrorCode::InvalidOption, "{option} {operation}");
+    }
+    let decided = hub.answer(&question.id, with_rule("Allow always", "run make *", RuleScope::Session)).await.unwrap();
+    assert_eq!(
+        (decided.operations.as_slice(), decided.scope),
+        (&["run make *".to_owned()][..], Some(RuleScope::Session))
+    );
+    assert!(done(operation).await.is_proceed());
+    assert!(done(session.run("make clean")).await.is_proceed());
+
+    let rule = until(|| hub.rules().now_or_never()?.unwrap().rules.pop()).await;
+    assert_eq!((rule.rule.operation.as_deref(), rule.rule.pattern.as_str()), (Some("run make *"), ""));
+    hub.revoke(&rule.id, ann()).await.unwrap();
+    let operation = session.run("make clean");
     let question = asked(&hub).await;
     hub.answer(&question.id, answering("Deny", &question.nonce, "ann")).await.unwrap();
     assert!(!done(operation).await.is_proceed());

@@ -310,3 +310,36 @@ fn standing_answers_are_listed_and_taken_back() {
     assert!(code == 1 && error.contains(&file), "{error}");
     assert_eq!(place.read("home/approvals.json"), "{ \"confirm:*\": \"perhaps\" }");
 }
+
+#[test]
+fn rules_about_operations_are_added_listed_explained_and_revoked() {
+    let place = Place::with(json!([]));
+    let approvals = |arguments: &[&str]| place.amplifier(&[&["approvals"], arguments].concat());
+    let added = approvals(&["add", "allow", "--operation", "run cargo test *", "--operation", "write src/**"]).fine();
+    let explained = "Operations of the kind `run cargo test *` are allowed without an approver when hook `confirm` asks, in every session, \
+                     unless another rule denies them.\n";
+    assert!(added.starts_with(&format!("Added. {explained}")), "{added}");
+    assert!(
+        approvals(&["add", "deny", "--operation", "run git push *", "--hook", "guard", "guard:Go?"])
+            .fine()
+            .contains("Added.")
+    );
+    let rules: Value = serde_json::from_str(&place.read("home/approvals.json")).unwrap();
+    let expected = json!({
+        "confirm": { "run cargo test *": "allow", "write src/**": "allow" },
+        "guard:Go?": "deny", "guard": { "run git push *": "deny" },
+    });
+    assert_eq!(rules, expected);
+    let listed = "  1  allow  confirm run cargo test *\n  2  allow  confirm write src/**\n  3  deny   guard:Go?\n  4  deny   guard run git push *\n";
+    assert_eq!(approvals(&["list"]).fine(), listed);
+    assert_eq!(approvals(&["explain", "run cargo test *"]).fine(), explained);
+    assert_eq!(approvals(&["revoke", "write src/**"]).fine(), "Revoked `confirm write src/**`.\n");
+    assert_eq!(approvals(&["revoke", "2"]).fine(), "Revoked `guard:Go?`.\n");
+    let left: Value = serde_json::from_str(&place.read("home/approvals.json")).unwrap();
+    assert_eq!(left, json!({ "confirm": { "run cargo test *": "allow" }, "guard": { "run git push *": "deny" } }));
+    for wrong in
+        [&["add", "allow", "--operation", ""][..], &["add", "allow", "--hook", "guard", "guard:Go?"], &["add", "allow"]]
+    {
+        assert_ne!(approvals(wrong).code, 0, "{wrong:?}");
+    }
+}

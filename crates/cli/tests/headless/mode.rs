@@ -128,7 +128,52 @@ fn writes_that_git_can_undo_are_accepted_and_no_others() {
     }
     assert_eq!(place.read("workspace/changed"), "2");
     // Other tools still need approval.
-    assert_eq!(asked(&place, &[bash("touch made")]), ["touch made"]);
+    assert_eq!(asked(&place, &[bash("cargo test")]), ["cargo test"]);
+}
+
+#[test]
+fn commands_that_read_here_create_folders_or_change_one_file_are_accepted_and_no_others() {
+    let place = repository();
+    let accepted = [
+        "cat clean | head -1",
+        "git status",
+        "mkdir -p folder/deep",
+        "touch made",
+        "sed -i s/1/2/ clean",
+        "sed -i s/2/4/ clean",
+    ];
+    let calls: Vec<Value> = accepted.iter().map(|command| bash(command)).collect();
+    assert!(asked(&place, &calls).is_empty());
+    assert_eq!(place.read("workspace/clean"), "4");
+    assert!(place.at("workspace/made").exists() && place.at("workspace/folder/deep").exists());
+    let refused = [
+        "sed -i s/2/3/ changed",
+        "touch ignored",
+        "mkdir -p .git/x",
+        "cat /etc/hostname",
+        "cat ../home/config.toml",
+        "sed -i s/1/2/ clean staged",
+        "rm clean",
+        "echo x > untracked",
+        "printenv",
+        "cat clean && make",
+    ];
+    let calls: Vec<Value> = refused.iter().map(|command| bash(command)).collect();
+    assert_eq!(asked(&place, &calls), refused);
+}
+
+#[test]
+fn an_accepted_command_fails_if_its_file_changes_before_it_runs() {
+    let place = repository();
+    let change = "echo mine > \"$AMPLIFIER_WORKSPACE/clean\"";
+    let hook = json!({ "name": "other", "on": "tool:pre", "when": "tool_name == 'Glob'", "command": change });
+    place.write("home/bundle.yaml", &json!({ "hooks": [hook] }).to_string());
+    let calls = json!({ "tools": [
+        { "name": "Bash", "input": { "command": "sed -i s/m/x/ clean" } },
+        { "name": "Glob", "input": { "pattern": "*" } },
+    ] });
+    assert!(asked(&place, &[calls]).is_empty());
+    assert_eq!(place.read("workspace/clean"), "mine\n");
 }
 
 #[test]
@@ -140,8 +185,8 @@ fn what_the_agent_wrote_itself_can_be_changed_again_but_not_what_another_wrote_s
     assert_eq!(place.read("workspace/clean"), "three");
 
     git(&place, &["checkout", "--quiet", "clean"]);
-    place.rules(json!({ "confirm:Run `echo mine > clean`?": "allow" }));
-    let calls = [write("clean", "one"), bash("echo mine > clean"), write("clean", "two")];
+    place.rules(json!({ "confirm:Run `sh -c 'echo mine > clean'`?": "allow" }));
+    let calls = [write("clean", "one"), bash("sh -c 'echo mine > clean'"), write("clean", "two")];
     assert_eq!(asked(&place, &calls), ["clean"]);
     assert_eq!(place.read("workspace/clean"), "mine\n");
 }

@@ -119,7 +119,9 @@ fn what_is_always_allowed_is_not_asked_again_but_everything_else_is() {
     let place = Place::with(json!([call("echo a"), call("echo a"), call("echo ab"), { "text": "Done." }]));
     let mut terminal = Terminal::start(&place, &["run", "Say it"]);
     terminal.answer("2");
-    terminal.until("✓ allowed for this session");
+    terminal.until("press 1–2 · p");
+    terminal.keys("1");
+    terminal.until("✓ allowed from now on: exactly `echo a`");
     terminal.until("  └ a\r\n");
     terminal.until("  └ a\r\n");
     terminal.until("│   echo ab");
@@ -288,6 +290,9 @@ fn always_allowing_a_tool_of_an_mcp_server_accepts_its_new_definition() {
     terminal.until("the MCP server `notes` has changed the description of its tool `add`");
     terminal.until("the definition of this tool has changed");
     terminal.answer("2");
+    terminal.until("rule: use mcp__notes__add");
+    terminal.until("press 1 · p");
+    terminal.keys("1");
     terminal.until("Done.");
     assert_eq!(terminal.end(), 0);
     let mut terminal = Terminal::start(&place, &["run", "Add it"]);
