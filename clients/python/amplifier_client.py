@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # For type checkers only: nothing else needs the file.
-    from amplifier_types import ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, ReloadResults, Session, StreamMessage, Timeline
+    from amplifier_types import ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, Me, OpenApproval, Page, ReloadResults, RuleOffer, Session, StreamMessage, Timeline
 
 __all__ = ["Client", "ServerError"]
 
@@ -107,9 +107,12 @@ class Client:
         """The questions that are open."""
         return cast("list[OpenApproval]", self._get("/api/approvals")["approvals"])
 
-    def answer(self, approval: OpenApproval, option: str, *, scope: str | None = None) -> DecidedApproval:
-        """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409."""
-        return cast("DecidedApproval", self._post(f"/api/approvals/{_part(approval['id'])}/answer", {"option": option, "nonce": approval.get("nonce", ""), "scope": scope}))
+    def answer(self, approval: OpenApproval, option: str, *, scope: str | None = None, rule: RuleOffer | None = None) -> DecidedApproval:
+        """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409.
+        ``rule`` is one of the ``offers`` of the approval, for an option that always allows."""
+        chosen = None if rule is None else {"operations": rule["operations"], "scope": rule["scope"]}
+        body = {"option": option, "nonce": approval.get("nonce", ""), "scope": scope, "rule": chosen}
+        return cast("DecidedApproval", self._post(f"/api/approvals/{_part(approval['id'])}/answer", body))
 
     def history(self, **query: Any) -> list[DecidedApproval]:
         return cast("list[DecidedApproval]", self._get("/api/approvals/history", query)["decisions"])

@@ -13,7 +13,7 @@
  */
 
 import type {
-    Actor, ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, ListedRule, Me, NewRule, OpenApproval, Page, ReloadResults, Session, StreamMessage, Timeline,
+    Actor, ApprovalRules, AuditStatus, DecidedApproval, DryRunReport, HookStats, ListedRule, Me, NewRule, OpenApproval, Page, ReloadResults, RuleOffer, Session, StreamMessage, Timeline,
 } from "./types";
 
 export type * from "./types";
@@ -92,9 +92,13 @@ export class Client {
         if ("granted" in found) throw new ServerError(409, "decided", `the approval ${approval.id} is decided: ${found.reason}`);
         return found;
     }
-    /** Answers with the label of an option. If somebody was faster, or it is too late, that is a `ServerError` with status 409. */
-    answer(approval: OpenApproval, option: string, scope?: "once" | "project"): Promise<DecidedApproval> {
-        return this.#post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option, nonce: approval.nonce, scope });
+    /**
+     * Answers with the label of an option. If somebody was faster, or it is too late, that is a `ServerError` with status 409.
+     * `rule` is one of the `offers` of the approval, for an option that always allows.
+     */
+    answer(approval: OpenApproval, option: string, scope?: "once" | "project", rule?: RuleOffer): Promise<DecidedApproval> {
+        const chosen = rule && { operations: rule.operations, scope: rule.scope };
+        return this.#post(`/api/approvals/${encodeURIComponent(approval.id)}/answer`, { option, nonce: approval.nonce, scope, rule: chosen });
     }
     async history(query: Query = {}): Promise<DecidedApproval[]> {
         return (await this.#get<{ decisions: DecidedApproval[] }>("/api/approvals/history", query)).decisions;

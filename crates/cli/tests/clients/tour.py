@@ -41,6 +41,8 @@ for message in client.stream(session=session["id"], after=0):
         check(client.approvals(), [question])
         refused(403, "nonce", lambda: client.answer({**question, "nonce": "wrong"}, "Allow once"))
         refused(422, "invalid_option", lambda: client.answer(question, "Yes"))
+        other = {"operations": ["run *"], "scope": "user", "label": "", "explanation": ""}
+        refused(422, "invalid_option", lambda: client.answer(question, "Allow always", rule=other))
         check(client.answer(question, "Allow once")["granted"], True)
         second = refused(409, "answered", lambda: client.answer(question, "Deny"))
         check(second.by, {"name": "ada", "via": "api"})

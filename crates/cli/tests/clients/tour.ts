@@ -41,6 +41,8 @@ for await (const message of client.stream({ session: session.id, after: 0 })) {
         check((await client.approvals()).map((one) => one.id), [question.id]);
         await refused(403, "nonce", () => client.answer({ ...question, nonce: "wrong" }, "Allow once"));
         await refused(422, "invalid_option", () => client.answer(question, "Yes"));
+        const other = { operations: ["run *"], scope: "user" as const, label: "", explanation: "" };
+        await refused(422, "invalid_option", () => client.answer(question, "Allow always", undefined, other));
         check((await client.answer(question, "Allow once")).granted, true);
         const second = await refused(409, "answered", () => client.answer(question, "Deny"));
         check(second.by, { name: "ada", via: "api" });

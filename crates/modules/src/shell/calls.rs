@@ -13,7 +13,7 @@ pub(super) struct ProgramCall {
     pub(super) program: String,
     /// The arguments without quotes, and patterns of files; `None` for text that is known only at run time.
     pub(super) arguments: Vec<Option<String>>,
-    /// `true` if no unknown argument can be an option.
+    /// `true` if all arguments are known, but for patterns of files and the text of a message.
     pub(super) is_certain: bool,
     /// `true` if the program is proven to only read.
     pub(super) reads: bool,
@@ -31,18 +31,22 @@ pub(super) struct ProgramCall {
 
 /// Returns the text of an argument. A pattern of files is itself.
 fn known_text(word: &Word) -> Option<String> {
-    let is_pattern = |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./*?".contains(c));
-    word.literal().or(Some(word.raw.as_str()).filter(is_pattern)).map(str::to_owned)
+    word.literal().or(Some(word.raw.as_str()).filter(|_| is_pattern(word))).map(str::to_owned)
 }
 
-/// Returns `true` if no unknown argument can be an option. A message follows its option, whatever its text.
+fn is_pattern(word: &Word) -> bool {
+    word.raw.chars().all(|c| c.is_ascii_alphanumeric() || "_-./*?".contains(c))
+}
+
+/// Returns `true` if all arguments are known, but for patterns of files and the text of a message.
 fn is_certain(command: &Command) -> bool {
     let arguments = command.arguments();
     let is_message = |at: usize| {
         let option = at.checked_sub(1).and_then(|before| arguments.get(before)?.literal());
         matches!(option, Some("-m" | "-am" | "--message"))
     };
-    arguments.iter().enumerate().all(|(at, word)| word.is_certain() || is_message(at) && !word.splits())
+    let is_known = |word: &Word| word.literal().is_some() || is_pattern(word) && word.is_operand();
+    arguments.iter().enumerate().all(|(at, word)| is_known(word) || is_message(at) && !word.splits())
 }
 
 /// Separates the effects of a program from those before it.

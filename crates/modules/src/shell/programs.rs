@@ -165,7 +165,7 @@ const MODULES: [&str; 12] =
     ["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest"];
 
 /// Options that name other programs, settings or folders.
-const REDIRECTING: [&str; 19] = [
+const REDIRECTING: [&str; 20] = [
     "--config",
     "--exec",
     "--exec-path",
@@ -182,6 +182,7 @@ const REDIRECTING: [&str; 19] = [
     "--user",
     "--root",
     "--upload-pack",
+    "--push",
     "-exec",
     "-toolexec",
     "-vettool",
@@ -204,7 +205,7 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         _ => (name, arguments),
     };
     let is_address = |argument: &&str| argument.contains("://") || argument.starts_with("git@");
-    if redirects(name, arguments) || arguments.iter().any(|argument| is_address(argument)) {
+    if redirects(name, arguments) || arguments.iter().any(is_address) {
         return Vec::new();
     }
     if TOOLS.contains(&name) {
