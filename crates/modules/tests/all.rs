@@ -10,6 +10,7 @@
 )]
 
 mod bundle;
+mod changes;
 mod rules;
 mod settings;
 mod shell;

@@ -131,6 +131,7 @@ impl<'a> Evaluation<'a> {
                 truth(self.search(&text, regex, span)?)
             }
             Kind::SessionCount(event, tool) => return self.session_count(event, tool.as_deref(), span),
+            Kind::Changes(patterns) => truth(self.changes(patterns.iter().map(String::as_str), span)?),
             Kind::PathMatches(path, _, globs) => {
                 let path = self.value(path)?;
                 truth(self.path_matches(&path, globs, span)?)

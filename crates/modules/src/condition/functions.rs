@@ -8,11 +8,13 @@ use jiff::civil::Weekday;
 use regex::Regex;
 use serde_json::Value;
 
+use super::changes::ChangedPaths;
 use super::error::Span;
 use super::evaluate::{COPIED, EvalResult, Evaluation, Operand, SEARCHED, fail, truth};
 use super::lower::{regex, texts};
 use super::node::{Function, Node};
 use super::operators::describe;
+use super::overlap;
 use super::path::{self, MAX_PATTERN};
 use crate::counters::{BEGIN, TURN};
 
@@ -29,6 +31,14 @@ impl<'a> Evaluation<'a> {
         let mut next = || arguments.next().unwrap_or_default();
         let (one, other) = (next(), next());
         Ok(match function {
+            Function::Changes => {
+                let globs = texts(&one).or_else(|message| fail(span, message))?;
+                globs
+                    .iter()
+                    .try_for_each(|glob| overlap::check(glob))
+                    .or_else(|_| fail(span, "invalid path patterns"))?;
+                truth(self.changes(globs.into_iter(), span)?)
+            }
             Function::Contains => {
                 truth(self.texts(&one, &other, span)?.is_some_and(|(one, other)| one.contains(other)))
             }
@@ -146,6 +156,12 @@ impl<'a> Evaluation<'a> {
         let Some(path) = text(path, span)? else { return Ok(false) };
         self.spend(EXPENSIVE, span)?;
         path::matches(self.scope, path, globs).or_else(|message| fail(span, message))
+    }
+
+    pub(super) fn changes<'g>(&mut self, globs: impl Iterator<Item = &'g str>, span: Span) -> EvalResult<bool> {
+        let command = self.data.text_at("/tool_input/command").map_or(0, str::len);
+        self.spend(EXPENSIVE + command, span)?;
+        Ok(ChangedPaths::new(globs, self.scope).may_be_changed_by(self.data))
     }
 
     fn has_secret(&mut self, value: &Value, span: Span) -> EvalResult<bool> {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::error::{ConditionError, Span};
 use super::node::{Function, Kind, Loop, LoopBody, Node, Operator, SHELL_FIELDS};
-use super::{did_you_mean, known_as, path, suggestion};
+use super::{did_you_mean, known_as, overlap, path, suggestion};
 use crate::counters::{BEGIN, TURN};
 
 /// Maximum depth of an expression, including operators, which limits the evaluator's stack.
@@ -283,6 +283,12 @@ impl Lowering<'_> {
                 let globs = path::globs(patterns.iter().copied()).or_else(|message| self.fail(span, message, None))?;
                 let patterns = patterns.into_iter().map(str::to_owned).collect();
                 arguments.pop().map(|text| Kind::PathMatches(Box::new(text), patterns, globs))
+            }
+            (Function::Changes, Some(Node { kind: Kind::Constant(patterns), span })) => {
+                let patterns = texts(&patterns).or_else(|message| self.fail(span, message, None))?;
+                let checked = patterns.iter().try_for_each(|pattern| overlap::check(pattern));
+                checked.or_else(|message| self.fail(span, message, None))?;
+                Some(Kind::Changes(patterns.into_iter().map(str::to_owned).collect()))
             }
             (_, last) => {
                 arguments.extend(last);

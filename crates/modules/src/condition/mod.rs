@@ -4,6 +4,7 @@
 //! needed, a missing field is `null`, and every evaluation has a budget. `docs/reference/rules.md` describes the language.
 
 mod binary;
+mod changes;
 mod check;
 mod error;
 mod evaluate;
@@ -11,6 +12,7 @@ mod functions;
 mod lower;
 mod node;
 mod operators;
+mod overlap;
 mod parse;
 mod path;
 mod scope;
@@ -23,7 +25,7 @@ use std::fmt;
 use amplifier_core::{EventData, HookError};
 use serde_json::Value;
 
-pub(crate) use self::check::{CheckContext, Facts, Finding, pattern_problem};
+pub(crate) use self::check::{CheckContext, Facts, Finding, matches_no_tool, pattern_problem, tool_name_mistake};
 pub use self::error::{ConditionError, Span};
 pub(crate) use self::parse::outside_strings;
 pub(crate) use self::path::globs;

@@ -39,6 +39,8 @@ pub(super) enum Kind {
     SessionCount(String, Option<Box<Node>>),
     /// The path, and the patterns as written and compiled.
     PathMatches(Box<Node>, Vec<String>, GlobSet),
+    /// The patterns of files that a tool call changes.
+    Changes(Vec<String>),
 }
 
 #[derive(Debug)]
@@ -96,6 +98,7 @@ impl Operator {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
+    Changes,
     Contains,
     Date,
     EndsWith,
@@ -120,7 +123,8 @@ pub(super) enum Function {
 
 impl Function {
     /// Every function with its name and number of arguments. `a.f(b)` is `f(a, b)`.
-    pub(super) const ALL: [(&str, Self, usize); 20] = [
+    pub(super) const ALL: [(&str, Self, usize); 21] = [
+        ("changes", Self::Changes, 1),
         ("contains", Self::Contains, 2),
         ("date", Self::Date, 0),
         ("endsWith", Self::EndsWith, 2),

@@ -5,8 +5,8 @@ use super::options::Arguments;
 use super::walk::{CommandText, Walker};
 use super::word::Word;
 use super::{
-    ShellCommand, copies, declarations, destructive, dry_run, embedded, emptying, exemption, git, network,
-    program_text, readonly, shells, syntax, wrappers, writes,
+    ShellCommand, changes, copies, declarations, destructive, downloads, dry_run, embedded, emptying, exemption,
+    force_push, git, git_changes, network, program_text, readonly, shells, syntax, wrappers, writes,
 };
 
 /// Folders with trusted programs: a program there is the one that its name suggests.
@@ -158,8 +158,10 @@ impl Command {
         copies::note(name, self, arguments, walker);
         let is_dry_run = dry_run::is_dry_run(name, self, arguments);
         network::note(name, self, arguments, is_dry_run, walker);
+        downloads::note(name, self, arguments, walker);
         if !is_dry_run {
             writes::note(name, self, arguments, walker);
+            changes::note(name, self, arguments, walker);
             emptying::note(name, self, arguments, walker);
             if let Some(why) = destructive::find_reason(name, self, arguments) {
                 let exemption = exemption::for_command(name, self, arguments, walker);
@@ -168,8 +170,13 @@ impl Command {
         }
         if name == "git" {
             git::note(self, walker);
+            git_changes::note(self, walker);
+            force_push::note(self, walker);
         }
-        if shells::run(name, self, walker) || wrappers::run(name, self, walker) {
+        if shells::run(name, self, walker) {
+            return changes::note_script(name, self, walker);
+        }
+        if wrappers::run(name, self, walker) {
             return;
         }
         if !program_text::inspect(name, self, walker) {
@@ -178,7 +185,12 @@ impl Command {
         match name {
             "git" => git::inspect(self, walker),
             _ if readonly::only_reads(name, self, arguments, walker) => {}
-            _ => walker.taint(),
+            _ => {
+                walker.taint();
+                if !is_dry_run {
+                    changes::note_unknown(name, self, walker);
+                }
+            }
         }
     }
 }

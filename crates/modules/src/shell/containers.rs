@@ -1,7 +1,7 @@
 //! `docker run`: the access of a container, and the command in it.
 
 use super::command::Command;
-use super::effects::Exemption;
+use super::effects::{ChangeExtent, Exemption};
 use super::walk::Walker;
 use super::word::Word;
 
@@ -95,6 +95,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     };
     let (writes, scripts, losses) =
         (walker.effects.writes.len(), walker.effects.scripts.len(), walker.effects.losses.len());
+    let (changes, programs) = (walker.effects.changes.len(), walker.effects.unknown_programs.len());
     let rest = words.iter().skip(container.image + 1).cloned();
     let inner: Vec<Word> = container.entry.into_iter().chain(rest).collect();
     let folders = walker.folders.clone();
@@ -106,11 +107,16 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     // Files in the container belong to the image, or are mounted.
     walker.effects.writes.truncate(writes);
     walker.effects.scripts.truncate(scripts);
+    walker.effects.changes.truncate(changes);
+    walker.effects.unknown_programs.truncate(programs);
     for loss in walker.effects.losses.iter_mut().skip(losses).filter(|_| !container.mounts.is_empty()) {
         loss.exemption = Exemption::Never;
     }
     let files = walker.file_references(&container.mounts);
-    walker.effects.writes.extend(files);
+    for file in files {
+        walker.changes(file.clone(), ChangeExtent::File);
+        walker.effects.writes.push(file);
+    }
 }
 
 /// Expands the known variables of a word.

@@ -313,7 +313,7 @@ fn moves_away(arguments: &Arguments) -> Option<&'static str> {
 }
 
 /// Options of `rsync` that delete files on either side.
-const RSYNC_DELETES: [&str; 9] = [
+pub(super) const RSYNC_DELETES: [&str; 9] = [
     "delete",
     "delete-after",
     "delete-before",

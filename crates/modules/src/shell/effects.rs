@@ -12,6 +12,43 @@ pub(crate) struct Effects {
     pub(crate) scripts: Vec<FileReference>,
     /// Programs that are downloaded unless installed in the project, with their expected paths.
     pub(crate) tools: Vec<FileReference>,
+    /// The changes of files, in more detail than `writes`.
+    pub(crate) changes: Vec<FileChange>,
+    /// Programs whose changes of files are unknown.
+    pub(crate) unknown_programs: Vec<ProgramRun>,
+}
+
+/// A change of files.
+#[derive(Clone, Debug)]
+pub(crate) struct FileChange {
+    pub(crate) file: FileReference,
+    pub(crate) extent: ChangeExtent,
+}
+
+/// The files that a change affects.
+#[derive(Clone, Debug)]
+pub(crate) enum ChangeExtent {
+    /// The named file alone.
+    File,
+    /// The named file or folder, with everything in it.
+    Existing,
+    /// New files anywhere in the folder, too.
+    Anything,
+    /// The copy of another file or folder.
+    Copy(FileReference),
+    /// All files of the folder's git repository.
+    Repository,
+}
+
+/// A run of a program, with everything that it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramRun {
+    /// The program, its arguments and its input, without quotes.
+    pub(crate) texts: Vec<String>,
+    /// The same, as files.
+    pub(crate) files: Vec<FileReference>,
+    /// All possible working folders; `None` if unknown.
+    pub(crate) folders: Option<Vec<String>>,
 }
 
 /// A file named by a command.
@@ -21,6 +58,8 @@ pub(crate) struct FileReference {
     /// All possible paths, relative to the workspace; `None` if the working folder is unknown. A path may contain a pattern or
     /// an expansion.
     pub(crate) paths: Option<Vec<String>>,
+    /// A pattern, if the paths are folders and another command has found the files in them.
+    pub(crate) found: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,17 +97,18 @@ impl Walker {
             && matches!(word.raw.as_str(), "{}" | "…")
             && let Some(found) = &self.found
         {
-            return FileReference { written, paths: Some(found.clone()) };
+            let pattern = self.found_name.clone().unwrap_or_else(|| "*".to_owned());
+            return FileReference { written, paths: Some(found.clone()), found: Some(format!("**/{pattern}")) };
         }
         if let Some(listed) = self.listing(word) {
-            return FileReference { written, paths: Some(listed.clone()) };
+            return FileReference { written, paths: Some(listed.clone()), found: Some("**".to_owned()) };
         }
         let text = match word.literal() {
             Some(text) => text.to_owned(),
             None => self.variables.expand(&word.raw, &self.folders).unwrap_or_else(|| word.raw.clone()),
         };
         let paths = self.folders.join(&text);
-        FileReference { written, paths }
+        FileReference { written, paths, found: None }
     }
 
     pub(super) fn file_references<'a>(&self, words: impl IntoIterator<Item = &'a Word>) -> Vec<FileReference> {

@@ -135,6 +135,18 @@ pub(super) fn is_litter(command: &Command) -> bool {
     is_named || count(&["-empty"]) > 0 && count(&["-o", "-or"]) == 0
 }
 
+/// Returns the pattern for the names of the files that `find` finds, if there is exactly one.
+pub(super) fn found_name(command: &Command) -> Option<String> {
+    let words = command.arguments();
+    let is_alternative = |word: &Word| is_one(word, &["-o", "-or", ",", "!", "-not"]);
+    let names = words.iter().zip(words.iter().skip(1)).filter(|(test, _)| is_one(test, &["-name"]));
+    let names: Vec<&Word> = names.map(|(_, name)| name).collect();
+    match names.as_slice() {
+        [name] if !words.iter().any(is_alternative) => name.literal().map(str::to_owned),
+        _ => None,
+    }
+}
+
 fn is_one(word: &Word, texts: &[&str]) -> bool {
     word.literal().is_some_and(|text| texts.contains(&text))
 }

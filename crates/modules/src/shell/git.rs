@@ -8,7 +8,7 @@ use super::word::Word;
 use super::{syntax, verbs};
 
 /// Commands that only read, except with the options in [`FORBIDDEN`].
-const READS: [&str; 17] = [
+pub(super) const READS: [&str; 17] = [
     "status",
     "log",
     "diff",
@@ -74,9 +74,9 @@ const SETTINGS: [&str; 8] =
 /// A `git` command, without the global options.
 pub(super) struct Call {
     /// The name; empty if it is the result of an expansion.
-    name: String,
-    words: Vec<Word>,
-    arguments: Arguments,
+    pub(super) name: String,
+    pub(super) words: Vec<Word>,
+    pub(super) arguments: Arguments,
 }
 
 /// Maximum number of positions at which the command of `git` may begin. The rest of the line is analysed for each.
@@ -90,26 +90,26 @@ pub(super) fn calls(command: &Command) -> Vec<Call> {
 }
 
 impl Call {
-    fn new(name: &str, words: &[Word]) -> Self {
+    pub(super) fn new(name: &str, words: &[Word]) -> Self {
         let arguments = Arguments::read(syntax::for_program(&format!("git {name}")), words);
         Self { name: name.to_owned(), words: words.to_vec(), arguments }
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.words.iter().filter_map(Word::literal)
     }
 
-    fn may_have(&self, short: &str, long: &[&str]) -> bool {
+    pub(super) fn may_have(&self, short: &str, long: &[&str]) -> bool {
         self.arguments.may_have(short, long)
     }
 
     /// Returns `true` if an option is certainly given, and not revoked, as by `--no-dry-run`.
-    fn surely_has(&self, short: &str, long: &str) -> bool {
+    pub(super) fn surely_has(&self, short: &str, long: &str) -> bool {
         self.arguments.surely_has(short, &[long]) && !self.may_have("", &[&format!("no-{long}")])
     }
 
     /// Returns `true` if the first operand, a subcommand, may be one of these.
-    fn then(&self, names: &[&str]) -> bool {
+    pub(super) fn then(&self, names: &[&str]) -> bool {
         self.arguments.first().flatten().any(|word| word.may_be(names))
     }
 
@@ -154,8 +154,13 @@ impl Call {
         self.name == "push"
     }
 
-    /// Returns `true` if the command overwrites or deletes remote branches.
-    pub(super) fn is_forced_push(&self) -> bool {
+    /// Returns `true` if the command certainly only prints its effects.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.surely_has("n", "dry-run")
+    }
+
+    /// Returns `true` if a push overwrites or deletes remote branches.
+    pub(super) fn overwrites(&self) -> bool {
         self.name == "push" && loses(self).is_some()
     }
 
@@ -171,7 +176,6 @@ pub(super) fn note(command: &Command, walker: &mut Walker) {
     for call in calls(command) {
         walker.sets_remote |= call.sets_remote();
         walker.pushes |= call.pushes();
-        walker.analysis.force_push |= call.is_forced_push();
         let files = call.possible_files();
         if !files.is_empty() && loses(&call).is_none() {
             let files = walker.file_references(files);

@@ -18,6 +18,7 @@
 mod braces;
 mod builtins;
 mod calls;
+mod changes;
 mod command;
 mod containers;
 mod copies;
@@ -26,6 +27,7 @@ mod declarations;
 mod destructive;
 mod destructive_calls;
 mod dialect;
+mod downloads;
 mod dry_run;
 mod effects;
 mod embedded;
@@ -33,7 +35,9 @@ mod emptying;
 mod exemption;
 mod fetch;
 mod folders;
+mod force_push;
 mod git;
+mod git_changes;
 mod grammar;
 mod languages;
 mod limits;
@@ -66,7 +70,7 @@ mod written_files;
 
 use serde::Serialize;
 
-pub(crate) use self::effects::{Effects, Exemption, FileReference};
+pub(crate) use self::effects::{ChangeExtent, Effects, Exemption, FileChange, FileReference, ProgramRun};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub(crate) use self::walk::CommandText;
 pub use self::widths::{CommandPart, CommandWidths, command_widths};

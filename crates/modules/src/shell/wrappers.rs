@@ -343,6 +343,7 @@ fn find(command: &Command, walker: &mut Walker) {
     let paths: Option<Vec<Vec<String>>> = files.into_iter().map(|file| file.paths).collect();
     let found = std::mem::replace(&mut walker.found, paths.map(|paths| paths.concat()));
     let litter = std::mem::replace(&mut walker.finds_litter, exemption::is_litter(command));
+    let name = std::mem::replace(&mut walker.found_name, exemption::found_name(command));
     let folders = walker.folders.clone();
     let mut at = 1;
     while let Some(word) = command.words.get(at) {
@@ -379,7 +380,7 @@ fn find(command: &Command, walker: &mut Walker) {
             _ => {}
         }
     }
-    (walker.found, walker.finds_litter) = (found, litter);
+    (walker.found, walker.found_name, walker.finds_litter) = (found, name, litter);
 }
 
 /// Follows `watch`, which passes its arguments to `sh -c`.

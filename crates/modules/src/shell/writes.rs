@@ -167,7 +167,7 @@ pub(super) fn dd_output(command: &Command) -> impl Iterator<Item = Word> {
 }
 
 /// Rewrites `tar cfz x y`: the first word holds letters, and the next words are their values.
-fn tar_arguments(command: &Command) -> Arguments {
+pub(super) fn tar_arguments(command: &Command) -> Arguments {
     let syntax = syntax::for_program("tar");
     let words = command.arguments();
     let Some((first, rest)) = words.split_first().filter(|(first, _)| first.is_operand()) else {
@@ -240,6 +240,15 @@ pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> boo
 /// Returns `true` if the target of `>&` is a descriptor: `1`, `-` or `2-`.
 pub(super) fn is_descriptor(target: &str) -> bool {
     !target.is_empty() && target.strip_suffix('-').unwrap_or(target).bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Returns `true` if all files that a program changes are recorded.
+pub(super) fn records_all(name: &str) -> bool {
+    const OTHERS: [&str; 25] = [
+        "7z", "7za", "bsdtar", "cpio", "curl", "dd", "dirs", "export", "find", "gtar", "kill", "patch", "popd",
+        "pushd", "set", "shopt", "sort", "tar", "tree", "umask", "unrar", "unset", "unzip", "wait", "wget",
+    ];
+    OPERANDS.iter().any(|(program, _)| *program == name) || OTHERS.contains(&name) || name == "zip"
 }
 
 /// Returns `true` if `name` is in these tables.

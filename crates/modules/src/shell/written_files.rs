@@ -29,9 +29,9 @@ const OWN: &[&str] = &[
 
 #[derive(Clone, Debug)]
 pub(super) struct WrittenFile {
-    path: String,
+    pub(super) path: String,
     text: Option<String>,
-    is_download: bool,
+    pub(super) is_download: bool,
 }
 
 impl Walker {
@@ -62,7 +62,7 @@ impl Walker {
         let Some(path) = file.literal() else { return };
         let path = normalize(path);
         let written: Vec<WrittenFile> = self.written.iter().filter(|written| written.path == path).cloned().collect();
-        if written.iter().any(|written| written.is_download) {
+        if self.is_download(file) {
             return self.runs_download();
         }
         let [written] = written.as_slice() else {
@@ -215,6 +215,7 @@ pub(super) fn listed(commands: &[grammar::Command<'_>], walker: &mut Walker) -> 
     let starts: Vec<Word> = match command.words.first()?.literal()? {
         "find" => {
             walker.finds_litter = exemption::is_litter(&command);
+            walker.found_name = exemption::found_name(&command);
             exemption::find_starts(&command)
         }
         "grep" | "egrep" | "rg" => operands().skip(1).collect(),

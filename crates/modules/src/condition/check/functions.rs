@@ -34,6 +34,11 @@ static SHELL: LazyLock<Type> = LazyLock::new(|| {
 impl Checker<'_> {
     pub(super) fn call(&mut self, function: Function, arguments: &[Node], span: Span, facts: &Facts) -> Type {
         match function {
+            Function::Changes => {
+                self.tool_call(span, facts);
+                self.values(arguments, facts);
+                Type::Bool
+            }
             Function::Contains | Function::StartsWith | Function::EndsWith | Function::Matches => {
                 self.texts(arguments, facts);
                 Type::Bool
@@ -114,6 +119,17 @@ impl Checker<'_> {
 
     pub(super) fn path_matches(&mut self, path: &Node, patterns: &[String], span: Span, facts: &Facts) -> Type {
         self.texts(std::slice::from_ref(path), facts);
+        self.patterns(patterns, span);
+        Type::Bool
+    }
+
+    /// Checks that the events of the hook are about a tool call.
+    pub(super) fn tool_call(&mut self, span: Span, facts: &Facts) {
+        self.field("tool_input", span, facts);
+    }
+
+    /// Checks patterns of paths.
+    pub(super) fn patterns(&mut self, patterns: &[String], span: Span) {
         for pattern in patterns {
             let Some((problem, help)) = pattern_problem(pattern) else { continue };
             let at = self.source.find(pattern.as_str()).filter(|_| !pattern.is_empty());
@@ -121,7 +137,6 @@ impl Checker<'_> {
             let message = format!("the pattern `{pattern}` never matches: it {problem}");
             self.error(MistakeCode::NeverTrue, span, message, Some(help));
         }
-        Type::Bool
     }
 }
 

@@ -10,6 +10,7 @@ mod types;
 pub(crate) use self::context::CheckContext;
 pub(crate) use self::facts::Facts;
 pub(crate) use self::functions::pattern_problem;
+pub(crate) use self::names::{matches_no_tool, tool_name_mistake};
 
 use serde_json::Value;
 
@@ -162,6 +163,11 @@ impl Checker<'_> {
             Kind::Call(function, arguments) => self.call(*function, arguments, node.span, facts),
             Kind::Matches(text, regex) => self.matches(text, regex, facts),
             Kind::PathMatches(path, patterns, _) => self.path_matches(path, patterns, node.span, facts),
+            Kind::Changes(patterns) => {
+                self.tool_call(node.span, facts);
+                self.patterns(patterns, node.span);
+                Type::Bool
+            }
             Kind::SessionCount(_, tool) => {
                 if let Some(tool) = tool {
                     self.expect(tool, &Type::Text, facts);

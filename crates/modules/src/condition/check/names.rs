@@ -9,7 +9,7 @@ use crate::condition::error::Span;
 use crate::condition::functions::name_of;
 use crate::condition::node::{Node, Operator};
 use crate::condition::{did_you_mean, known_as, suggestion};
-use crate::mistake::MistakeCode;
+use crate::mistake::{MistakeCode, Severity};
 
 impl Checker<'_> {
     /// Checks the constants that a name is compared with.
@@ -50,18 +50,9 @@ impl Checker<'_> {
         let Some(name) = name.as_str().filter(|name| !name.starts_with("mcp__") && known().next().is_some()) else {
             return;
         };
-        if known().any(|known| known == name) {
-            return;
-        }
-        let message = format!("unknown tool `{name}`");
-        match did_you_mean(name, known()).or_else(|| known_as(name, &OTHER_TOOLS).map(suggestion)) {
-            Some(help) => self.error(MistakeCode::UnknownTool, span, message, Some(help)),
-            None => {
-                let names: Vec<&str> = known().collect();
-                let help =
-                    format!("known tools are {}; a tool of an MCP server is `mcp__SERVER__TOOL`", names.join(", "));
-                self.warning(MistakeCode::UnknownTool, span, message, Some(help));
-            }
+        let names: Vec<&str> = known().collect();
+        if let Some((severity, message, help)) = tool_name_mistake(name, &names) {
+            self.find(severity, MistakeCode::UnknownTool, span, message, Some(help));
         }
     }
 
@@ -96,6 +87,32 @@ impl Checker<'_> {
             self.error(MistakeCode::NeverTrue, span, message, None);
         }
     }
+}
+
+/// Returns the problem of a tool's name that is not among the known ones: an error if it is misspelled, else a warning.
+pub(crate) fn tool_name_mistake(name: &str, known: &[&str]) -> Option<(Severity, String, String)> {
+    if known.contains(&name) || name.starts_with("mcp__") {
+        return None;
+    }
+    let message = format!("unknown tool `{name}`");
+    match did_you_mean(name, known.iter().copied()).or_else(|| known_as(name, &OTHER_TOOLS).map(suggestion)) {
+        Some(help) => Some((Severity::Error, message, help)),
+        None => {
+            let help = format!("known tools are {}; a tool of an MCP server is `mcp__SERVER__TOOL`", known.join(", "));
+            Some((Severity::Warning, message, help))
+        }
+    }
+}
+
+/// Returns the problem of a pattern that matches the name of no known tool.
+pub(crate) fn matches_no_tool(pattern: &str, known: &[&str]) -> Option<(Severity, String, String)> {
+    let matcher = globset::Glob::new(pattern).ok()?.compile_matcher();
+    if pattern.starts_with("mcp__") || known.iter().any(|name| matcher.is_match(name)) || matcher.is_match("mcp__a__b")
+    {
+        return None;
+    }
+    let message = format!("no known tool matches `{pattern}`");
+    Some((Severity::Warning, message, format!("known tools are {}; capital letters count", known.join(", "))))
 }
 
 /// Tools of other programs, and those with the same effect.

@@ -41,6 +41,7 @@ impl Walker {
         let fed_content = self.fed_content;
         let fed_words = std::mem::take(&mut self.fed_words);
         let (found, litter, downloads) = (self.found.take(), std::mem::take(&mut self.finds_litter), self.downloads);
+        let found_name = self.found_name.take();
         let is_piped = pipeline.commands.len() > 1;
         self.is_concurrent |= is_piped;
         for (position, command) in pipeline.commands.iter().enumerate() {
@@ -71,7 +72,7 @@ impl Walker {
             }
         }
         (self.is_concurrent, self.fed, self.fed_by_download) = (beside, fed, fed_by_download);
-        (self.found, self.finds_litter) = (found, litter);
+        (self.found, self.found_name, self.finds_litter) = (found, found_name, litter);
         (self.fed_content, self.fed_words) = (fed_content, fed_words);
     }
 

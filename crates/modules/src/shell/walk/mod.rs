@@ -61,9 +61,14 @@ pub(super) struct Walker {
     pub(super) variables: Variables,
     /// The paths of the files that another command passes to the next one.
     pub(super) found: Option<Vec<String>>,
+    /// The pattern for the names of these files, if they have only one.
+    pub(super) found_name: Option<String>,
     /// `true` if these files are only leftovers of programs.
     pub(super) finds_litter: bool,
     pub(super) written: Vec<WrittenFile>,
+    /// Folders that hold downloads, and `true` if others may.
+    pub(super) downloaded_folders: Vec<String>,
+    pub(super) downloads_anywhere: bool,
     /// Copies of programs under other names.
     pub(super) copies: Vec<CopiedProgram>,
     /// Words that stand for listed files, with the paths of those files.
@@ -246,9 +251,9 @@ impl Walker {
         if pipeline.commands.len() > 8 {
             return None;
         }
-        let litter = self.finds_litter;
+        let (litter, name) = (self.finds_litter, self.found_name.take());
         let listed = written_files::listed(&pipeline.commands, self);
-        self.finds_litter = litter;
+        (self.finds_litter, self.found_name) = (litter, name);
         listed
     }
 

@@ -3,7 +3,7 @@
 use amplifier_core::text::truncate_chars;
 
 use super::{AnalysisList, CommandText, Walker};
-use crate::shell::effects::{Exemption, Loss};
+use crate::shell::effects::{ChangeExtent, Exemption, FileChange, FileReference, Loss};
 use crate::shell::folders::Folders;
 use crate::shell::word::Word;
 use crate::shell::{Analysis, ShellCommand};
@@ -87,7 +87,13 @@ impl Walker {
         if file.lead().split('/').any(|part| part == ".git") {
             self.destroys("changes git's own files", file.plain());
         }
+        self.changes(reference.clone(), ChangeExtent::File);
         self.effects.writes.push(reference);
+    }
+
+    /// Records a change of files that may be more than one.
+    pub(in crate::shell) fn changes(&mut self, file: FileReference, extent: ChangeExtent) {
+        self.effects.changes.push(FileChange { file, extent });
     }
 
     pub(in crate::shell) fn deletes(&mut self, file: &Word) {

@@ -68,6 +68,7 @@ impl Walker {
         if !writes {
             self.inputs.push(file.literal().map(str::to_owned));
         }
+        self.fed_by_download |= !writes && self.is_download(file);
         if !writes && self.fed_words.len() < FILES {
             self.fed_words.extend(file.literal().map(str::to_owned));
         }

@@ -71,6 +71,8 @@ impl Walker {
             let text = if redirected { written_files::printed(&words, &stdin) } else { None };
             let is_hidden = text.is_none() && written_files::hides_text(&words);
             let downloads = self.downloads;
+            // A command that passes on a downloaded file counts as a download.
+            self.downloads += usize::from(read.iter().any(|file| self.is_download(&Word::known(file))));
             let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
             let outputs = self.effects.writes.len();
             Command { words, stdin }.inspect(self);

@@ -1,0 +1,266 @@
+//! Changes of files by known programs, and the programs whose changes are unknown.
+
+use super::command::{Command, Stdin, base_name};
+use super::effects::{ChangeExtent, FileReference, ProgramRun};
+use super::options::Arguments;
+use super::walk::Walker;
+use super::word::Word;
+use super::{destructive, exemption, shells, writes};
+
+/// Formatters: program, words of which one must be given, and the files that are changed.
+const FORMATTERS: &[(&str, &[&str], &str)] = &[
+    ("autoflake", &["-i", "--in-place"], "*.py"),
+    ("autopep8", &["-i", "--in-place"], "*.py"),
+    ("biome", &["--write", "--fix", "--apply"], "*"),
+    ("black", &[], "*.py"),
+    ("cargo", &["fmt", "fix"], "*.rs"),
+    ("clang-format", &["-i"], "*"),
+    ("codespell", &["-w", "--write-changes"], "*"),
+    ("dprint", &["fmt"], "*"),
+    ("eslint", &["--fix"], "*"),
+    ("go", &["fmt", "fix"], "*.go"),
+    ("gofmt", &["-w"], "*.go"),
+    ("goimports", &["-w"], "*.go"),
+    ("isort", &[], "*.py"),
+    ("markdownlint", &["--fix"], "*.md"),
+    ("prettier", &["--write", "-w"], "*"),
+    ("rubocop", &["-a", "-A", "--autocorrect"], "*.rb"),
+    ("ruff", &["format", "--fix"], "*.py"),
+    ("rustfmt", &[], "*.rs"),
+    ("shfmt", &["-w"], "*"),
+    ("stylelint", &["--fix"], "*"),
+    ("terraform", &["fmt"], "*.tf"),
+    ("tofu", &["fmt"], "*.tf"),
+];
+
+/// Programs that only read the files that they are given, unless an option says otherwise.
+const READERS: &[&str] = &[
+    "actionlint",
+    "bat",
+    "checkov",
+    "cloc",
+    "diff",
+    "eslint",
+    "file",
+    "flake8",
+    "hadolint",
+    "jsonlint",
+    "kubeconform",
+    "kubectl",
+    "less",
+    "ltrace",
+    "more",
+    "mypy",
+    "nproc",
+    "prettier",
+    "psql",
+    "pylint",
+    "pyright",
+    "pytest",
+    "ruff",
+    "scc",
+    "shellcheck",
+    "tflint",
+    "tfsec",
+    "tokei",
+    "trivy",
+    "unzip",
+    "xmllint",
+    "yamllint",
+    "zcat",
+];
+
+/// Options with which a reader writes.
+const WRITING: &[&str] =
+    &["-o", "-w", "--apply", "--autofix", "--fix", "--out", "--output", "--save", "--write", "format"];
+
+/// Words with which a program only compares.
+const COMPARES: &[&str] = &["-check", "--check", "--diff", "--dry-run", "-l", "--list-different"];
+
+/// Records changes that affect more than the operands.
+pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    let here = || vec![Word::known(".")];
+    let folders = |short: &str, long: &[&str]| {
+        let folders: Vec<Word> = arguments.values(short, long).cloned().collect();
+        if folders.is_empty() { here() } else { folders }
+    };
+    match name {
+        "rm" if arguments.may_have("rR", &["recursive"]) => existing(arguments.operands(), walker),
+        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" if arguments.may_have("R", &["recursive"]) => {
+            existing(arguments.operands(), walker);
+        }
+        // Other names of the same files.
+        "ln" | "link" => {
+            existing(arguments.operands(), walker);
+            linked(arguments, walker);
+        }
+        "mv" => {
+            existing(arguments.operands(), walker);
+            copies(arguments, walker);
+        }
+        "cp" | "install" => copies(arguments, walker),
+        "scp" | "rsync" => {
+            let is_local = |word: &&Word| !word.lead().split('/').next().unwrap_or_default().contains(':');
+            let targets: Vec<&Word> = arguments.last().into_iter().filter(is_local).collect();
+            if arguments.may_have("", &destructive::RSYNC_DELETES) {
+                existing(targets.iter().copied(), walker);
+            }
+            match arguments.operands().all(|word| is_local(&word)) {
+                true if !targets.is_empty() => copies(arguments, walker),
+                _ => anything(targets, walker),
+            }
+        }
+        "tar" | "bsdtar" | "gtar" => {
+            let arguments = writes::tar_arguments(command);
+            if arguments.may_have("x", &["extract", "get"]) {
+                let given: Vec<Word> = arguments.values("C", &["directory", "one-top-level"]).cloned().collect();
+                anything(&if given.is_empty() { here() } else { given }, walker);
+            }
+        }
+        "unzip" if !arguments.may_have("ltvpZz", &[]) => anything(&folders("d", &[]), walker),
+        "7z" | "7za" | "unrar" | "ar"
+            if command.texts().next().is_some_and(|action| action.starts_with(['x', 'e'])) =>
+        {
+            let folder = command.texts().filter_map(|text| text.strip_prefix("-o")).map(Word::known).next();
+            anything(&folder.map_or_else(here, |folder| vec![folder]), walker);
+        }
+        "cpio" | "unsquashfs" | "jar" => anything(&here(), walker),
+        "patch" => match arguments.operands().next() {
+            Some(file) => walker.write(&file.clone()),
+            None => anything(&folders("d", &["directory"]), walker),
+        },
+        "find" if command.texts().any(|text| text == "-delete") => {
+            let pattern = format!("**/{}", exemption::found_name(command).unwrap_or_else(|| "*".to_owned()));
+            found(&exemption::find_starts(command), &pattern, walker);
+        }
+        "curl" if arguments.may_have("OJ", &["remote-name", "remote-name-all", "remote-header-name"]) => {
+            let folder = arguments.values("", &["output-dir"]).next().cloned().unwrap_or_else(|| Word::known("."));
+            downloads(&folder, arguments.may_have("J", &["remote-header-name"]), arguments, walker);
+        }
+        "wget" if !arguments.surely_has("O", &["output-document"]) => {
+            let folders = folders("P", &["directory-prefix"]);
+            if arguments.may_have("rmxp", &["recursive", "mirror", "force-directories", "page-requisites"]) {
+                anything(&folders, walker);
+            } else {
+                folders.iter().for_each(|folder| downloads(folder, false, arguments, walker));
+            }
+        }
+        _ => formats(name, command, walker),
+    }
+}
+
+fn existing<'a>(words: impl IntoIterator<Item = &'a Word>, walker: &mut Walker) {
+    for file in walker.file_references(words) {
+        walker.changes(file, ChangeExtent::Existing);
+    }
+}
+
+fn anything<'a>(words: impl IntoIterator<Item = &'a Word>, walker: &mut Walker) {
+    walker.taint();
+    for file in walker.file_references(words) {
+        walker.changes(file, ChangeExtent::Anything);
+    }
+}
+
+fn found(starts: &[Word], pattern: &str, walker: &mut Walker) {
+    for file in walker.file_references(starts) {
+        walker.changes(FileReference { found: Some(pattern.to_owned()), ..file }, ChangeExtent::Existing);
+    }
+}
+
+/// Records the targets of symbolic links, which count from the folder of the link.
+fn linked(arguments: &Arguments, walker: &mut Walker) {
+    let operands: Vec<&Word> = arguments.operands().collect();
+    let [sources @ .., link] = operands.as_slice() else { return };
+    for source in sources.iter().filter(|source| !source.lead().starts_with('/')) {
+        for folder in [link.lead(), link.lead().rsplit_once('/').map_or(".", |(folder, _)| folder)] {
+            existing([&Word::known(&format!("{folder}/{}", source.plain()))], walker);
+        }
+    }
+}
+
+/// Records copies of the operands: of each to the last one, and into it.
+fn copies(arguments: &Arguments, walker: &mut Walker) {
+    let operands: Vec<&Word> = arguments.operands().collect();
+    let given: Vec<&Word> = arguments.values("t", &["target-directory"]).collect();
+    let (sources, targets) = match (given.is_empty(), operands.as_slice()) {
+        (true, [sources @ .., _]) => (sources, arguments.last()),
+        _ => (operands.as_slice(), given),
+    };
+    for target in targets {
+        let to = walker.file_reference(target);
+        let is_folder = sources.len() > 1 || matches!(target.lead(), "." | ".." | "./") || target.lead().ends_with('/');
+        for source in sources {
+            let from = walker.file_reference(source);
+            let names: Option<Vec<&str>> = from
+                .paths
+                .as_ref()
+                .map(|paths| paths.iter().map(|path| base_name(path.trim_end_matches('/'))).collect());
+            let into = |name: &&str| {
+                let paths = to.paths.iter().flatten().map(|path| format!("{}/{name}", path.trim_end_matches('/')));
+                paths.collect::<Vec<String>>()
+            };
+            let paths = names.filter(|_| to.paths.is_some()).map(|names| names.iter().flat_map(into).collect());
+            let within = FileReference { paths, ..to.clone() };
+            walker.changes(within, ChangeExtent::Copy(from.clone()));
+            if !is_folder {
+                walker.changes(to.clone(), ChangeExtent::Copy(from));
+            }
+        }
+    }
+}
+
+/// Records downloads to files named after their addresses.
+fn downloads(folder: &Word, is_named_by_server: bool, arguments: &Arguments, walker: &mut Walker) {
+    for address in arguments.operands().cloned().collect::<Vec<Word>>() {
+        let address = address.literal().and_then(|text| text.split(['?', '#']).next());
+        let name = address.filter(|_| !is_named_by_server).map_or("*", base_name);
+        let name = if name.is_empty() { "index.html" } else { name };
+        let file = walker.file_reference(folder);
+        let paths = file.paths.map(|paths| paths.iter().map(|path| format!("{path}/{name}")).collect());
+        walker.changes(FileReference { paths, ..file }, ChangeExtent::File);
+    }
+}
+
+/// Records the files that a formatter changes.
+fn formats(name: &str, command: &Command, walker: &mut Walker) {
+    let Some((_, needed, pattern)) = FORMATTERS.iter().find(|(program, ..)| *program == name) else { return };
+    let has = |words: &[&str]| command.texts().any(|text| words.contains(&text));
+    if !needed.is_empty() && !has(needed) || has(COMPARES) {
+        return;
+    }
+    let is_file =
+        |word: &&Word| !word.lead().starts_with('-') && !word.literal().is_some_and(|text| needed.contains(&text));
+    let mut files: Vec<Word> = command.arguments().iter().filter(is_file).cloned().collect();
+    if files.is_empty() || matches!(name, "cargo" | "go") {
+        files = vec![Word::known(".")];
+    }
+    found(&files, &format!("**/{pattern}"), walker);
+}
+
+/// Records a program of which only its name and its arguments are known.
+pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
+    let writes = |text: &str| WRITING.iter().any(|option| text == *option || text.starts_with(&format!("{option}=")));
+    let is_reader = READERS.contains(&name) && !command.texts().any(writes);
+    if writes::records_all(name) || is_reader {
+        return;
+    }
+    let mut texts: Vec<String> = command.words.iter().map(|word| word.plain().to_owned()).collect();
+    if let Stdin::Text(text) = &command.stdin {
+        texts.push(text.clone());
+    }
+    let files = walker.file_references(&command.words);
+    let folders = walker.folders.join(".");
+    walker.effects.unknown_programs.push(ProgramRun { texts, files, folders });
+}
+
+/// Records a script that a shell runs. The text of `-c` is analysed instead.
+pub(super) fn note_script(name: &str, command: &Command, walker: &mut Walker) {
+    let is_text = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
+    if (shells::is_shell(name) || matches!(name, "source" | "."))
+        && !command.texts().any(is_text)
+        && !command.arguments().is_empty()
+    {
+        note_unknown(name, command, walker);
+    }
+}

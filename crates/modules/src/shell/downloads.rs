@@ -1,0 +1,179 @@
+//! Downloads, and the folders that they fill.
+
+use super::command::{Command, base_name};
+use super::options::Arguments;
+use super::walk::Walker;
+use super::word::Word;
+use super::written_files;
+use super::{git, writes};
+
+/// Maximum number of remembered folders.
+const FOLDERS: usize = 64;
+
+/// Programs that install packages, and the words after which they do.
+const INSTALLERS: &[(&str, &[&str])] = &[
+    ("brew", &["install", "reinstall"]),
+    ("bun", &["add", "install", "i", "x"]),
+    ("bunx", &[]),
+    ("cargo", &["install", "binstall"]),
+    ("deno", &["run", "install", "x"]),
+    ("easy_install", &[]),
+    ("gem", &["install"]),
+    ("npm", &["add", "install", "i", "exec", "ci"]),
+    ("npx", &[]),
+    ("pip", &["install", "wheel"]),
+    ("pipx", &["install", "run"]),
+    ("pnpm", &["add", "install", "i", "dlx"]),
+    ("poetry", &["add"]),
+    ("python", &["install"]),
+    ("uv", &["add", "install", "run", "x"]),
+    ("uvx", &[]),
+    ("yarn", &["add", "dlx"]),
+];
+
+/// Options whose value is the address of a registry or a proxy, not of a package.
+const REGISTRIES: &[&str] = &[
+    "-f",
+    "-i",
+    "--default-index",
+    "--extra-index-url",
+    "--find-links",
+    "--index",
+    "--index-url",
+    "--proxy",
+    "--registry",
+    "--source",
+];
+
+/// Records files and folders that hold downloads, and packages that are installed from an address.
+pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
+    match name {
+        "git" => git::calls(command).iter().filter(|call| call.name == "clone").for_each(|call| clone(call, walker)),
+        "tar" | "bsdtar" | "gtar" => {
+            let arguments = writes::tar_arguments(command);
+            let archive: Vec<Word> = arguments.values("f", &["file"]).cloned().collect();
+            unpack(&archive, arguments.values("C", &["directory", "one-top-level"]).next(), walker);
+        }
+        "unzip" => {
+            let archive: Vec<Word> = arguments.first().flatten().cloned().collect();
+            unpack(&archive, arguments.values("d", &[]).next(), walker);
+        }
+        "7z" | "7za" | "bsdcpio" | "cpio" | "unrar" => {
+            let archive: Vec<Word> = command.arguments().to_vec();
+            unpack(&archive, None, walker);
+        }
+        "curl" if arguments.may_have("J", &["remote-header-name"]) => walker.fills(None),
+        "curl" if arguments.may_have("O", &["remote-name", "remote-name-all"]) => {
+            files(arguments.values("", &["output-dir"]).next(), arguments, walker);
+        }
+        "wget" if arguments.may_have("rmp", &["recursive", "mirror", "page-requisites", "content-disposition"]) => {
+            walker.fills(arguments.values("P", &["directory-prefix"]).next().cloned());
+        }
+        "wget" if !arguments.surely_has("O", &["output-document"]) => {
+            files(arguments.values("P", &["directory-prefix"]).next(), arguments, walker);
+        }
+        "gh" if command.texts().any(|text| matches!(text, "clone" | "download")) => walker.fills(None),
+        _ => {}
+    }
+    if installs_from_address(name, command) {
+        walker.runs_download();
+    }
+}
+
+/// Records the files that `curl -O` and `wget` name after their addresses.
+fn files(folder: Option<&Word>, arguments: &Arguments, walker: &mut Walker) {
+    for address in arguments.operands().cloned().collect::<Vec<Word>>() {
+        let address = address.literal().map(str::to_owned).or_else(|| walker.expand_known(&address));
+        let Some(address) = address else { return walker.fills(folder.cloned()) };
+        let name = base_name(address.split(['?', '#']).next().unwrap_or_default());
+        let file = match folder {
+            None => name.to_owned(),
+            Some(folder) => match folder.literal() {
+                Some(folder) => format!("{}/{name}", folder.trim_end_matches('/')),
+                None => return walker.fills(None),
+            },
+        };
+        walker.record_write(&Word::known(&file), None, true);
+    }
+}
+
+fn clone(call: &git::Call, walker: &mut Walker) {
+    let operands: Vec<&Word> = call.arguments.operands().collect();
+    let name = operands.first().and_then(|address| address.literal());
+    let name = name.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
+    let folder = match operands.get(1) {
+        Some(folder) => Some((*folder).clone()),
+        None => name.map(|name| Word::known(name.trim_end_matches(".git"))),
+    };
+    walker.fills(folder);
+}
+
+/// Records the folder of an unpacked archive that is a download.
+fn unpack(archive: &[Word], folder: Option<&Word>, walker: &mut Walker) {
+    let is_input = archive.is_empty() || archive.iter().any(|file| file.literal() == Some("-"));
+    if is_input && walker.fed_by_download || archive.iter().any(|file| walker.is_download(file)) {
+        walker.fills(Some(folder.cloned().unwrap_or_else(|| Word::known("."))));
+    }
+}
+
+/// Returns `true` if a package manager installs something by its address, and so runs it.
+fn installs_from_address(name: &str, command: &Command) -> bool {
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let Some((_, actions)) = INSTALLERS.iter().find(|(program, _)| *program == name) else { return false };
+    if !actions.is_empty() && !command.texts().take(4).any(|text| actions.contains(&text)) {
+        return false;
+    }
+    let is_git = |word: &str| command.texts().any(|text| text == word);
+    if name == "cargo" && is_git("--git") {
+        return true;
+    }
+    let words = command.arguments();
+    let before = std::iter::once(None).chain(words.iter().map(Some));
+    words.iter().zip(before).any(|(word, before)| {
+        let is_registry = before.and_then(Word::literal).is_some_and(|option| REGISTRIES.contains(&option));
+        let text = word.lead();
+        let text = text
+            .split_once(" @ ")
+            .or_else(|| text.split_once('@'))
+            .map_or(text, |(_, address)| if address.contains("://") { address } else { text });
+        let is_address = ["http://", "https://", "git+", "git://", "ssh://", "github:", "gitlab:"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
+        is_address && !is_registry
+    })
+}
+
+impl Walker {
+    /// Records a folder that is filled by a download; `None` if it is unknown.
+    pub(super) fn fills(&mut self, folder: Option<Word>) {
+        let paths = folder.and_then(|folder| self.file_reference(&folder).paths);
+        match paths {
+            Some(paths) if self.downloaded_folders.len() < FOLDERS => {
+                self.downloaded_folders.extend(paths.iter().map(|path| written_files::normalize(path)));
+            }
+            _ => self.downloads_anywhere = true,
+        }
+    }
+
+    /// Returns `true` if the command has downloaded a file, or the folder that holds it.
+    pub(super) fn is_download(&self, file: &Word) -> bool {
+        let Some(path) = file.literal().map(str::to_owned).or_else(|| self.expand_known(file)) else { return false };
+        let plain = written_files::normalize(&path);
+        let name = base_name(&plain);
+        if self.written.iter().any(|written| written.is_download && (written.path == plain || written.path == name)) {
+            return true;
+        }
+        if self.downloads_anywhere && (path.starts_with("./") || !path.starts_with('/')) {
+            return true;
+        }
+        let paths = self.folders.join(&path).unwrap_or_default();
+        let is_below = |path: &String| {
+            let path = written_files::normalize(path);
+            self.downloaded_folders.iter().any(|folder| match folder.trim_end_matches('/') {
+                "" | "." => !path.starts_with(['/', '~']),
+                folder => path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            })
+        };
+        !self.downloaded_folders.is_empty() && (paths.iter().any(is_below) || self.folders.join(".").is_none())
+    }
+}
