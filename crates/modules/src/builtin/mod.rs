@@ -50,8 +50,12 @@ pub struct Module {
     pub summary: &'static str,
     is_pure: bool,
     schema: fn() -> Value,
+    idle_settings: fn(&Map) -> Vec<IdleSetting>,
     make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
 }
+
+/// A setting that probably has not the intended effect: the message, and what to write.
+pub(crate) type IdleSetting = (String, String);
 
 /// All built-in modules, sorted by name.
 pub static MODULES: &[Module] = &[
@@ -76,7 +80,8 @@ pub static MODULES: &[Module] = &[
         "hooks-linter",
         "runs linters on files that the agent has written, and shows it the findings",
         linter::make,
-    ),
+    )
+    .checked(linter::idle_settings),
     Module::new::<logging::Options>(
         "hooks-logging",
         "writes selected events to a file, one JSON object per line",
@@ -219,7 +224,13 @@ impl Module {
         summary: &'static str,
         make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
     ) -> Self {
-        Self { name, summary, is_pure: false, schema: schema::<Options>, make }
+        Self { name, summary, is_pure: false, schema: schema::<Options>, idle_settings: |_| Vec::new(), make }
+    }
+
+    /// Sets the check for settings that probably have not the intended effect.
+    const fn checked(mut self, idle_settings: fn(&Map) -> Vec<IdleSetting>) -> Self {
+        self.idle_settings = idle_settings;
+        self
     }
 
     /// Marks a module as pure, so that it can be replayed on recorded events.
@@ -248,6 +259,10 @@ impl Module {
     /// Returns the JSON Schema of the module's `config`.
     pub fn schema(&self) -> Value {
         (self.schema)()
+    }
+
+    pub(crate) fn idle_settings(&self, config: &Map) -> Vec<IdleSetting> {
+        (self.idle_settings)(config)
     }
 
     pub(crate) fn make(&self, config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {

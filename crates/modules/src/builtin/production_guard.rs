@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::settings::{require_exact_names, require_some, seconds, strings};
+use super::settings::{require_exact_names, require_possible, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
-use crate::condition::{Scope, globs, pattern_problem};
+use crate::condition::{Scope, globs};
 
 /// Options of `hooks-production-guard`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -52,11 +52,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     if paths.iter().any(|path| path.trim().is_empty()) {
         return Err("empty pattern in `paths`; remove the pattern".to_owned());
     }
-    for path in &paths {
-        if let Some((problem, help)) = pattern_problem(path) {
-            return Err(format!("`paths`: the pattern `{path}` never matches: it {problem}; {help}"));
-        }
-    }
+    require_possible("paths", &paths)?;
     let globs = globs(paths.iter().map(String::as_str)).map_err(|error| format!("`paths`: {error}"))?;
     let ask = if ask { Some(seconds("timeout", timeout)?) } else { None };
     let guard = ProductionGuard { globs, tools, fields, ask, scope: context.host.scope.clone() };

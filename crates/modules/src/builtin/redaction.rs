@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::personal::{PersonalDataKind, PersonalDataRedactor};
 use super::{ModuleContext, ModuleHook, options};
-use crate::condition::Scope;
+use crate::condition::{Scope, did_you_mean};
 
 /// Options of `hooks-redaction`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,6 +95,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     }
     let mut own = (!patterns.is_empty()).then(Redaction::none);
     for (name, pattern) in &patterns {
+        check_groups(name, pattern)?;
         let matches_nothing = regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(""));
         if matches_nothing {
             return Err(format!("`patterns.{name}` matches the empty text; change the pattern"));
@@ -110,6 +111,23 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         RedactionTarget::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
     // Before all other hooks, so that they do not receive the data either.
     Ok(vec![ModuleHook::guard(&events, redactor).priority(-100)])
+}
+
+/// Name of the group whose text is replaced, instead of the whole match.
+const SECRET: &str = "secret";
+
+/// Checks the named groups of a pattern: only the group `secret` has an effect.
+fn check_groups(name: &str, pattern: &str) -> Result<(), String> {
+    let Ok(regex) = regex::Regex::new(pattern) else { return Ok(()) };
+    let groups: Vec<&str> = regex.capture_names().flatten().collect();
+    match groups.iter().find(|group| **group != SECRET) {
+        Some(group) if !groups.contains(&SECRET) => {
+            let help =
+                did_you_mean(group, [SECRET]).unwrap_or_else(|| "call it `secret`, or remove the name".to_owned());
+            Err(format!("`patterns.{name}`: unknown group `{group}`; {help}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Redactor {

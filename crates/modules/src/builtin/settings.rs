@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::condition::pattern_problem;
+
 /// Parses a positive number of seconds.
 pub(super) fn seconds(option: &str, given: f64) -> Result<Duration, String> {
     let duration = Duration::try_from_secs_f64(given).ok().filter(|duration| !duration.is_zero());
@@ -21,6 +23,16 @@ pub(super) fn require_exact_names(option: &str, given: &[String]) -> Result<(), 
     require_some(option, given)?;
     match given.iter().find(|name| name.trim().is_empty() || name.contains('*')) {
         Some(name) => Err(format!("invalid name `{name}` in `{option}`: patterns are not supported; write each name")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that each pattern of paths can match.
+pub(super) fn require_possible(option: &str, patterns: &[String]) -> Result<(), String> {
+    match patterns.iter().find_map(|pattern| Some((pattern, pattern_problem(pattern)?))) {
+        Some((pattern, (problem, help))) => {
+            Err(format!("`{option}`: the pattern `{pattern}` never matches: it {problem}; {help}"))
+        }
         None => Ok(()),
     }
 }

@@ -9,7 +9,8 @@ use super::load::HooksKey;
 use super::position::entry_lines;
 use super::read::load_all;
 use super::{
-    BundleError, BundleTest, Diagnostic, HookDefinition, LoadedBundle, MistakeCode, Severity, expressions, yaml_traps,
+    BundleError, BundleTest, Diagnostic, HookDefinition, HookKind, LoadedBundle, MistakeCode, Severity, expressions,
+    module_config, yaml_traps,
 };
 use crate::condition::{did_you_mean, nearest_field, suggestion};
 use crate::environment::HookEnvironment;
@@ -69,7 +70,10 @@ impl BundleCheck {
         let mut found = expressions::check(definition, &self.bundle, tools);
         let is_compilable = is_readable && !found.iter().any(|found| found.error.code == MistakeCode::Expression);
         if is_compilable {
-            found.extend(definition.compile_error(host).map(Diagnostic::error));
+            found.extend(match definition.entry.kind() {
+                Ok(HookKind::Module(_)) => module_config::check(definition, host, tools),
+                _ => definition.compile_error(host).map(Diagnostic::error).into_iter().collect(),
+            });
         }
         found.extend(definition.yaml_traps().map(Diagnostic::error));
         if definition.entry.enabled == Some(false) {
@@ -99,7 +103,7 @@ impl HookDefinition {
     }
 
     /// Returns the error that registering the hook would have.
-    fn compile_error(&self, host: &HookEnvironment) -> Option<BundleError> {
+    pub(super) fn compile_error(&self, host: &HookEnvironment) -> Option<BundleError> {
         let mut definition = self.clone();
         definition.entry.enabled = None;
         let mut alone = LoadedBundle::default();

@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod expressions;
 mod load;
+mod module_config;
 mod path_candidates;
 mod position;
 mod read;

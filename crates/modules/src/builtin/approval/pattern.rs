@@ -4,6 +4,7 @@ use amplifier_core::{EventData, HookError};
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
+use super::super::settings::require_possible;
 use crate::condition::{Condition, Scope};
 
 /// Fields that hold a path. Patterns match the resolved path, not its spelling.
@@ -32,6 +33,7 @@ pub(super) struct Glob {
 impl Pattern {
     pub(super) fn new(field: &str, pattern: &str) -> Result<Self, String> {
         let matcher = if PATHS.contains(&field) {
+            require_possible("pattern", &[pattern.to_owned()])?;
             let (name, glob) = (Value::from(field), Value::from([pattern].as_slice()));
             let condition = Condition::compile(&format!("path_matches(tool_input[{name}], {glob})"));
             FieldMatcher::Path(condition.map_err(|error| format!("`pattern`: {error}"))?)

@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use self::launcher::LinterLauncher;
 use self::run::{LintResult, Linter};
-use super::settings::{require_exact_names, require_some, seconds, strings};
-use super::{ModuleContext, ModuleHook, options};
+use super::settings::{require_exact_names, require_possible, require_some, seconds, strings};
+use super::{IdleSetting, ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};
 
@@ -108,6 +108,19 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     Ok(vec![ModuleHook::gate(&["tool:post"], hook).timeout(timeout)])
 }
 
+/// Returns the linters that do not receive the name of the file.
+pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
+    let linters = options::<Options>(config).ok().and_then(|options| options.linters).unwrap_or_default();
+    let misses = |(_, linter): &(usize, LinterOptions)| !linter.command.iter().any(|word| word.contains("{file}"));
+    let missing = linters.into_iter().enumerate().filter(misses);
+    let describe = |(at, linter): (usize, LinterOptions)| {
+        let message = format!("`linters[{at}]`: the `command` has no `{{file}}`, so the linter is not given the file");
+        let help = format!("write `command: [{}, \"{{file}}\"]`", linter.command.join(", "));
+        (message, help)
+    };
+    missing.map(describe).collect()
+}
+
 impl Linter {
     fn new(options: LinterOptions, launcher: LinterLauncher, context: &ModuleContext<'_>) -> Result<Self, String> {
         let LinterOptions { name, files, command, timeout, exit_codes, .. } = options;
@@ -127,6 +140,7 @@ impl Linter {
 /// Compiles globs; those without a folder match files in every folder.
 fn everywhere(files: &[String]) -> Result<GlobSet, String> {
     require_some("files", files)?;
+    require_possible("files", files)?;
     let anywhere = |glob: &String| if glob.contains('/') { glob.clone() } else { format!("**/{glob}") };
     let files: Vec<String> = files.iter().map(anywhere).collect();
     globs(files.iter().map(String::as_str)).map_err(|error| format!("`files`: {error}"))

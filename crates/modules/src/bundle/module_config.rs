@@ -1,0 +1,197 @@
+//! All mistakes in the `config` of a built-in module.
+
+use amplifier_core::Map;
+use serde_json::Value;
+
+use super::position::entry_lines;
+use super::{BundleError, Diagnostic, HookDefinition, HookKind, MistakeCode};
+use crate::builtin::Module;
+use crate::condition::{matches_no_tool, tool_name_mistake};
+use crate::environment::HookEnvironment;
+use crate::tool_schema::ToolSchema;
+
+/// Maximum number of mistakes that are reported.
+const MISTAKES: usize = 32;
+
+/// A part of a `config`: keys and indices from the outside.
+type ConfigPath = Vec<PathStep>;
+
+#[derive(Clone, Debug, PartialEq)]
+enum PathStep {
+    Key(String),
+    Index(usize),
+}
+
+/// Returns the mistakes of a module's `config`, and settings without an effect.
+pub(super) fn check(definition: &HookDefinition, host: &HookEnvironment, tools: &[ToolSchema]) -> Vec<Diagnostic> {
+    let Ok(HookKind::Module(module)) = definition.entry.kind() else { return Vec::new() };
+    let none = Map::new();
+    let config = definition.entry.config.as_ref().unwrap_or(&none);
+    let mut found: Vec<Diagnostic> = errors(definition, config, host).into_iter().map(Diagnostic::error).collect();
+    found.extend(tool_names(definition, config, tools));
+    found.extend(idle_settings(definition, module, config));
+    found
+}
+
+/// Finds each mistake, removes the part that it is about, and looks for the next one.
+fn errors(definition: &HookDefinition, config: &Map, host: &HookEnvironment) -> Vec<BundleError> {
+    let mut rest = Value::Object(config.clone());
+    let mut removed: Vec<ConfigPath> = Vec::new();
+    let mut found = Vec::new();
+    while let Some(error) = with_config(definition, &rest).compile_error(host) {
+        let message = original_indices(&error.message, &removed);
+        found.push(located(definition, BundleError { message: message.clone(), ..error.clone() }));
+        let others = || parts(&rest).into_iter().filter_map(|path| Some((without(&rest, &path)?, path)));
+        let is_progress = |(changed, path): &(Value, ConfigPath)| {
+            let next = with_config(definition, changed).compile_error(host);
+            let is_whole = matches!(path.last(), Some(PathStep::Index(_))) || path.len() == 1;
+            next.is_none_or(|next| next.message != error.message && (is_whole || !next.message.contains("missing")))
+        };
+        let Some((changed, path)) = others().find(is_progress).filter(|_| found.len() < MISTAKES) else { break };
+        rest = changed;
+        removed.push(path);
+    }
+    found
+}
+
+fn with_config(definition: &HookDefinition, config: &Value) -> HookDefinition {
+    let mut definition = definition.clone();
+    definition.entry.config = config.as_object().cloned();
+    definition
+}
+
+/// Returns the paths of all parts of a value, the innermost first.
+fn parts(value: &Value) -> Vec<ConfigPath> {
+    fn collect(value: &Value, path: &mut ConfigPath, found: &mut Vec<ConfigPath>) {
+        let mut visit = |step: PathStep, inner: &Value| {
+            path.push(step);
+            collect(inner, path, found);
+            found.push(path.clone());
+            path.pop();
+        };
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, inner)| visit(PathStep::Key(key.clone()), inner)),
+            Value::Array(items) => items.iter().enumerate().for_each(|(at, inner)| visit(PathStep::Index(at), inner)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(value, &mut Vec::new(), &mut found);
+    found.truncate(512);
+    found.sort_by_key(|path| std::cmp::Reverse(path.len()));
+    found
+}
+
+/// Returns a value without one of its parts.
+fn without(value: &Value, path: &[PathStep]) -> Option<Value> {
+    let mut changed = value.clone();
+    let (last, outer) = path.split_last()?;
+    let mut place = &mut changed;
+    for step in outer {
+        place = match step {
+            PathStep::Key(key) => place.get_mut(key)?,
+            PathStep::Index(at) => place.get_mut(at)?,
+        };
+    }
+    match (place, last) {
+        (Value::Object(fields), PathStep::Key(key)) => drop(fields.remove(key)?),
+        (Value::Array(items), PathStep::Index(at)) if *at < items.len() => drop(items.remove(*at)),
+        _ => return None,
+    }
+    Some(changed)
+}
+
+/// Writes the index of a list item as it is in the file, although earlier items were removed.
+fn original_indices(message: &str, removed: &[ConfigPath]) -> String {
+    let mut message = message.to_owned();
+    for path in removed.iter().rev() {
+        let [PathStep::Key(list), PathStep::Index(gone)] = path.as_slice() else { continue };
+        let begin = format!("`{list}[");
+        let Some((before, rest)) = message.split_once(&begin) else { continue };
+        let Some((index, after)) = rest.split_once(']') else { continue };
+        if let Some(index) = index.parse::<usize>().ok().filter(|index| index >= gone) {
+            message = format!("{before}{begin}{}]{after}", index + 1);
+        }
+    }
+    message
+}
+
+/// Moves an error to the first part of the entry that its message names.
+fn located(definition: &HookDefinition, error: BundleError) -> BundleError {
+    let named: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
+    // The innermost part has the most precise position; the module's own name is on the first line.
+    let names = named.iter().skip(2).chain(named.first().filter(|name| **name != "config"));
+    let names = names.flat_map(|name| name.rsplit(['.', '[']).next().into_iter().chain([*name]));
+    let names: Vec<String> =
+        names.map(|name| name.trim_end_matches(']').to_owned()).filter(|name| name.len() > 1).collect();
+    let lines: Vec<(usize, &str)> = entry_lines(definition.location, &definition.source).skip(1).collect();
+    let place = names
+        .iter()
+        .find_map(|name| lines.iter().find_map(|(number, line)| Some((*number, line.find(name.as_str())?, *line))));
+    match place {
+        Some((number, at, line)) => {
+            let column = line.get(..at).unwrap_or_default().chars().count() + 1;
+            error.moved(number, column, line)
+        }
+        None => error,
+    }
+}
+
+/// Checks the names of tools under `tools` and `tool`.
+fn tool_names(definition: &HookDefinition, config: &Map, tools: &[ToolSchema]) -> Vec<Diagnostic> {
+    let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let (mut found, root) = (Vec::new(), Value::Object(config.clone()));
+    for path in parts(&root) {
+        let keys: Vec<&str> = path
+            .iter()
+            .filter_map(|step| match step {
+                PathStep::Key(key) => Some(key.as_str()),
+                PathStep::Index(_) => None,
+            })
+            .collect();
+        let Some(name) = lookup(&root, &path).and_then(Value::as_str) else { continue };
+        if !matches!(keys.last(), Some(&"tools" | &"tool")) {
+            continue;
+        }
+        let mistake = if name.contains(['*', '?', '[', '{']) {
+            matches_no_tool(name, &known)
+        } else {
+            tool_name_mistake(name, &known)
+        };
+        if let Some((severity, message, help)) = mistake {
+            let error = definition.problem_in("config", format!("`{}`: {message}", shown(&path)));
+            let error = located(definition, error).coded(MistakeCode::UnknownTool).helped(Some(help));
+            found.push(Diagnostic { severity, error });
+        }
+    }
+    found
+}
+
+fn lookup<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        PathStep::Key(key) => value.get(key),
+        PathStep::Index(at) => value.get(at),
+    })
+}
+
+fn shown(path: &[PathStep]) -> String {
+    let mut shown = String::new();
+    for step in path {
+        match step {
+            PathStep::Key(key) if shown.is_empty() => shown.push_str(key),
+            PathStep::Key(key) => shown.push_str(&format!(".{key}")),
+            PathStep::Index(at) => shown.push_str(&format!("[{at}]")),
+        }
+    }
+    shown
+}
+
+fn idle_settings(definition: &HookDefinition, module: &Module, config: &Map) -> impl Iterator<Item = Diagnostic> {
+    module.idle_settings(config).into_iter().map(|(message, help)| {
+        let error = definition.problem_in("config", message);
+        Diagnostic::warning(located(definition, error).coded(MistakeCode::NoEffect).helped(Some(help)))
+    })
+}
