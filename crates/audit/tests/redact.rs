@@ -97,6 +97,14 @@ fn tokens_become_markers() {
         ("stripe_key", format!("{}{}", concat!("sk", "_test_"), r(24))),
         ("npm_token", format!("{}{}", concat!("np", "m_"), r(36))),
         ("pypi_token", format!("{}AgEIcHlwaS5vcmc{}-_{}", concat!("py", "pi-"), r(60), r(10))),
+        ("google_oauth_token", format!("{}{}_-{}", concat!("ya", "29."), r(40), r(60))),
+        ("google_client_secret", format!("{}{}", concat!("GOC", "SPX-"), r(28))),
+        ("digitalocean_token", format!("{}{}", concat!("dop", "_v1_"), "0a1b2c3d".repeat(8))),
+        ("databricks_token", format!("{}{}", concat!("da", "pi"), "0a1b2c3d".repeat(4))),
+        ("vault_token", format!("{}{}", concat!("hv", "s."), r(70))),
+        ("sendgrid_token", format!("{}{}.{}", concat!("S", "G."), r(22), r(43))),
+        ("alibaba_access_key_id", format!("{}{}", concat!("LT", "AI"), r(20))),
+        ("azure_client_secret", format!("{}8{}{}", r(3), concat!("Q", "~"), r(34))),
         ("huggingface_token", format!("{}{}", concat!("h", "f_"), r(34))),
         ("jwt", format!("{}hbGciOiJIUzI1NiJ9.{}zdWIiOiIxMjM0In0.{}-_", concat!("ey", "J"), concat!("ey", "J"), r(41))),
         ("jwt", format!("{}hbGciOiJub25lIn0.{}zdWIiOiIxMjM0In0.", concat!("ey", "J"), concat!("ey", "J"))),
@@ -116,7 +124,15 @@ fn tokens_become_markers() {
 fn what_stands_around_makes_a_secret() {
     let webhook = format!("T0123ABCD/B0123ABCD/{}", random(24));
     let aws = format!("{}/+{}", random(20), random(18));
+    let (storage, sas) = (format!("{}+/{}==", random(60), random(24)), format!("{}%2B{}%3D", random(30), random(10)));
     for (before, kind, secret, after) in [
+        (
+            "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=",
+            "azure_storage_key",
+            storage.as_str(),
+            ";EndpointSuffix=core.windows.net",
+        ),
+        ("https://a.blob.core.windows.net/x?sv=2024-01-01&sig=", "azure_sas_signature", sas.as_str(), "&se=2026"),
         (concat!("https://hooks.", "slack.com/services/"), "slack_webhook", webhook.as_str(), " is the hook"),
         ("postgres://app:", "url_password", "s3cr3t", "@db.example.org:5432/app"),
         ("redis://:", "url_password", "p@ss:word", "@localhost"),

@@ -115,6 +115,18 @@ impl Redaction {
         self.0.could_match(ascii_json)
     }
 
+    /// Returns the kinds of secrets that the rules find, sorted.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<String> {
+        let patterns = self.0.patterns.iter().map(|pattern| pattern.kind.as_str());
+        let fields = self.0.fields.iter().map(|field| field.kind.as_str());
+        let mut kinds: Vec<String> =
+            patterns.chain(fields).chain(self.0.cards.then_some(CARD)).map(str::to_owned).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
     fn with(self, change: impl FnOnce(&mut RuleSet)) -> Self {
         let mut rules = Arc::unwrap_or_clone(self.0);
         change(&mut rules);
@@ -126,12 +138,7 @@ impl Redaction {
 // Patterns of users may contain secrets: only kinds are shown.
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let patterns = self.0.patterns.iter().map(|pattern| pattern.kind.as_str());
-        let fields = self.0.fields.iter().map(|field| field.kind.as_str());
-        let mut kinds: Vec<_> = patterns.chain(fields).chain(self.0.cards.then_some(CARD)).collect();
-        kinds.sort();
-        kinds.dedup();
-        f.debug_struct("Redaction").field("kinds", &kinds).finish_non_exhaustive()
+        f.debug_struct("Redaction").field("kinds", &self.kinds()).finish_non_exhaustive()
     }
 }
 

@@ -27,6 +27,13 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
     ("stripe_key", "[sr]k_(?:live|test)_[A-Za-z0-9]{12,}", &["sk_live_", "rk_live_", "sk_test_", "rk_test_"]),
     ("npm_token", "npm_[A-Za-z0-9]{30,}", &["npm_"]),
     ("pypi_token", "pypi-[A-Za-z0-9]{16}[A-Za-z0-9_-]{16,}", &["pypi-"]),
+    ("google_oauth_token", r"ya29\.[A-Za-z0-9_-]{20,}", &["ya29."]),
+    ("google_client_secret", "GOCSPX-[A-Za-z0-9_-]{20,}", &["GOCSPX-"]),
+    ("digitalocean_token", "do[opr]_v1_[a-f0-9]{40,}", &["doo_v1_", "dop_v1_", "dor_v1_"]),
+    ("databricks_token", r"dapi[a-f0-9]{32}(?:-\d)?\b", &["dapi"]),
+    ("vault_token", r"hv[sb]\.[A-Za-z0-9_-]{24,}", &["hvs.", "hvb."]),
+    ("sendgrid_token", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", &["SG."]),
+    ("alibaba_access_key_id", r"LTAI[A-Za-z0-9]{16,}\b", &["LTAI"]),
     ("huggingface_token", "hf_[A-Za-z0-9]{30,}", &["hf_"]),
 ];
 
@@ -59,6 +66,27 @@ const CONTEXTS: &[ContextRule] = &[
         ),
         judge: keep_all,
         literal: "VATE KEY",
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_client_secret",
+        pattern: r"(?-u:(?:\b|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}))",
+        judge: keep_all,
+        literal: "Q~",
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_storage_key",
+        pattern: r"AccountKey=([A-Za-z0-9+/]{40,}={0,2})",
+        judge: keep_all,
+        literal: "AccountKey=",
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_sas_signature",
+        pattern: r"[?&]sig=([A-Za-z0-9%+/]{40,}={0,2})",
+        judge: keep_all,
+        literal: "sig=",
         check: Check::Exact,
     },
     ContextRule {
