@@ -21,6 +21,8 @@ pub struct HookEnvironment {
     pub(crate) name_session: Option<NameSession>,
     /// Tasks that modules have started and not finished, in any version of a bundle.
     pub(crate) unfinished: Arc<PendingTasks>,
+    /// `true` if nothing outside of the hooks may change.
+    pub(crate) is_trial: bool,
     make_sandbox: Option<MakeSandbox>,
     protected: Option<Arc<[PathBuf]>>,
     /// State of modules by hook key: a new version of a bundle continues with it. A std lock: nothing awaits while it is held.
@@ -48,6 +50,7 @@ impl HookEnvironment {
             scope: Arc::new(scope),
             name_session: None,
             unfinished: Arc::default(),
+            is_trial: false,
             make_sandbox: None,
             protected: None,
             module_states: Arc::default(),
@@ -58,6 +61,13 @@ impl HookEnvironment {
     #[must_use]
     pub fn name_session(mut self, name: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
         self.name_session = Some(Arc::new(name));
+        self
+    }
+
+    /// Marks the hooks as a trial: modules write no log, send no notification and export no metrics. Programs of the bundle run.
+    #[must_use]
+    pub fn trial(mut self) -> Self {
+        self.is_trial = true;
         self
     }
 

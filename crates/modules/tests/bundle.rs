@@ -1,9 +1,10 @@
 //! Bundles: what can stand in them, and what is said about mistakes.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
-use amplifier_core::{HookRegistry, OnError, TOOL_PRE, data};
+use amplifier_core::{HookRegistry, OnError, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
     Bundle, BundleError, BundleInput, BundleScope, BundleStack, BundleWatcher, SandboxConfig, WriteAccess, load,
     load_hosted,
@@ -583,4 +584,27 @@ fn what_only_our_modules_can_do_is_refused_for_those_of_a_host() {
             "{error}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_error_of_the_sandbox_is_no_finding_of_the_linter() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.py"), "import os\n").unwrap();
+    let bundle = "\
+hooks:
+  - module: hooks-linter
+    config: { linters: [{ name: x, files: '*.py', command: [cat, '{file}'], exit_codes: [1, 125] }] }
+";
+    fs::write(folder.path().join("bundle.yaml"), bundle).unwrap();
+    let broken = "echo 'amplifier: cannot confine the program: no namespaces' >&2; exit 1";
+    let host = HookEnvironment::new(Scope::new(folder.path()).unwrap())
+        .sandbox(move |_| Ok(Sandbox::through(["sh", "-c", broken])));
+    let hooks = HookRegistry::new();
+    load(&folder.path().join("bundle.yaml")).unwrap().register(&hooks, &host).unwrap();
+    let input = data! { "file_path": "a.py", "content": "import os\n" };
+    let data = data! { "tool_name": "Write", "tool_input": input, "tool_result": {}, "success": true };
+    let report = hooks.emit(TOOL_POST, data).await.report();
+    assert!(report.injections.is_empty(), "{:?}", report.injections);
+    let told: Vec<&str> = report.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(told, ["the linter `x` failed: amplifier: cannot confine the program: no namespaces"]);
 }

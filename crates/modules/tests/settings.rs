@@ -459,3 +459,26 @@ fn a_tool_that_is_not_there_is_told_with_its_place() {
     write(folder.path(), "inner.yaml", "tools: { only: [Raed] }\n");
     assert_eq!(check("includes: [inner.yaml]\n"), told(1, 17, "unknown tool `Raed`; did you mean `Read`?"));
 }
+
+#[test]
+fn every_mistake_in_the_config_of_a_module_is_reported_at_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = "\
+hooks:
+  - module: hooks-approval
+    config:
+      defalt: deny
+      rules:
+        - { tool: bash, pattern: x, field: command, action: deny }
+        - { tool: Write, pattern: ./infra, action: ask }
+        - { tool: Edit, pattern: x, action: forbid }
+";
+    write(folder.path(), "bundle.yaml", bundle);
+    let tools = ["Bash", "Write", "Edit"].map(|name| ToolSchema::new(name, json!({})));
+    let found = BundleCheck::load(&folder.path().join("bundle.yaml")).finish(&host(folder.path()), &tools);
+    let lines: Vec<usize> = found.iter().map(|found| found.error.line).collect();
+    assert_eq!(lines, [4, 6, 7, 8], "{found:#?}");
+    // A bundle without mistakes has none, whatever its modules need to run.
+    write(folder.path(), "bundle.yaml", "hooks:\n  - module: hooks-approval\n    config: { default: deny }\n");
+    assert!(BundleCheck::load(&folder.path().join("bundle.yaml")).finish(&host(folder.path()), &tools).is_empty());
+}

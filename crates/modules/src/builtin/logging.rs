@@ -62,6 +62,10 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         return Err(format!("`keep` is {keep}: give it 1000 or less"));
     }
     let path = resolve_path(&path, context.folder)?;
+    if context.host.is_trial {
+        // The file belongs to sessions.
+        return Ok(Vec::new());
+    }
     let logger = Logger {
         chosen: patterns("events", &events)?,
         except: patterns("except", &except)?,

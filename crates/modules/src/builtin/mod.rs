@@ -49,6 +49,7 @@ pub struct Module {
     /// A one-line description.
     pub summary: &'static str,
     is_pure: bool,
+    kinds: fn() -> Vec<String>,
     schema: fn() -> Value,
     idle_settings: fn(&Map) -> Vec<IdleSetting>,
     make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
@@ -110,6 +111,7 @@ pub static MODULES: &[Module] = &[
         "replaces secrets and personal data before they reach model, transcript and audit log",
         redaction::make,
     )
+    .knowing(redaction::kinds)
     .pure(),
     Module::new::<session_naming::Options>(
         "hooks-session-naming",
@@ -224,12 +226,26 @@ impl Module {
         summary: &'static str,
         make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
     ) -> Self {
-        Self { name, summary, is_pure: false, schema: schema::<Options>, idle_settings: |_| Vec::new(), make }
+        Self {
+            name,
+            summary,
+            is_pure: false,
+            kinds: Vec::new,
+            schema: schema::<Options>,
+            idle_settings: |_| Vec::new(),
+            make,
+        }
     }
 
     /// Sets the check for settings that probably have not the intended effect.
     const fn checked(mut self, idle_settings: fn(&Map) -> Vec<IdleSetting>) -> Self {
         self.idle_settings = idle_settings;
+        self
+    }
+
+    /// Sets the function that lists the kinds of data that the module knows.
+    const fn knowing(mut self, kinds: fn() -> Vec<String>) -> Self {
+        self.kinds = kinds;
         self
     }
 
@@ -254,6 +270,11 @@ impl Module {
             None => format!("unknown module `{name}`; see `amplifier hooks modules`"),
         };
         MODULES.iter().find(|module| module.name == name).ok_or_else(unknown)
+    }
+
+    /// Returns the kinds of data that the module knows, such as the kinds of secrets; empty for most modules.
+    pub fn kinds(&self) -> Vec<String> {
+        (self.kinds)()
     }
 
     /// Returns the JSON Schema of the module's `config`.

@@ -5,7 +5,7 @@ mod personal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use amplifier_audit::Redaction;
+use amplifier_audit::{InvalidRule, Redaction};
 use amplifier_core::{EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         own = own
             .map(|own| own.with_pattern(name, pattern))
             .transpose()
-            .map_err(|error| format!("`patterns`: {error}"))?;
+            .map_err(|error| invalid_pattern(name, &error))?;
     }
     let personal = PersonalDataRedactor::new(&kinds).map_err(|error| error.to_string())?;
     let redactor = Redactor { secrets, own, personal, announce, scope: context.host.scope.clone() };
@@ -111,6 +111,22 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         RedactionTarget::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
     // Before all other hooks, so that they do not receive the data either.
     Ok(vec![ModuleHook::guard(&events, redactor).priority(-100)])
+}
+
+/// Describes an invalid regular expression. The last line of the error has the cause; those before it show the pattern.
+fn invalid_pattern(name: &str, error: &InvalidRule) -> String {
+    let text = error.to_string();
+    let cause = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    format!("`patterns.{name}`: invalid regular expression: {cause}")
+}
+
+/// Returns the kinds in markers of secrets and personal data.
+pub(super) fn kinds() -> Vec<String> {
+    let mut kinds = Redaction::standard().kinds();
+    kinds.extend(PersonalDataKind::ALL.map(|kind| kind.name().to_owned()));
+    kinds.sort();
+    kinds.dedup();
+    kinds
 }
 
 /// Name of the group whose text is replaced, instead of the whole match.

@@ -41,8 +41,16 @@ fn errors(definition: &HookDefinition, config: &Map, host: &HookEnvironment) -> 
     while let Some(error) = with_config(definition, &rest).compile_error(host) {
         let message = original_indices(&error.message, &removed);
         found.push(located(definition, BundleError { message: message.clone(), ..error.clone() }));
-        let others = || parts(&rest).into_iter().filter_map(|path| Some((without(&rest, &path)?, path)));
+        let mut paths = parts(&rest);
+        // Stable: first the keys that the message names.
+        paths.sort_by_key(
+            |path| !matches!(path.last(), Some(PathStep::Key(key)) if error.message.contains(&format!("`{key}`"))),
+        );
+        let others = || paths.iter().filter_map(|path| Some((without(&rest, path)?, path.clone())));
         let is_progress = |(changed, path): &(Value, ConfigPath)| {
+            if !may_be_about(&error.message, path) {
+                return false;
+            }
             let next = with_config(definition, changed).compile_error(host);
             let is_whole = matches!(path.last(), Some(PathStep::Index(_))) || path.len() == 1;
             next.is_none_or(|next| next.message != error.message && (is_whole || !next.message.contains("missing")))
@@ -52,6 +60,16 @@ fn errors(definition: &HookDefinition, config: &Map, host: &HookEnvironment) -> 
         removed.push(path);
     }
     found
+}
+
+/// Returns `false` if a message is about another item of the list.
+fn may_be_about(message: &str, path: &[PathStep]) -> bool {
+    path.windows(2).all(|steps| match steps {
+        [PathStep::Key(list), PathStep::Index(at)] => {
+            !message.contains(&format!("`{list}[")) || message.contains(&format!("`{list}[{at}]"))
+        }
+        _ => true,
+    })
 }
 
 fn with_config(definition: &HookDefinition, config: &Value) -> HookDefinition {
@@ -95,7 +113,8 @@ fn without(value: &Value, path: &[PathStep]) -> Option<Value> {
     }
     match (place, last) {
         (Value::Object(fields), PathStep::Key(key)) => drop(fields.remove(key)?),
-        (Value::Array(items), PathStep::Index(at)) if *at < items.len() => drop(items.remove(*at)),
+        // An empty list would be another mistake; the whole list is removed instead.
+        (Value::Array(items), PathStep::Index(at)) if *at < items.len() && items.len() > 1 => drop(items.remove(*at)),
         _ => return None,
     }
     Some(changed)
@@ -116,18 +135,12 @@ fn original_indices(message: &str, removed: &[ConfigPath]) -> String {
     message
 }
 
-/// Moves an error to the first part of the entry that its message names.
+/// Moves an error to the part of the entry that its message names: a list item, a value or a key.
 fn located(definition: &HookDefinition, error: BundleError) -> BundleError {
     let named: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
-    // The innermost part has the most precise position; the module's own name is on the first line.
-    let names = named.iter().skip(2).chain(named.first().filter(|name| **name != "config"));
-    let names = names.flat_map(|name| name.rsplit(['.', '[']).next().into_iter().chain([*name]));
-    let names: Vec<String> =
-        names.map(|name| name.trim_end_matches(']').to_owned()).filter(|name| name.len() > 1).collect();
+    let named = named.strip_prefix(["config"].as_slice()).and_then(|rest| rest.get(1..)).unwrap_or(&named);
     let lines: Vec<(usize, &str)> = entry_lines(definition.location, &definition.source).skip(1).collect();
-    let place = names
-        .iter()
-        .find_map(|name| lines.iter().find_map(|(number, line)| Some((*number, line.find(name.as_str())?, *line))));
+    let place = find_place(named, &lines);
     match place {
         Some((number, at, line)) => {
             let column = line.get(..at).unwrap_or_default().chars().count() + 1;
@@ -135,6 +148,43 @@ fn located(definition: &HookDefinition, error: BundleError) -> BundleError {
         }
         None => error,
     }
+}
+
+/// Finds the line and the offset of the innermost part that a message names.
+fn find_place<'a>(named: &[&str], lines: &[(usize, &'a str)]) -> Option<(usize, usize, &'a str)> {
+    let (first, rest) = named.split_first()?;
+    let inner =
+        first.rsplit(']').next().filter(|inner| inner.len() < first.len()).map(|inner| inner.trim_start_matches('.'));
+    let item =
+        first.split_once('[').and_then(|(list, index)| Some((list, index.split(']').next()?.parse::<usize>().ok()?)));
+    let keys = first.split('.').next_back().filter(|_| item.is_none()).into_iter().chain(inner);
+    let names = || rest.iter().copied().chain(keys.clone()).filter(|name| !name.is_empty());
+    let find = |lines: &[(usize, &'a str)]| {
+        names().find_map(|name| lines.iter().find_map(|(number, line)| Some((*number, word_at(line, name)?, *line))))
+    };
+    let Some((list, index)) = item else { return find(lines) };
+    let begin = lines.iter().position(|(_, line)| word_at(line, list).is_some())?;
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let items =
+        || lines.iter().enumerate().skip(begin + 1).filter(|(_, (_, line))| line.trim_start().starts_with("- "));
+    let outer = items().next().map(|(_, (_, line))| indent(line));
+    let own: Vec<usize> = items().filter(|(_, (_, line))| Some(indent(line)) == outer).map(|(at, _)| at).collect();
+    let Some(&from) = own.get(index) else {
+        // A list in one line.
+        return find(lines.get(begin..=begin)?)
+            .or_else(|| lines.get(begin).map(|(number, line)| (*number, indent(line), *line)));
+    };
+    let to = own.get(index + 1).copied().unwrap_or(lines.len());
+    find(lines.get(from..to)?).or_else(|| lines.get(from).map(|(number, line)| (*number, indent(line), *line)))
+}
+
+/// Returns the offset of a text that is no part of a longer word.
+fn word_at(line: &str, name: &str) -> Option<usize> {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+    line.match_indices(name).map(|(at, _)| at).find(|at| {
+        !is_word(line.get(..*at).and_then(|before| before.chars().next_back()))
+            && !is_word(line.get(at + name.len()..).and_then(|after| after.chars().next()))
+    })
 }
 
 /// Checks the names of tools under `tools` and `tool`.

@@ -111,7 +111,9 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 /// Returns the linters that do not receive the name of the file.
 pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
     let linters = options::<Options>(config).ok().and_then(|options| options.linters).unwrap_or_default();
-    let misses = |(_, linter): &(usize, LinterOptions)| !linter.command.iter().any(|word| word.contains("{file}"));
+    let misses = |(_, linter): &(usize, LinterOptions)| {
+        !linter.command.is_empty() && !linter.command.iter().any(|word| word.contains("{file}"))
+    };
     let missing = linters.into_iter().enumerate().filter(misses);
     let describe = |(at, linter): (usize, LinterOptions)| {
         let message = format!("`linters[{at}]`: the `command` has no `{{file}}`, so the linter is not given the file");

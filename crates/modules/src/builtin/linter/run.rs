@@ -84,6 +84,10 @@ impl Linter {
         if !ran.in_time {
             return self.failure(&format!("time limit of {:?} exceeded; the linter was stopped", self.timeout));
         }
+        // The launcher's own error is no finding, whatever its exit code.
+        if !self.launcher.sandbox().is_none() && ran.stderr.bytes.starts_with(LAUNCHER) {
+            return self.failure(stderr.trim());
+        }
         match ran.status.and_then(|status| status.code()) {
             Some(0) if stdout.trim().is_empty() => LintResult::Clean,
             Some(0) => self.findings(stdout),

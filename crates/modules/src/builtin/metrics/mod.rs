@@ -87,6 +87,9 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         clock,
     };
     let server = Mutex::new(ServerState::new(listen, &lock(&state.server)));
+    if context.host.is_trial {
+        return Ok(Vec::new());
+    }
     let metrics = Metrics { state, exporter: Arc::new(exporter), scheduled: Mutex::default(), server };
     Ok(vec![ModuleHook::observer(&["*"], metrics).priority(100)])
 }

@@ -106,6 +106,9 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     if !desktop && !bell && command.is_none() && webhook.is_none() {
         return Err("no channel is enabled; enable `desktop` or `bell`, or give a `command` or a `webhook`".to_owned());
     }
+    if context.host.is_trial {
+        return Ok(Vec::new());
+    }
     let reports_approvals =
         events.iter().any(|event| event.parse().is_ok_and(|event: EventPattern| event.matches("approval:required")));
     let desktop = desktop.then(|| send::desktop(context.host)).transpose()?;

@@ -23,8 +23,10 @@ pub(super) enum PersonalDataKind {
 }
 
 impl PersonalDataKind {
+    pub(super) const ALL: [Self; 5] = [Self::Email, Self::Phone, Self::Iban, Self::Card, Self::IpAddress];
+
     /// Returns the name in markers.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Email => "email",
             Self::Phone => "phone",
