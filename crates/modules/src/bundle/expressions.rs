@@ -1,6 +1,6 @@
 //! The static check of a hook: its expressions, and the effect of its action.
 
-use amplifier_core::{EventEffects, EventName, EventSpec, SESSION_END, catalog};
+use amplifier_core::{EventEffects, EventName, EventSpec, SESSION_END, TOOL_POST, catalog};
 use serde_json::Value;
 
 use super::{Diagnostic, HookDefinition, HookKind, LoadedBundle, MistakeCode, OneOrMany, Severity};
@@ -21,6 +21,8 @@ pub(super) fn check(definition: &HookDefinition, bundle: &LoadedBundle, tools: &
         check.texts(&facts);
         check.pointers(&facts);
         check.effects();
+        check.late_request();
+        check.words_as_text();
     }
     check.found
 }
@@ -166,6 +168,46 @@ impl HookCheck<'_> {
         Some((severity, message, nearest.map(|nearest| format!("did you mean `/tool_input/{nearest}`?"))))
     }
 
+    /// Checks for a request after the operation.
+    fn late_request(&mut self) {
+        let Some(specs) = self.context.events.as_ref().filter(|_| self.definition.entry.ask.is_some()) else { return };
+        let post = TOOL_POST.name();
+        if specs.iter().any(|spec| spec.name == post.as_str()) && self.is_named(post.as_str()) {
+            let message =
+                format!("`ask` at `{post}` comes after the tool has run, and decides if the model reads the result");
+            let error = self.definition.problem_in("ask", message).coded(MistakeCode::NoEffect);
+            let help = "to ask before the tool runs, write `on: tool:pre`".to_owned();
+            self.found.push(Diagnostic::warning(error.helped(Some(help))));
+        }
+    }
+
+    /// Checks for words in the place of a text: `deny: false` denies, with the reason "false".
+    fn words_as_text(&mut self) {
+        let entry = &self.definition.entry;
+        let texts =
+            [("deny", &entry.deny), ("ask", &entry.ask), ("inject", &entry.inject), ("message", &entry.message)];
+        for (key, text) in texts {
+            let word = text.as_deref().map(str::trim);
+            let (severity, help) = match word {
+                Some("false" | "off" | "null" | "none" | "~") => {
+                    (Severity::Error, format!("remove `{key}`, or set `enabled: false` to switch the rule off"))
+                }
+                Some("true" | "on" | "always") => {
+                    (Severity::Warning, format!("write the text that is shown: `{key}: …`"))
+                }
+                _ => continue,
+            };
+            let message = format!("`{key}: {}` is a text, and does not switch anything", word.unwrap_or_default());
+            let error = self.definition.problem_in(key, message).coded(MistakeCode::Value).helped(Some(help));
+            self.found.push(Diagnostic { severity, error });
+        }
+    }
+
+    /// Returns `true` if the hook names this event, not only a pattern that matches it.
+    fn is_named(&self, name: &str) -> bool {
+        self.context.on.iter().any(|on| on.parse::<EventName>().is_ok_and(|on| on.canonical() == name))
+    }
+
     /// Checks that the action has an effect.
     fn effects(&mut self) {
         let entry = &self.definition.entry;
@@ -181,13 +223,10 @@ impl HookCheck<'_> {
         let Some((action, _, has_effect)) = actions.into_iter().find(|(_, given, _)| *given) else { return };
         let Some(specs) = &self.context.events else { return };
         let idle: Vec<&str> = specs.iter().filter(|spec| !has_effect(spec)).map(|spec| spec.name).collect();
-        let is_named = |name: &str| {
-            self.context.on.iter().any(|on| on.parse::<EventName>().is_ok_and(|on| on.canonical() == name))
-        };
         let (severity, shown): (_, Vec<&str>) = match idle.len() == specs.len() {
             true => (Severity::Error, idle.into_iter().take(3).collect()),
             // A pattern may match more than is meant.
-            false => (Severity::Warning, idle.into_iter().filter(|name| is_named(name)).collect()),
+            false => (Severity::Warning, idle.into_iter().filter(|name| self.is_named(name)).collect()),
         };
         if shown.is_empty() {
             return;

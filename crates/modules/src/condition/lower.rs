@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use amplifier_core::text::counted;
 use amplifier_core::{EventName, catalog};
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue, SelectExpr,
@@ -271,7 +272,8 @@ impl Lowering<'_> {
             _ => None,
         });
         if count != expected {
-            return self.fail(span, format!("`{name}` takes {expected} arguments, not {count}"), None);
+            let expected = counted(expected, "argument");
+            return self.fail(span, format!("`{name}` takes {expected}, not {count}"), None);
         }
         let kind = match (function, arguments.pop()) {
             (Function::Matches, Some(Node { kind: Kind::Constant(Value::String(pattern)), span })) => {

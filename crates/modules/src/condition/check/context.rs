@@ -78,7 +78,12 @@ impl CheckContext<'_> {
         match field {
             common if COMMON.contains(&common) => return Type::Text,
             "tool_input" if self.has_tools() => return self.tool_type(facts, "the input of", |tool| &tool.input),
-            "tool_result" if self.has_tools() => return self.tool_type(facts, "the result of", |tool| &tool.result),
+            "tool_result" if self.has_tools() => {
+                return match self.tool_type(facts, "the result of", |tool| &tool.result) {
+                    Type::Object(kinds) => Type::Object(kinds.into_iter().map(ObjectType::with_error).collect()),
+                    other => other,
+                };
+            }
             _ => {}
         }
         let specs = self.events.iter().flatten().filter(|spec| spec.fields.iter().any(|known| known.name == field));

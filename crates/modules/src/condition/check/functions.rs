@@ -3,12 +3,13 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 use super::Checker;
-use super::facts::Facts;
+use super::facts::{Facts, path};
 use super::types::{ObjectType, Type};
 use crate::condition::error::Span;
-use crate::condition::node::{Function, Node, SHELL_FIELDS};
+use crate::condition::node::{Function, Kind, Node, SHELL_FIELDS};
 use crate::mistake::MistakeCode;
 
 /// The type of `shell(command)`.
@@ -40,6 +41,7 @@ impl Checker<'_> {
                 Type::Bool
             }
             Function::Contains | Function::StartsWith | Function::EndsWith | Function::Matches => {
+                self.swapped(function, arguments, span);
                 self.texts(arguments, facts);
                 Type::Bool
             }
@@ -52,6 +54,7 @@ impl Checker<'_> {
                 Type::Bool
             }
             Function::PathMatches => {
+                self.swapped(function, arguments, span);
                 self.texts(arguments.get(..1).unwrap_or_default(), facts);
                 Type::Bool
             }
@@ -121,6 +124,24 @@ impl Checker<'_> {
         self.texts(std::slice::from_ref(path), facts);
         self.patterns(patterns, span);
         Type::Bool
+    }
+
+    /// Checks that a text from the event comes before the text that is searched in it.
+    fn swapped(&mut self, function: Function, arguments: &[Node], span: Span) {
+        let [one, other] = arguments else { return };
+        let (Kind::Constant(Value::String(text)), Some(path)) = (&one.kind, path(other)) else { return };
+        let Some((name, ..)) = Function::ALL.into_iter().find(|(_, known, _)| *known == function) else { return };
+        // `"Write Edit".contains(tool_name)` is a way to write a list.
+        if function == Function::Contains && matches!(path.as_str(), "tool_name" | "event") {
+            return;
+        }
+        let help = match function {
+            Function::Matches => format!("write `{path}.{name}(r\"{text}\")`"),
+            Function::PathMatches => format!("write `{name}({path}, [\"{text}\"])`"),
+            _ => format!("write `{path}.{name}(\"{text}\")`"),
+        };
+        let message = format!("`{name}` looks for `{path}` in the text \"{text}\"; the arguments are probably swapped");
+        self.warning(MistakeCode::NeverTrue, span, message, Some(help));
     }
 
     /// Checks that the events of the hook are about a tool call.

@@ -232,15 +232,17 @@ impl Checker<'_> {
         let known = || kinds.iter().flat_map(|kind| kind.fields.keys()).map(String::as_str);
         let owners: Vec<&str> = kinds.iter().map(|kind| kind.owner.as_str()).take(3).collect();
         let message = format!("unknown field `{field}` of {}", owners.join(", "));
+        let other = || super::known_as(field, &OTHER_FIELDS).filter(|field| known().any(|known| known == *field));
         if kinds.iter().all(|kind| kind.is_closed) {
-            let help = super::did_you_mean(field, known()).unwrap_or_else(|| {
+            let help = other().map(super::suggestion).or_else(|| super::did_you_mean(field, known()));
+            let help = help.unwrap_or_else(|| {
                 let mut names: Vec<String> = known().map(|name| format!("`{name}`")).collect();
                 names.sort_unstable();
                 names.dedup();
                 format!("expected one of {}", names.join(", "))
             });
             self.error(MistakeCode::UnknownField, span, message, Some(help));
-        } else if let Some(nearest) = super::nearest_field(field, known()) {
+        } else if let Some(nearest) = super::nearest_field(field, known()).or_else(other) {
             let message = match kinds {
                 [_] => message,
                 _ => format!("unknown field `{field}` of the tools' data"),
@@ -366,6 +368,16 @@ impl Checker<'_> {
         self.error(MistakeCode::Type, span, message, help);
     }
 }
+
+/// Fields of other programs' tools, and those with the same content.
+const OTHER_FIELDS: [(&[&str], &str); 6] = [
+    (&["stdout", "stderr", "content", "text", "result", "message"], "output"),
+    (&["status", "code", "returncode", "return_code", "exitCode", "exit_status"], "exit_code"),
+    (&["file", "filename", "file_name", "filePath", "target"], "file_path"),
+    (&["cmd", "script"], "command"),
+    (&["old_text", "old_str", "search"], "old_string"),
+    (&["new_text", "new_str", "replace"], "new_string"),
+];
 
 /// Describes the items of a list.
 fn plural(item: &Type) -> &'static str {

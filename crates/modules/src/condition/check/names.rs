@@ -28,13 +28,38 @@ impl Checker<'_> {
         for name in names {
             // A list of constants has one span; within it, the name has its own.
             let span = self.within(span, name);
+            self.pattern_as_text(&path, name, span);
             match path.as_str() {
+                "tool_name" | "selected_tool" if name.as_str().is_some_and(|name| name.contains('*')) => {}
                 "tool_name" | "selected_tool" => self.tool_name(name, span),
                 "event" => self.event_name(name, span),
                 "weekday()" => self.day(name, span),
                 _ => self.hour(operator, &path, name, span),
             }
         }
+    }
+
+    /// Checks for a pattern that is compared as a text.
+    fn pattern_as_text(&mut self, path: &str, value: &Value, span: Span) {
+        let Some(pattern) = value.as_str().filter(|value| value.contains('*')) else { return };
+        let field = path.rsplit('.').next().unwrap_or(path);
+        let help = match field {
+            "file_path" | "path" | "folder" | "notebook_path" => {
+                format!(
+                    "write `path_matches({path}, [\"{pattern}\"])`, or `changes([\"{pattern}\"])` for commands, too"
+                )
+            }
+            "tool_name" | "selected_tool" => {
+                let text = pattern.trim_end_matches('*');
+                match text.contains('*') {
+                    true => format!("write `{path}.matches(r\"…\")`, with a regular expression"),
+                    false => format!("write `{path}.startsWith(\"{text}\")`"),
+                }
+            }
+            _ => return,
+        };
+        let message = format!("`{pattern}` is a pattern, and is compared as a text");
+        self.error(MistakeCode::NeverTrue, span, message, Some(help));
     }
 
     /// Returns the span of a constant within that of its list.

@@ -39,6 +39,13 @@ impl ObjectType {
         Self { owner: owner.into(), fields, is_closed: true }
     }
 
+    /// Adds the field that the result of a failed tool has. With that, a result with known fields has no others.
+    pub(super) fn with_error(mut self) -> Self {
+        self.is_closed = !self.fields.is_empty();
+        self.fields.insert("error".to_owned(), Type::Text);
+        self
+    }
+
     pub(super) fn from_schema(owner: &str, schema: &Value) -> Self {
         let properties = schema["properties"].as_object();
         let field = |(name, schema): (&String, &Value)| (name.clone(), Type::from_schema(&format!("`{name}`"), schema));
