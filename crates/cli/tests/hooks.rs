@@ -319,3 +319,74 @@ fn an_answer_for_want_of_another_that_does_not_count_is_pointed_out() {
     assert_eq!((ran.code, ran.out), (0, format!("{file}: 1 hook in 1 file, no mistakes, 1 warning\n")));
     assert!(ran.error.contains(":5:5: `amplifier` ignores `default: allow`"), "{}", ran.error);
 }
+
+#[test]
+fn a_test_shows_why_a_hook_failed_and_does_not_pass_by_its_failure() {
+    let bundle = "\
+hooks:
+  - rule: broken
+    on: tool:pre
+    when: tool_input.command > 5
+    deny: too long
+tests:
+  - name: denied by accident
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: ls } }
+    expect: { decision: deny }
+  - name: the failure itself is expected
+    event: tool:pre
+    data: { tool_name: Bash, tool_input: { command: ls } }
+    expect: { decision: deny, says: cannot be evaluated }
+";
+    let (place, file) = place(bundle);
+    let ran = place.amplifier(&["hooks", "test", &file]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("test denied by accident ... FAILED\n    hook `broken` failed: "), "{ran:?}");
+    assert!(ran.out.contains("test the failure itself is expected ... ok\n"), "{ran:?}");
+    let ran = place.amplifier(&["hooks", "test", "--json", &file]);
+    let line: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    assert_eq!((&line["passed"], &line["failures"][0]["hook"]), (&json!(false), &json!("broken")));
+}
+
+#[test]
+fn tests_write_no_log_and_name_the_hook_that_changes_data() {
+    let secret = format!("key = {}IOSFODNN7EXAMPLQ", concat!("AK", "IA"));
+    let bundle = format!(
+        "\
+hooks:
+  - module: hooks-logging
+    config: {{ path: events.jsonl }}
+  - module: hooks-redaction
+tests:
+  - name: a key does not reach the model
+    event: tool:post
+    data: {{ tool_name: Read, tool_input: {{ file_path: a }}, tool_result: {{ output: \"{secret}\" }}, success: true }}
+    expect:
+      decision: modify
+      by: hooks-redaction
+      data:
+        /tool_result/output: key = [redacted kind=aws_access_key_id len=20 hmac=*]
+"
+    );
+    let (place, file) = place(&bundle);
+    let told = place.amplifier(&["hooks", "test", &file]).fine();
+    assert_eq!(told, "test a key does not reach the model ... ok\n\n1 passed; 0 failed\n");
+    assert!(!place.at("events.jsonl").exists(), "a test wrote to the log of sessions");
+    let (place, file) = self::place(&bundle.replace("aws_access_key_id", "github_token"));
+    assert_eq!(place.amplifier(&["hooks", "test", &file]).code, 1);
+}
+
+#[test]
+fn the_kinds_of_redaction_are_listed_and_documented() {
+    let place = Place::with(json!([]));
+    let told = place.amplifier(&["hooks", "modules", "hooks-redaction"]).fine();
+    let page = include_str!("../../../docs/reference/modules.md");
+    let kinds = told.split("Kinds of data\n").nth(1).unwrap().lines().map(str::trim);
+    let missing: Vec<&str> = kinds.filter(|kind| !page.contains(&format!("`{kind}`"))).collect();
+    assert_eq!(missing, Vec::<&str>::new(), "docs/reference/modules.md does not name these kinds");
+    for kind in ["google_api_key", "azure_client_secret", "azure_storage_key", "email"] {
+        assert!(told.contains(&format!("\n  {kind}\n")), "{told}");
+    }
+    let json = place.amplifier(&["hooks", "modules", "hooks-redaction", "--json"]).fine();
+    assert!(serde_json::from_str::<Value>(&json).unwrap()["kinds"].as_array().unwrap().len() > 30);
+}

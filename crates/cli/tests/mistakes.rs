@@ -2,6 +2,7 @@
 
 mod first;
 mod more;
+mod policy;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ type Mistake = (&'static str, &'static str, &'static [&'static str]);
 #[test]
 fn every_mistake_is_told_with_its_place_and_what_to_write() {
     let place = Place::with(json!([]));
-    let mistakes: Vec<&Mistake> = first::FIRST.iter().chain(more::MORE).collect();
+    let mistakes: Vec<&Mistake> = first::FIRST.iter().chain(more::MORE).chain(policy::POLICY).collect();
     assert!(first::FIRST.len() == 37 && more::MORE.len() >= 30);
     let files: Vec<String> = (0..mistakes.len()).map(|number| format!("{number}.yaml")).collect();
     for (file, (_, text, _)) in files.iter().zip(&mistakes) {

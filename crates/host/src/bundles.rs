@@ -187,6 +187,15 @@ pub fn register_alone(
     Ok(host)
 }
 
+/// Registers the hooks of a single bundle for its tests: modules write no log, send no notification and export no metrics.
+///
+/// # Errors
+/// If the workspace cannot be resolved or a hook cannot be registered.
+pub fn register_for_tests(bundle: &LoadedBundle, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<()> {
+    bundle.register(hooks, &host_of(config, home, [bundle])?.trial())?;
+    Ok(())
+}
+
 /// Returns the environment in which the hooks of a single bundle are compiled for a check. Nothing must be registered in it.
 ///
 /// # Errors

@@ -245,6 +245,10 @@ fn every_file_on_the_map_of_the_code_exists() {
 fn the_bundles_of_the_guides_pass_their_own_tests() {
     let folder = tempfile::tempdir().unwrap();
     let mut tested = 0;
+    // `./test` installs ruff for the linter of the policy.
+    let installed = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin"));
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([installed].into_iter().chain(std::env::split_paths(&folders))).unwrap();
     for name in ["../start/policy-for-a-team.md", "rules.md"] {
         let text = std::fs::read_to_string(page(name)).unwrap();
         let bundles = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -252,7 +256,7 @@ fn the_bundles_of_the_guides_pass_their_own_tests() {
             let file = folder.path().join("bundle.yaml");
             std::fs::write(&file, bundle).unwrap();
             let mut command = Command::new(env!("CARGO_BIN_EXE_amplifier"));
-            command.args(["hooks", "test"]).arg(&file).env("AMPLIFIER_HOME", folder.path());
+            command.args(["hooks", "test"]).arg(&file).env("AMPLIFIER_HOME", folder.path()).env("PATH", &path);
             let output = command.output().unwrap();
             assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
             tested += 1;

@@ -87,7 +87,7 @@ pub(super) const FIRST: &[Mistake] = &[
     ("unknown option", r#"hooks:
   - module: hooks-bash-guard
     config: { destuctive: deny }
-"#, &[r#"error:3:5: `config` of `hooks-bash-guard`: unknown option `destuctive`; did you mean `destructive`?"#]),
+"#, &[r#"error:3:15: `config` of `hooks-bash-guard`: unknown option `destuctive`; did you mean `destructive`?"#]),
     ("two kinds", r#"hooks:
   - rule: a
     command: ./x.sh

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    DecisionKind, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError, catalog,
+    ActionKind, DecisionKind, Denial, EmissionReport, EventName, HookInfo, HookRegistry, HookRole, OnError, catalog,
 };
 use amplifier_host::{Bundles, Config, Home, ProjectTrust, bundles, guards};
 use amplifier_modules::bundle::{BundleScope, LoadedBundle, load, schema};
@@ -240,6 +240,10 @@ fn decided_by(report: &EmissionReport) -> (String, String) {
         Some(DecisionKind::Deny) => denied_by.as_deref().map(|by| (by, reason.as_deref().unwrap_or(Denial::NO_REASON))),
         Some(DecisionKind::AskUser) => {
             approvals.first().map(|one| (one.hook.as_str(), one.prompt.as_deref().unwrap_or_default()))
+        }
+        Some(DecisionKind::Modify) => {
+            let modified = report.hooks.iter().find(|hook| hook.answer == ActionKind::Modify);
+            modified.map(|hook| (hook.hook.as_str(), hook.reason.as_deref().unwrap_or_default()))
         }
         Some(DecisionKind::InjectContext) => injections.first().map(|one| (one.hook.as_str(), one.text.as_str())),
         _ => None,

@@ -71,6 +71,10 @@ fn show(out: &mut impl Write, module: &Module) -> std::io::Result<()> {
         let line = format!("  {}  {}  {default}", pad(&option.name, names), pad(&option.kind, kinds));
         writeln!(out, "{}\n      {}", line.trim_end(), option.meaning)?;
     }
+    let kinds = module.kinds();
+    if !kinds.is_empty() {
+        writeln!(out, "\nKinds of data\n  {}", kinds.join("\n  "))?;
+    }
     Ok(())
 }
 
@@ -80,11 +84,13 @@ struct ModuleInfo {
     name: &'static str,
     summary: &'static str,
     options: Vec<ModuleOption>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<String>,
 }
 
 impl ModuleInfo {
     fn new(module: &Module) -> Self {
-        Self { name: module.name, summary: module.summary, options: options(&module.schema()) }
+        Self { name: module.name, summary: module.summary, options: options(&module.schema()), kinds: module.kinds() }
     }
 }
 

@@ -44,10 +44,11 @@ impl Test {
 /// Runs every test of a bundle and prints the results.
 async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
     let mut out = pipe_stdout();
-    let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
-        let passed = expected == found;
+    let failed = run(bundle, config, home, |result| {
+        let TestResult { case, expected, found, failures, .. } = &result;
+        let passed = result.passed();
         if json {
-            writeln!(out, "{}", line(file, case, passed, took, &expected, &found))?;
+            writeln!(out, "{}", line(&result))?;
             return Ok(());
         }
         let (style, word) = match passed {
@@ -55,9 +56,16 @@ async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -
             false => (AnsiColor::Red.on_default(), "FAILED"),
         };
         writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, EscapeMode::Exact))?;
-        if !passed {
+        if expected != found {
             writeln!(out, "    - expected\n    + found")?;
-            diff::write(&mut out, 4, &expected, &found)?;
+            diff::write(&mut out, 4, expected, found)?;
+            for message in &result.messages {
+                writeln!(out, "    {}", visible(message, EscapeMode::Exact))?;
+            }
+        }
+        for HookFailure { hook, cause } in failures {
+            let (hook, cause) = (visible(hook, EscapeMode::Exact), visible(cause, EscapeMode::Exact));
+            writeln!(out, "    hook `{hook}` failed: {cause}")?;
         }
         Ok(())
     })
@@ -75,8 +83,8 @@ async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -
 /// Runs every test of a bundle and returns the results as JSON.
 pub(crate) async fn test_results(bundle: &LoadedBundle, config: &Config, home: &Home) -> Result<Value> {
     let mut tests = Vec::new();
-    let failed = run(bundle, config, home, |TestResult { file, case, took, expected, found }| {
-        tests.push(line(file, case, expected == found, took, &expected, &found));
+    let failed = run(bundle, config, home, |result| {
+        tests.push(line(&result));
         Ok(())
     })
     .await?;
@@ -90,6 +98,23 @@ struct TestResult<'a> {
     took: Duration,
     expected: Value,
     found: Value,
+    /// Failures of hooks that the expectation does not mention.
+    failures: Vec<HookFailure>,
+    /// The messages of hooks for the user.
+    messages: Vec<String>,
+}
+
+/// A hook that failed, and the cause.
+struct HookFailure {
+    hook: String,
+    cause: String,
+}
+
+impl TestResult<'_> {
+    /// Returns `true` if the outcome is the expected one. A denial by a failed hook is not: it says nothing about the hook's own rules.
+    fn passed(&self) -> bool {
+        self.expected == self.found && self.failures.is_empty()
+    }
 }
 
 /// Runs every test of a bundle with only the bundle's hooks and returns the number of failures.
@@ -100,7 +125,7 @@ async fn run<'a>(
     mut each: impl FnMut(TestResult<'a>) -> Result<()>,
 ) -> Result<usize> {
     let shared = HookRegistry::new();
-    bundles::register_alone(bundle, config, home, &shared)?;
+    bundles::register_for_tests(bundle, config, home, &shared)?;
     let mut failed = 0;
     for (number, (file, case)) in bundle.tests.iter().enumerate() {
         let BundleTest { name, event, data, files, before, expect } = case;
@@ -122,8 +147,12 @@ async fn run<'a>(
         let outcome = hooks.emit(event.as_str(), session(data)).await;
         let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
         let (expected, found) = compare_outcome(expect, &outcome);
-        failed += usize::from(expected != found);
-        each(TestResult { file, case, took: begun.elapsed(), expected, found })?;
+        let failures = unexpected_failures(expect, &outcome);
+        let messages = outcome.report_with(None).messages.into_iter();
+        let messages = messages.map(|message| format!("{}: {}", message.source, message.text)).collect();
+        let result = TestResult { file, case, took: begun.elapsed(), expected, found, failures, messages };
+        failed += usize::from(!result.passed());
+        each(result)?;
     }
     Ok(failed)
 }
@@ -150,12 +179,14 @@ impl OwnWorkspace {
         let mut config = config.clone();
         folder.path().clone_into(&mut config.workspace);
         let hooks = HookRegistry::new();
-        bundles::register_alone(bundle, &config, home, &hooks)?;
+        bundles::register_for_tests(bundle, &config, home, &hooks)?;
         Ok(Self { hooks, _folder: folder })
     }
 }
 
-fn line(file: &Path, case: &BundleTest, passed: bool, took: Duration, expected: &Value, found: &Value) -> Value {
+fn line(result: &TestResult<'_>) -> Value {
+    let TestResult { file, case, took, expected, found, failures, messages } = result;
+    let passed = result.passed();
     let mut line = json!({
         "test": case.name,
         "file": file.display().to_string(),
@@ -166,8 +197,21 @@ fn line(file: &Path, case: &BundleTest, passed: bool, took: Duration, expected: 
     if !passed {
         line["expected"] = expected.clone();
         line["found"] = found.clone();
+        if !messages.is_empty() {
+            line["messages"] = messages.clone().into();
+        }
+    }
+    if !failures.is_empty() {
+        line["failures"] = failures.iter().map(|one| json!({ "hook": one.hook, "cause": one.cause })).collect();
     }
     line
+}
+
+/// Returns the hooks that failed, unless the test expects the text of the failure.
+fn unexpected_failures(wanted: &Expectation, outcome: &Outcome) -> Vec<HookFailure> {
+    let failed = outcome.report_with(None).hooks.into_iter().filter_map(|hook| Some((hook.hook, hook.error?)));
+    let is_expected = |cause: &str| wanted.says.as_ref().is_some_and(|says| !says.is_empty() && cause.contains(says));
+    failed.filter(|(_, cause)| !is_expected(cause)).map(|(hook, cause)| HookFailure { hook, cause }).collect()
 }
 
 /// Returns the expected and the actual values, limited to the fields in the expectation.
@@ -190,10 +234,36 @@ fn compare_outcome(wanted: &Expectation, outcome: &Outcome) -> (Value, Value) {
         compare("says", wanted.as_str().into(), came.as_str().into());
     }
     if !wanted.data.is_empty() {
-        let came = |pointer: &String| outcome.data.pointer(pointer).cloned().unwrap_or_default();
-        let came: Map<_, _> = wanted.data.keys().map(|pointer| (pointer.clone(), came(pointer))).collect();
+        let came = |(pointer, wanted): (&String, &Value)| {
+            let came = outcome.data.pointer(pointer).cloned().unwrap_or_default();
+            (pointer.clone(), if wanted.to_string().contains(ANY_HASH) { without_hashes(came) } else { came })
+        };
+        let came: Map<_, _> = wanted.data.iter().map(came).collect();
         let wanted: Map<_, _> = wanted.data.clone().into_iter().collect();
         compare("data", wanted.into(), came.into());
     }
     (expected.into(), found.into())
+}
+
+/// Stands for the hash of any marker of redaction, which depends on a random key.
+const ANY_HASH: &str = "hmac=*]";
+
+/// Replaces the hashes of markers by a star.
+fn without_hashes(value: Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let mut parts = text.split("hmac=");
+            let mut plain = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+                let is_marker = rest.starts_with(']') && rest.len() + 16 == part.len();
+                plain.push_str(if is_marker { "hmac=*" } else { "hmac=" });
+                plain.push_str(if is_marker { rest } else { part });
+            }
+            plain.into()
+        }
+        Value::Array(items) => items.into_iter().map(without_hashes).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, without_hashes(value))).collect(),
+        other => other,
+    }
 }
