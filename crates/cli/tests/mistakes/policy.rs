@@ -55,7 +55,7 @@ pub(super) const POLICY: &[Mistake] = &[
         - { tool: Bash, pattern: "rm *", acton: deny }
         - { tool: Write, pattern: infra/, action: ask }
         - { tool: Edit, pattern: x, action: forbid }
-"#, &[r#"error:4:7: `config` of `hooks-approval`: unknown option `defalt`; did you mean `default`?"#, r#"error:6:7: `config` of `hooks-approval`: no call is asked about or denied; add `rules` or change `default`"#, r#"error:8:9: `config` of `hooks-approval`: `rules[1]`: rule error: `timeout` is `-1`: expected seconds, 0 or more"#, r#"error:8:43: `config` of `hooks-approval`: unknown option `acton`; did you mean `action`?"#, r#"error:9:45: `config` of `hooks-approval`: `rules[2].action`: unknown variant `forbid`, expected one of `allow`, `ask`, `deny`"#]),
+"#, &[r#"error:4:7: `config` of `hooks-approval`: unknown option `defalt`; did you mean `default`?"#, r#"error:8:9: `config` of `hooks-approval`: `rules[1]`: rule error: `timeout` is `-1`: expected seconds, 0 or more"#, r#"error:8:26: `config` of `hooks-approval`: `rules[1]`: `pattern`: the pattern `infra/` never matches: it ends with `/`, so no file matches; write `infra/**`"#, r#"error:8:43: `config` of `hooks-approval`: unknown option `acton`; did you mean `action`?"#, r#"error:9:45: `config` of `hooks-approval`: `rules[2].action`: unknown variant `forbid`, expected one of `allow`, `ask`, `deny`"#]),
     ("module: several patterns", r#"hooks:
   - module: hooks-redaction
     config:

@@ -98,14 +98,10 @@ fn files(folder: Option<&Word>, arguments: &Arguments, walker: &mut Walker) {
 }
 
 fn clone(call: &git::Call, walker: &mut Walker) {
-    let operands: Vec<&Word> = call.arguments.operands().collect();
-    let name = operands.first().and_then(|address| address.literal());
-    let name = name.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
-    let folder = match operands.get(1) {
-        Some(folder) => Some((*folder).clone()),
-        None => name.map(|name| Word::known(name.trim_end_matches(".git"))),
-    };
-    walker.fills(folder);
+    match call.clone_folders() {
+        Some(folders) => folders.into_iter().for_each(|folder| walker.fills(Some(folder))),
+        None => walker.fills(None),
+    }
 }
 
 /// Records the folder of an unpacked archive that is a download.

@@ -150,6 +150,21 @@ impl Call {
             || self.name == "config" && self.texts().any(|text| text.contains("remote.") || text.contains("pushurl"))
     }
 
+    /// Returns the folders that a clone may fill; `None` if unknown. Without a name, a clone is named after its address.
+    pub(super) fn clone_folders(&self) -> Option<Vec<Word>> {
+        let operands: Vec<&Word> = self.arguments.operands().collect();
+        let name = |address: &&Word| {
+            let name = address.literal()?.trim_end_matches('/').rsplit(['/', ':']).next()?;
+            Some(Word::known(name.trim_end_matches(".git")))
+        };
+        match operands.as_slice() {
+            [address] => name(address).map(|name| vec![name]),
+            [_, folder] => Some(vec![(*folder).clone()]),
+            // An option may be unknown.
+            _ => operands.iter().map(name).chain(operands.iter().map(|word| Some((*word).clone()))).collect(),
+        }
+    }
+
     pub(super) fn pushes(&self) -> bool {
         self.name == "push"
     }

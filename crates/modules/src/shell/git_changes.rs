@@ -116,7 +116,13 @@ fn note_call(call: &Call, walker: &mut Walker) {
             paths(call, ChangeExtent::Existing, walker);
             paths(call, ChangeExtent::Anything, walker);
         }
-        "clone" => clone(call, walker),
+        "clone" => match call.clone_folders() {
+            Some(folders) => record(&folders, ChangeExtent::Anything, walker),
+            None => {
+                let unknown = FileReference { written: "…".to_owned(), paths: None, found: None };
+                walker.changes(unknown, ChangeExtent::Anything);
+            }
+        },
         "format-patch" => record(&[Word::known("*.patch")], ChangeExtent::File, walker),
         "mergetool" | "difftool" if call.texts().any(|text| text == "--tool-help") => {}
         _ => record(&[Word::known(".")], ChangeExtent::Repository, walker),
@@ -180,23 +186,5 @@ fn checkout(call: &Call, walker: &mut Walker) {
     match files.filter(|files| !files.is_empty()) {
         Some(files) => record_paths(&files, &ChangeExtent::Anything, walker),
         None => record(&[Word::known(".")], ChangeExtent::Repository, walker),
-    }
-}
-
-/// Records the folder of a clone, which is named after its address unless given.
-fn clone(call: &Call, walker: &mut Walker) {
-    let operands: Vec<Word> = call.arguments.operands().cloned().collect();
-    record(operands.get(1..).unwrap_or_default(), ChangeExtent::Anything, walker);
-    let address = operands.first().and_then(Word::literal);
-    let name = address.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
-    match name {
-        Some(name) if operands.len() == 1 => {
-            record(&[Word::known(name.trim_end_matches(".git"))], ChangeExtent::Anything, walker);
-        }
-        Some(_) => {}
-        None => {
-            let unknown = FileReference { written: "…".to_owned(), paths: None, found: None };
-            walker.changes(unknown, ChangeExtent::Anything);
-        }
     }
 }

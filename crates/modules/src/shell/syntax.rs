@@ -3,7 +3,7 @@
 use super::options::Syntax;
 
 /// Program, letters, names. Unknown options are read in every way, so a missing entry is safe.
-const PROGRAMS: [(&str, &str, &str); 64] = [
+const PROGRAMS: [(&str, &str, &str); 65] = [
     (
         "cp",
         "abcdfHilLnNpPrRsS:t:TuvxXZ",
@@ -140,6 +140,15 @@ const PROGRAMS: [(&str, &str, &str); 64] = [
         "attr-source: bare config-env: exec-path:: git-dir: glob-pathspecs help html-path icase-pathspecs info-path \
          list-cmds: literal-pathspecs man-path namespace: no-advice no-lazy-fetch no-optional-locks no-pager \
          no-replace-objects noglob-pathspecs paginate super-prefix: version work-tree:",
+    ),
+    (
+        "git clone",
+        "46b:c:j:lno:qsu:v",
+        "also-filter-submodules bare branch: bundle-uri: config: depth: dissociate filter: hardlinks ipv4 ipv6 jobs: local mirror \
+         no-checkout no-hardlinks no-local no-reject-shallow no-remote-submodules no-shallow-submodules no-single-branch no-tags \
+         origin: progress quiet recurse-submodules:: ref-format: reference: reference-if-able: reject-shallow \
+         remote-submodules revision: separate-git-dir: server-option: shallow-exclude: shallow-since: shallow-submodules shared \
+         single-branch sparse tags template: upload-pack: verbose",
     ),
     ("git clean", "de:finqxX", "dry-run exclude: force interactive quiet"),
     (
