@@ -90,10 +90,10 @@ async fn sessions_are_listed_and_found() {
     assert_eq!(store.find(&first[..=common]).unwrap(), listed[1]);
     assert_eq!(store.find(&first[first.len() - 6..]).unwrap(), listed[1]);
     let ambiguous = store.find(&first[..common]).unwrap_err().to_string();
-    assert_eq!(
-        ambiguous,
-        format!("ambiguous session id `{}`: 2 sessions match; give more characters", &first[..common])
-    );
+    let part = &first[..common];
+    let expected =
+        format!("ambiguous session id `{part}`: 2 sessions match: `{first}`, `{}`; give more characters", second.id());
+    assert_eq!(ambiguous, expected);
     for id in ["x", "", "..", "../data"] {
         assert_eq!(store.find(id).unwrap_err().to_string(), unknown(id));
     }

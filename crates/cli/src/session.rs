@@ -15,9 +15,6 @@ use serde_json::Value;
 
 use crate::terminal::{HeadlessApprovals, Screen, Spinner, TerminalApprovals, TerminalDisplay, TerminalTrustPrompt};
 
-/// The number of characters of a short session id.
-const SHORT_ID: usize = 6;
-
 /// A session that is ready to start, and the parts that must outlive it.
 pub struct TerminalSession {
     /// The parts of the session.
@@ -159,11 +156,6 @@ impl SessionObserver for TerminalObserver {
     fn note(&self, text: &str) {
         self.screen.note(text);
     }
-}
-
-/// Returns the end of a session id, as the console shows it. Every command accepts it. The beginning of an id is a time, so it differs less.
-pub(crate) fn short_id(id: &str) -> &str {
-    id.char_indices().nth_back(SHORT_ID - 1).map_or(id, |(start, _)| &id[start..])
 }
 
 fn describe_call(call: &ToolCall) -> String {

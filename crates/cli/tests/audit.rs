@@ -203,7 +203,7 @@ fn a_session_that_is_not_in_the_log_is_an_error() {
         let expected = "amplifier: unknown session `s-3`; see `amplifier sessions list` and `amplifier audit stats`\n";
         assert_eq!((code, out.as_str(), error.as_str()), (3, "", expected), "{command}");
         let ambiguous = place.audit(command, &["--session", "s-"]).error;
-        assert!(ambiguous.contains("ambiguous session id `s-`: 2 sessions match"), "{ambiguous}");
+        assert!(ambiguous.contains("ambiguous session id `s-`: 2 sessions match: `s-1`, `s-2`; give"), "{ambiguous}");
     }
 }
 

@@ -10,6 +10,7 @@ mod ports;
 mod rate;
 mod registry;
 mod result;
+pub mod session_id;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use amplifier_core::session_id::{self, AmbiguousSessionId};
 use amplifier_core::{Conversation, Message};
 use amplifier_process::files::{Durability, OpenOptionsExt, create_private_folder, write_atomic};
 use jiff::Timestamp;
@@ -34,13 +35,8 @@ pub enum StoreError {
         id: String,
     },
     /// Several sessions begin or end with the text.
-    #[error("ambiguous session id `{id}`: {count} sessions match; give more characters")]
-    Ambiguous {
-        /// The text.
-        id: String,
-        /// The number of sessions.
-        count: usize,
-    },
+    #[error(transparent)]
+    Ambiguous(#[from] AmbiguousSessionId),
     /// The turn is unknown.
     #[error("session `{id}` has {turns} turns, not {turn}")]
     NoTurn {
@@ -173,19 +169,9 @@ impl Store {
         if id == "last" {
             return self.list()?.into_iter().next().ok_or_else(unknown);
         }
-        if id.is_empty() {
-            return Err(unknown());
-        }
         let ids = self.ids()?;
-        let mut matching: Vec<&String> =
-            ids.iter().filter(|known| known.starts_with(id) || known.ends_with(id)).collect();
-        // The exact id is the shortest one.
-        matching.sort_unstable_by_key(|known| known.len());
-        match matching[..] {
-            [] => Err(unknown()),
-            [first, ..] if matching.len() == 1 || first == id => self.meta(first),
-            _ => Err(StoreError::Ambiguous { id: id.to_owned(), count: matching.len() }),
-        }
+        let found = session_id::find(id, ids.iter().map(String::as_str))?;
+        self.meta(found.ok_or_else(unknown)?)
     }
 
     /// Names a session, even while another process uses it. The change is atomic; an empty name removes the name.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
+use amplifier_core::session_id;
 use amplifier_core::text::counted;
 use amplifier_core::{AddedContext, Display, DisplayMessage, HookRegistry, PortError};
 use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, SessionParts};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::output::print_error;
 use crate::errors::usage;
 use crate::flags::Flags;
-use crate::session::{self, TerminalSession, short_id};
+use crate::session::{self, TerminalSession};
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{OutputMode, Screen, TerminalDisplay};
 
@@ -192,7 +193,8 @@ impl TaskUsage {
     /// Returns one line for the user.
     fn summary(&self, elapsed: Duration) -> String {
         let Self { session_id, tokens, denials } = self;
-        let session = session_id.as_deref().map_or("no session".to_owned(), |id| format!("session {}", short_id(id)));
+        let session =
+            session_id.as_deref().map_or("no session".to_owned(), |id| format!("session {}", session_id::short(id)));
         let denials = if *denials == 0 { "no denials".to_owned() } else { counted(denials, "denial") };
         let tokens = counted(tokens, "token");
         format!("{session}: {tokens}, {:.1} s, {denials}", elapsed.as_secs_f64())

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_agent::{Store, StoredSession};
+use amplifier_core::session_id;
 use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -134,18 +135,27 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).with_context(|| format!("`{}`", path.display()))
 }
 
+/// Returns the short id of a session, or the whole id if another session has the same end.
+fn shown_id(id: &str, sessions: &[StoredSession]) -> String {
+    let short = session_id::short(id);
+    let is_only = sessions.iter().filter(|other| other.id.ends_with(short)).count() == 1;
+    if is_only { short } else { id }.to_owned()
+}
+
 fn list(out: &mut impl Write, store: &Store) -> Result<()> {
     let sessions = store.list()?;
     if sessions.is_empty() {
         writeln!(out, "No sessions yet. Start one with `amplifier chat` or `amplifier run`.")?;
         return Ok(());
     }
-    writeln!(out, "{:<36}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "STARTED", "TURNS", "ENDED")?;
-    for session in sessions {
+    let ids: Vec<String> = sessions.iter().map(|session| shown_id(&session.id, &sessions)).collect();
+    let width = ids.iter().map(String::len).max().unwrap_or(0);
+    writeln!(out, "{:<width$}  {:<16}  {:>5}  {:<10}  TITLE", "ID", "STARTED", "TURNS", "ENDED")?;
+    for (session, id) in sessions.iter().zip(ids) {
         let title = visible(session.shown_title(), EscapeMode::Prose);
-        let StoredSession { id, created, turns, ended, .. } = &session;
+        let StoredSession { created, turns, ended, .. } = session;
         let begun = created.get(..16).unwrap_or(created).replace('T', " ");
-        writeln!(out, "{id:<36}  {begun:<16}  {turns:>5}  {:<10}  {title}", ended.as_deref().unwrap_or("open"))?;
+        writeln!(out, "{id:<width$}  {begun:<16}  {turns:>5}  {:<10}  {title}", ended.as_deref().unwrap_or("open"))?;
     }
     Ok(())
 }

@@ -36,7 +36,10 @@ fn sessions_are_listed_the_newest_first() {
     let rows: Vec<Vec<String>> = list.lines().map(columns).collect();
     assert_eq!(rows[0], ["ID", "STARTED", "TURNS", "ENDED", "TITLE"]);
     for (row, id, title) in [(&rows[1], &ids[0], "Greet me"), (&rows[2], &ids[1], "Look around")] {
-        assert_eq!([&row[0], &row[2], &row[3], &row[4]], [id, "1", "complete", title]);
+        // The console shows the same short id, and every command accepts it.
+        assert_eq!([&*row[0], &row[2], &row[3], &row[4]], [&id[id.len() - 6..], "1", "complete", title]);
+        let shown = place.amplifier(&["sessions", "show", &row[0]]).fine();
+        assert!(shown.contains(&format!("Session `{id}`")), "{shown}");
     }
     assert_eq!(rows.len(), 3);
 }
@@ -71,8 +74,10 @@ fn a_session_is_found_by_the_beginning_of_its_id() {
     let show = |id: &str| place.amplifier(&["sessions", "show", id]);
     assert_eq!(show(&ids[0][..30]).fine(), show("last").fine());
     show(&ids[0][..3]).check_failed(&format!(
-        "amplifier: ambiguous session id `{}`: 2 sessions match; give more characters",
-        &ids[0][..3]
+        "amplifier: ambiguous session id `{}`: 2 sessions match: `{}`, `{}`; give more characters",
+        &ids[0][..3],
+        ids[1],
+        ids[0]
     ));
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_agent::{Store, StoreError};
 use amplifier_audit::Operations;
+use amplifier_core::session_id;
 use anyhow::{Result, bail};
 
 use crate::commands::audit::reader::LogReader;
@@ -59,14 +60,9 @@ impl RecordedSessions {
         }
         let stored = stored.into_iter().map(|session| session.id);
         let known: BTreeSet<String> = self.ids.iter().cloned().chain(stored).collect();
-        let is_meant = |id: &&String| !wanted.is_empty() && (id.starts_with(wanted) || id.ends_with(wanted));
-        let mut meant: Vec<&String> = known.iter().filter(is_meant).collect();
-        // The exact id is the shortest one.
-        meant.sort_by_key(|id| id.len());
-        match meant[..] {
-            [] => bail!("unknown session `{wanted}`; see `amplifier sessions list` and `amplifier audit stats`"),
-            [first, ..] if meant.len() == 1 || first == wanted => self.recorded(first.clone()),
-            _ => Err(StoreError::Ambiguous { id: wanted.to_owned(), count: meant.len() }.into()),
+        match session_id::find(wanted, known.iter().map(String::as_str))? {
+            Some(id) => self.recorded(id.to_owned()),
+            None => bail!("unknown session `{wanted}`; see `amplifier sessions list` and `amplifier audit stats`"),
         }
     }
 
