@@ -23,6 +23,10 @@ pub struct RecordFilter {
     pub hook: Option<String>,
     /// Text in the line, in the form of a JSON string. BodyReader in separate files are not searched.
     pub text: Option<String>,
+    /// Only records from this time on, in the format of records: `2026-01-31T09:00:00.000000Z`.
+    pub since: Option<String>,
+    /// Only records before this time, in the same format.
+    pub until: Option<String>,
 }
 
 impl RecordFilter {
@@ -35,6 +39,9 @@ impl RecordFilter {
             && self.session.as_deref().is_none_or(|session| record.session.as_deref() == Some(session))
             && self.event.as_ref().is_none_or(|event| record.event.as_deref().is_some_and(|name| event.matches(name)))
             && self.text.as_deref().is_none_or(|text| record.line().contains(&escaped(text)))
+            // All times have the same format, so text order is time order.
+            && self.since.as_deref().is_none_or(|since| *record.time >= *since)
+            && self.until.as_deref().is_none_or(|until| *record.time < *until)
             && match &self.hook {
                 Some(hook) => names_hook(record, hook, storage)?,
                 None => true,

@@ -50,13 +50,9 @@ impl Filter {
         let Self { session, event, kind: kinds, hook, since, until, from } = self;
         let find = |session: String| RecordedSessions::read(log.folder().path())?.find(&session, None);
         let session = session.map(find).transpose()?;
-        let filter = RecordFilter { session, event, kinds, hook, text: None };
-        Ok(move |record: &Record<'_>, folder: &Folder| {
-            Ok(record.seq >= from
-                && since.as_ref().is_none_or(|since| since.is_before(&record.time))
-                && until.as_ref().is_none_or(|until| !until.is_before(&record.time))
-                && filter.matches(record, folder)?)
-        })
+        let (since, until) = (since.map(|Moment(time)| time), until.map(|Moment(time)| time));
+        let filter = RecordFilter { session, event, kinds, hook, text: None, since, until };
+        Ok(move |record: &Record<'_>, folder: &Folder| Ok(record.seq >= from && filter.matches(record, folder)?))
     }
 }
 
