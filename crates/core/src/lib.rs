@@ -4,6 +4,7 @@ mod approval;
 mod audit;
 mod contain;
 mod coordinator;
+mod cost;
 pub mod driving;
 mod event;
 mod ports;
@@ -32,6 +33,7 @@ pub use coordinator::{
     EstimatedTokens, FailedContribution, InjectionTooLarge, IntoContribution, OverBudget, SessionConfig, TokenCounter,
     Verdict,
 };
+pub use cost::{CallCost, InvalidCallCost};
 // A glob, because a list would repeat every event of `events.rs`.
 #[doc(no_inline)]
 pub use event::events::*;

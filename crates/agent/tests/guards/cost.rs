@@ -147,6 +147,18 @@ async fn tokens_from_a_cache_have_a_price_of_their_own() {
     assert_eq!(told, ["1010000 tokens in 1 call (1000000 read, 10000 written), 2.90 USD"]);
 }
 
+#[tokio::test]
+async fn the_record_of_a_call_has_its_cost_if_the_price_is_known() {
+    let hooks = hooks(&with("{ prices: [{ model: m, input: 10, output: 100 }], currency: EUR }"));
+    let usage = json!({ "input_tokens": 1_000, "output_tokens": 10 });
+    for (model, expected) in [("m", Some("cost: 0.011000 EUR")), ("other", None)] {
+        let response = data! { "session_id": "s", "provider": "mine", "model": model, "usage": usage };
+        let outcome = hooks.emit(PROVIDER_RESPONSE, response).await;
+        let reasons: Vec<Option<&str>> = outcome.reports().map(|report| report.reason).collect();
+        assert_eq!(reasons, [expected], "{model}");
+    }
+}
+
 #[test]
 fn mistakes_in_its_options_are_told() {
     check_problems(

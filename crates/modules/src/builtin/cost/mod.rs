@@ -5,7 +5,7 @@ mod price;
 
 use std::sync::Arc;
 
-use amplifier_core::{Approval, EventData, Hook, HookError, HookResult, Map};
+use amplifier_core::{Approval, CallCost, EventData, Hook, HookError, HookResult, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -130,9 +130,11 @@ impl Cost {
     fn count(&self, data: &EventData) -> HookResult {
         let model = data.text("model").unwrap_or_default();
         let usage = TokenUsage::parse(&data["usage"]);
+        let price = self.prices.for_model(model);
+        let cost = usage.zip(price).and_then(|(usage, price)| CallCost::new(usage.cost(price), &self.currency));
         let limit = self.sessions.with(data, |spent| {
             spent.calls += 1;
-            match (usage, self.prices.for_model(model)) {
+            match (usage, price) {
                 (None, _) => spent.is_uncounted = true,
                 (Some(usage), price) => {
                     spent.usage.add(&usage);
@@ -147,12 +149,17 @@ impl Cost {
             spent.is_warned |= limit.is_some();
             limit.map(|limit| (limit, spent.clone()))
         });
+        // The record keeps the reason, and the console sums it.
+        let counted = match cost {
+            Some(cost) => HookResult::proceed().because(cost.to_string()),
+            None => HookResult::proceed(),
+        };
         match limit {
             Some((limit, spent)) => {
                 let limit = limit.describe(&self.currency);
-                HookResult::proceed().warning(format!("the session has reached {limit}: {}", self.summary_of(&spent)))
+                counted.warning(format!("the session has reached {limit}: {}", self.summary_of(&spent)))
             }
-            None => HookResult::proceed(),
+            None => counted,
         }
     }
 
