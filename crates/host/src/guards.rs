@@ -146,7 +146,12 @@ fn confirm(
     };
     let approval = Approval::new(prompt).options(options).timeout(timeout);
     // Another hook that requests approval for the same action takes precedence.
-    Some(HookResult::ask(approval.fallback()))
+    let asked = HookResult::ask(approval.fallback());
+    let why = (event.tool_name() == "Bash").then(|| analyse(input("command")));
+    Some(match why.as_ref().and_then(Analysis::why) {
+        Some(why) => asked.because(why),
+        None => asked,
+    })
 }
 
 /// Denies all approval requests without asking.

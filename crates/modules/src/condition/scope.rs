@@ -165,7 +165,8 @@ impl fmt::Debug for Scope {
 /// Returns the result of [`crate::shell::analyse`] with the field names of expressions.
 fn analysis(command: &str) -> Value {
     let analysis = analyse(command);
-    let Analysis { analysable, why_not, programs, commands, writes, deletes, network, hosts, .. } = analysis;
+    let why = analysis.why().unwrap_or_default().to_owned();
+    let Analysis { analysable, programs, commands, writes, deletes, network, hosts, .. } = analysis;
     let Analysis { sends, runs_download, force_push, destructive, readonly, .. } = analysis;
     let is_destructive = destructive.is_some();
     let is_sent = sends.is_some();
@@ -182,6 +183,6 @@ fn analysis(command: &str) -> Value {
         "force_push": force_push,
         "destructive": is_destructive,
         "readonly": readonly,
-        "why": destructive.or(why_not).or(sends).unwrap_or_default(),
+        "why": why,
     })
 }

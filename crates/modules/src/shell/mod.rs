@@ -113,6 +113,13 @@ pub struct Analysis {
     pub moves: bool,
 }
 
+impl Analysis {
+    /// Returns the reason to be careful: the command is destructive, not analysable, or changes something on another machine.
+    pub fn why(&self) -> Option<&str> {
+        self.destructive.as_ref().or(self.why_not.as_ref()).or(self.sends.as_ref()).map(String::as_str)
+    }
+}
+
 /// A simple command: a program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShellCommand {
