@@ -19,6 +19,9 @@ use crate::notices::Notices;
 use crate::policy::Policy;
 use crate::trust::TrustPrompt;
 
+/// The name of the program in `mount_plan.client` of `session:start`.
+const CLIENT: &str = "amplifier";
+
 const DEFAULT_SYSTEM_PROMPT: &str = "You are a careful agent that works in a folder with tools. Use them to find out what is there before you change it. \
 What a hook tells you counts as much as what the person tells you: correct what it points out. If something is denied, do not try to get \
 around it; say so, and go on with what is allowed.";
@@ -115,6 +118,7 @@ impl<'a> SessionBuilder<'a> {
         let config = policy.config();
         let is_served = self.is_in_server || config.approvals == ApprovalChannel::Server;
         let plan = json!({
+            "client": { "name": CLIENT, "version": env!("CARGO_PKG_VERSION") },
             "workspace": config.workspace.to_string_lossy(),
             "approvals": config.approvals.as_str(),
             "mode": config.mode.as_str(),

@@ -55,6 +55,18 @@ fn what_is_denied_does_not_run_and_the_model_reads_so() {
 }
 
 #[test]
+fn a_question_about_a_command_says_why_it_needs_care() {
+    let place = Place::with(bash("rm -rf build"));
+    let mut terminal = Terminal::start(&place, &["run", "Clean up"]);
+    terminal.until("│ Reason: deletes recursively (`rm -rf build`)");
+    terminal.answer("d");
+    terminal.until("Then I leave it.");
+    assert_eq!(terminal.end(), 3);
+    let logged = place.amplifier(&["audit", "export", "--event", "session:start", "--kind", "event"]).fine();
+    assert!(logged.contains("\"client\":{\"name\":\"amplifier\",\"version\":"), "{logged}");
+}
+
+#[test]
 fn the_model_reads_the_reason_that_is_typed_for_a_denial() {
     let place = Place::with(bash("touch made"));
     let mut terminal = Terminal::start(&place, &["run", "Make it"]);

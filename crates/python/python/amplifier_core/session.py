@@ -357,7 +357,7 @@ class Session:
             orchestrator=orchestrator or settings.get("orchestrator") or "loop-streaming",
             servers=settings.get("mcp", {}),
             store=store,
-            mount_plan={**({} if workspace is None else {"workspace": self._place}), **({"served": True} if is_served else {})},
+            mount_plan={"client": {"name": "python"}, **({} if workspace is None else {"workspace": self._place}), **({"served": True} if is_served else {})},
             protection=self._protection,
             server=self._server,
         )
