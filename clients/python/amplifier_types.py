@@ -31,6 +31,59 @@ class ActionPreview(_ActionPreview, total=False):
     warnings: List[str]
 
 
+class Activity(TypedDict):
+    """The activity of the last hours."""
+
+    #: Costs in these hours by currency, as far as prices are known.
+    costs: List[Cost]
+    #: Denials in these hours by hook, the most first.
+    denials_by_hook: List[HookDenials]
+    #: The hours, the oldest first; the last one is not over.
+    hours: List[ActivityHour]
+
+
+class ActivityCounts(TypedDict):
+    """Counts of a period."""
+
+    #: Number of denied operations.
+    denials: int
+    #: Number of sessions that ended after an error.
+    failed_sessions: int
+    #: Number of failed hook calls.
+    hook_errors: int
+    #: Number of prompts.
+    prompts: int
+    #: Number of started sessions.
+    sessions: int
+    #: Number of tokens used.
+    tokens: int
+    #: Number of tool calls.
+    tool_calls: int
+
+
+class ActivityHour(TypedDict):
+    """The counts of one hour."""
+
+    #: Beginning of the hour.
+    at: str
+    #: Costs by currency, as far as prices are known.
+    costs: List[Cost]
+    #: Number of denied operations.
+    denials: int
+    #: Number of sessions that ended after an error.
+    failed_sessions: int
+    #: Number of failed hook calls.
+    hook_errors: int
+    #: Number of prompts.
+    prompts: int
+    #: Number of started sessions.
+    sessions: int
+    #: Number of tokens used.
+    tokens: int
+    #: Number of tool calls.
+    tool_calls: int
+
+
 class Actor(TypedDict):
     """The user who did something, and the channel."""
 
@@ -302,6 +355,17 @@ class ComparedWith(TypedDict):
     version: str
 
 
+class Cost(TypedDict):
+    """A sum of money, as `hooks-cost` counted it."""
+
+    #: Amount.
+    amount: float
+    #: Currency, such as `USD`.
+    currency: str
+    #: `true` if the price of some calls is unknown, so that the cost is higher.
+    incomplete: bool
+
+
 class _DecidedApproval(TypedDict):
     #: The basis of the decision.
     basis: DecisionBasis
@@ -476,6 +540,15 @@ class Health(TypedDict):
     status: str
     #: Server version.
     version: str
+
+
+class HookDenials(TypedDict):
+    """The denials of a hook."""
+
+    #: Number of denied operations.
+    denials: int
+    #: Hook name.
+    hook: str
 
 
 class _HookReport(TypedDict):
@@ -932,6 +1005,37 @@ class RuleOffer(TypedDict):
     scope: RuleScope
 
 
+class SearchMatch(TypedDict):
+    """A record that a search found."""
+
+    #: Time.
+    at: str
+    #: Event name.
+    event: str
+    #: The text around the first word.
+    excerpt: str
+    #: The searched part of the record.
+    part: SearchPart
+    #: Record number.
+    seq: int
+    #: Session id.
+    session: str
+
+
+class _SearchResults(TypedDict):
+    #: The matches, the newest first.
+    matches: List[SearchMatch]
+
+
+class SearchResults(_SearchResults, total=False):
+    """The matches in a part of the log."""
+
+    #: Continues the search with older records. Missing at the end.
+    cursor: Union[str, None]
+    #: Time of the oldest record that was searched; missing if there was none.
+    searched_since: Union[str, None]
+
+
 class _Session(TypedDict):
     #: `true` if the session is connected, and accepts answers and commands.
     connected: bool
@@ -962,8 +1066,14 @@ class _Session(TypedDict):
 class Session(_Session, total=False):
     """A session."""
 
+    #: The agent program.
+    client: Union[SessionClient, None]
+    #: Cost of the model calls with a known price; missing without one.
+    cost: Union[Cost, None]
     #: The reason of the end.
     ended: Union[str, None]
+    #: The model's last text, possibly truncated.
+    last_message: Union[str, None]
     #: Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
     mode: Union[str, None]
     #: Name given by a hook or a user.
@@ -978,6 +1088,18 @@ class Session(_Session, total=False):
     runs_in: Union[SessionHost, None]
     #: Working folder.
     workspace: Union[str, None]
+
+
+class _SessionClient(TypedDict):
+    #: Name, such as `amplifier`.
+    name: str
+
+
+class SessionClient(_SessionClient, total=False):
+    """The agent program of a session."""
+
+    #: Version.
+    version: Union[str, None]
 
 
 class SessionHooks(TypedDict):
@@ -1166,12 +1288,16 @@ Role = Literal["viewer", "approver", "admin"]
 RuleScope = Literal["session", "project", "user"]
 
 
+#: A part of a record that is searched.
+SearchPart = Literal["prompt", "input", "reason", "approval"]
+
+
 #: The location of a session.
 SessionHost = Literal["server", "process"]
 
 
 #: The state of a session.
-SessionState = Literal["running", "waiting", "idle", "away", "ended", "gone"]
+SessionState = Literal["running", "waiting", "idle", "away", "ended", "failed", "gone"]
 
 
 class _StreamMessageHello(TypedDict):

@@ -20,6 +20,56 @@ export interface ActionPreview {
     warnings?: string[];
 }
 
+/** The activity of the last hours. */
+export interface Activity {
+    /** Costs in these hours by currency, as far as prices are known. */
+    costs: Cost[];
+    /** Denials in these hours by hook, the most first. */
+    denials_by_hook: HookDenials[];
+    /** The hours, the oldest first; the last one is not over. */
+    hours: ActivityHour[];
+}
+
+/** Counts of a period. */
+export interface ActivityCounts {
+    /** Number of denied operations. */
+    denials: number;
+    /** Number of sessions that ended after an error. */
+    failed_sessions: number;
+    /** Number of failed hook calls. */
+    hook_errors: number;
+    /** Number of prompts. */
+    prompts: number;
+    /** Number of started sessions. */
+    sessions: number;
+    /** Number of tokens used. */
+    tokens: number;
+    /** Number of tool calls. */
+    tool_calls: number;
+}
+
+/** The counts of one hour. */
+export interface ActivityHour {
+    /** Beginning of the hour. */
+    at: string;
+    /** Costs by currency, as far as prices are known. */
+    costs: Cost[];
+    /** Number of denied operations. */
+    denials: number;
+    /** Number of sessions that ended after an error. */
+    failed_sessions: number;
+    /** Number of failed hook calls. */
+    hook_errors: number;
+    /** Number of prompts. */
+    prompts: number;
+    /** Number of started sessions. */
+    sessions: number;
+    /** Number of tokens used. */
+    tokens: number;
+    /** Number of tool calls. */
+    tool_calls: number;
+}
+
 /** The user who did something, and the channel. */
 export interface Actor {
     /** The name that the approval system knows the user by. */
@@ -254,6 +304,16 @@ export interface ComparedWith {
     version: string;
 }
 
+/** A sum of money, as `hooks-cost` counted it. */
+export interface Cost {
+    /** Amount. */
+    amount: number;
+    /** Currency, such as `USD`. */
+    currency: string;
+    /** `true` if the price of some calls is unknown, so that the cost is higher. */
+    incomplete: boolean;
+}
+
 /** An approval request that was decided. */
 export interface DecidedApproval {
     /** The basis of the decision. */
@@ -404,6 +464,14 @@ export interface Health {
     status: string;
     /** Server version. */
     version: string;
+}
+
+/** The denials of a hook. */
+export interface HookDenials {
+    /** Number of denied operations. */
+    denials: number;
+    /** Hook name. */
+    hook: string;
 }
 
 /** The answer of a hook, or its failure. */
@@ -794,10 +862,40 @@ export interface RuleOffer {
     scope: RuleScope;
 }
 
+/** A record that a search found. */
+export interface SearchMatch {
+    /** Time. */
+    at: string;
+    /** Event name. */
+    event: string;
+    /** The text around the first word. */
+    excerpt: string;
+    /** The searched part of the record. */
+    part: SearchPart;
+    /** Record number. */
+    seq: number;
+    /** Session id. */
+    session: string;
+}
+
+/** The matches in a part of the log. */
+export interface SearchResults {
+    /** Continues the search with older records. Missing at the end. */
+    cursor?: string | null;
+    /** The matches, the newest first. */
+    matches: SearchMatch[];
+    /** Time of the oldest record that was searched; missing if there was none. */
+    searched_since?: string | null;
+}
+
 /** A session. */
 export interface Session {
+    /** The agent program. */
+    client?: SessionClient | null;
     /** `true` if the session is connected, and accepts answers and commands. */
     connected: boolean;
+    /** Cost of the model calls with a known price; missing without one. */
+    cost?: Cost | null;
     /** Number of denied operations. */
     denials: number;
     /** The reason of the end. */
@@ -806,6 +904,8 @@ export interface Session {
     errors: number;
     /** Session id. */
     id: string;
+    /** The model's last text, possibly truncated. */
+    last_message?: string | null;
     /** Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`. */
     mode?: string | null;
     /** Name given by a hook or a user. */
@@ -836,6 +936,14 @@ export interface Session {
     updated_at: string;
     /** Working folder. */
     workspace?: string | null;
+}
+
+/** The agent program of a session. */
+export interface SessionClient {
+    /** Name, such as `amplifier`. */
+    name: string;
+    /** Version. */
+    version?: string | null;
 }
 
 /** The hooks of a session. */
@@ -992,11 +1100,14 @@ export type Role = "viewer" | "approver" | "admin";
 /** The sessions that a rule is for. */
 export type RuleScope = "session" | "project" | "user";
 
+/** A part of a record that is searched. */
+export type SearchPart = "prompt" | "input" | "reason" | "approval";
+
 /** The location of a session. */
 export type SessionHost = "server" | "process";
 
 /** The state of a session. */
-export type SessionState = "running" | "waiting" | "idle" | "away" | "ended" | "gone";
+export type SessionState = "running" | "waiting" | "idle" | "away" | "ended" | "failed" | "gone";
 
 /** A message of the server. */
 export type StreamMessage = { approvals: OpenApproval[]; audit: AuditStatus; busy?: ApprovalFlood | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: "hello" } | { session: Session; type: "session" } | { approval: OpenApproval; type: "approval_requested" } | { decided: DecidedApproval; id: string; type: "approval_closed" } | { busy?: ApprovalFlood | null; type: "approval_flood" } | { type: "rules" } | { audit: AuditStatus; type: "audit" } | { error?: ErrorDetails | null; id: string; ok: boolean; type: "answered" } | { cursor: number; records: LogRecord[]; type: "records" };

@@ -53,9 +53,18 @@ pub struct Session {
     pub pending: u64,
     /// Number of tokens used.
     pub tokens: u64,
+    /// Cost of the model calls with a known price; missing without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// The last prompt, possibly truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// The model's last text, possibly truncated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_message: Option<String>,
+    /// The agent program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<SessionClient>,
     /// The reason of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -78,8 +87,38 @@ pub enum SessionState {
     Away,
     /// The session has ended.
     Ended,
+    /// The session has ended after an error.
+    Failed,
     /// The session has stopped without an end record.
     Gone,
+}
+
+impl SessionState {
+    /// Returns `true` if nothing more happens in the session, unless it is resumed.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Ended | Self::Failed | Self::Gone)
+    }
+}
+
+/// The agent program of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionClient {
+    /// Name, such as `amplifier`.
+    pub name: String,
+    /// Version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// A sum of money, as `hooks-cost` counted it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Cost {
+    /// Amount.
+    pub amount: f64,
+    /// Currency, such as `USD`.
+    pub currency: String,
+    /// `true` if the price of some calls is unknown, so that the cost is higher.
+    pub incomplete: bool,
 }
 
 /// The location of a session.
@@ -177,6 +216,90 @@ pub struct HookStats {
     pub latency: Vec<u64>,
     /// Calls in each of the last 30 minutes, the oldest first.
     pub recent: Vec<u64>,
+}
+
+/// The activity of the last hours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
+pub struct Activity {
+    /// The hours, the oldest first; the last one is not over.
+    pub hours: Vec<ActivityHour>,
+    /// Denials in these hours by hook, the most first.
+    pub denials_by_hook: Vec<HookDenials>,
+    /// Costs in these hours by currency, as far as prices are known.
+    pub costs: Vec<Cost>,
+}
+
+/// The counts of one hour.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActivityHour {
+    /// Beginning of the hour.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: ActivityCounts,
+    /// Costs by currency, as far as prices are known.
+    pub costs: Vec<Cost>,
+}
+
+/// Counts of a period.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ActivityCounts {
+    /// Number of started sessions.
+    pub sessions: u64,
+    /// Number of prompts.
+    pub prompts: u64,
+    /// Number of tool calls.
+    pub tool_calls: u64,
+    /// Number of denied operations.
+    pub denials: u64,
+    /// Number of failed hook calls.
+    pub hook_errors: u64,
+    /// Number of sessions that ended after an error.
+    pub failed_sessions: u64,
+    /// Number of tokens used.
+    pub tokens: u64,
+}
+
+/// The denials of a hook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HookDenials {
+    /// Hook name.
+    pub hook: String,
+    /// Number of denied operations.
+    pub denials: u64,
+}
+
+/// A record that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SearchMatch {
+    /// Record number.
+    pub seq: u64,
+    /// Time.
+    pub at: String,
+    /// Session id.
+    pub session: String,
+    /// Event name.
+    pub event: String,
+    /// The searched part of the record.
+    pub part: SearchPart,
+    /// The text around the first word.
+    pub excerpt: String,
+}
+
+/// A part of a record that is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchPart {
+    /// A prompt, or the task of a sub-agent.
+    Prompt,
+    /// The input of a tool: commands, paths, texts.
+    Input,
+    /// The reason of a hook or of a decision, or the error of a hook.
+    Reason,
+    /// The prompt of an approval request.
+    Approval,
 }
 
 /// Verification status of the audit log.

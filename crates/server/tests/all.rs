@@ -13,4 +13,5 @@ mod api;
 mod common;
 mod feed;
 mod link;
+mod search;
 mod security;

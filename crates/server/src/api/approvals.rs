@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Json, Query};
 use super::lists;
 use super::log_access::LogAccess;
+use super::session_id::resolve;
 use crate::App;
 use crate::access::guard::Refusal;
 use crate::access::{Approver, Viewer};
@@ -125,6 +126,7 @@ async fn history(
     Query(HistoryQuery { session, hook, before, limit }): Query<HistoryQuery>,
 ) -> Result<Reply<Decisions>, Refusal> {
     let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
+    let session = resolve(&app, session)?;
     // May read the log.
     let read = move || app.feed.history(session.as_deref(), hook.as_deref(), before, limit);
     Ok(Reply(Decisions { decisions: log.read(read).await? }))

@@ -5,9 +5,10 @@ use std::time::Duration;
 use amplifier_audit::{Kind, RecordFilter};
 use amplifier_core::{EventPattern, InvalidEventName};
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
@@ -16,6 +17,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Query};
 use super::log_access::LogAccess;
+use super::session_id::{SessionPath, resolve};
 use crate::App;
 use crate::access::Viewer;
 use crate::access::guard::{ClientConnection, Refusal};
@@ -47,20 +49,33 @@ pub(super) struct RecordQuery {
     pub(super) hook: Option<String>,
     /// Only records that contain this text. Large bodies are not searched.
     pub(super) text: Option<String>,
+    /// Only records from this time on.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub(super) since: Option<Timestamp>,
+    /// Only records before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub(super) until: Option<Timestamp>,
 }
 
 impl RecordQuery {
-    pub(super) fn filter(self) -> Result<RecordFilter, ApiError> {
+    pub(super) fn filter(self, app: &App) -> Result<RecordFilter, ApiError> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let kinds = some(self.kind).map(|kinds| kinds.split(',').map(kind).collect::<Result<Vec<Kind>, ApiError>>());
         Ok(RecordFilter {
-            session: some(self.session),
+            session: resolve(app, self.session)?,
             event: some(self.event).map(|event| EventPattern::filter(&event)).transpose().map_err(invalid_event)?,
             kinds: kinds.transpose()?.unwrap_or_default(),
             hook: some(self.hook),
             text: some(self.text),
+            since: self.since.map(moment),
+            until: self.until.map(moment),
         })
     }
+}
+
+/// Returns a time in the format of records.
+pub(super) fn moment(time: Timestamp) -> String {
+    format!("{time:.6}")
 }
 
 fn invalid_event(error: InvalidEventName) -> ApiError {
@@ -100,12 +115,13 @@ struct PageQuery {
 async fn events(
     Viewer(who): Viewer,
     log: LogAccess,
-    State(App { feed, access, .. }): State<App>,
+    State(app): State<App>,
     Query(query): Query<PageQuery>,
     Query(wanted): Query<RecordQuery>,
     Extension(ClientConnection { mut stopping, .. }): Extension<ClientConnection>,
 ) -> Result<Response, Refusal> {
-    let filter = wanted.filter()?;
+    let filter = wanted.filter(&app)?;
+    let App { feed, access, .. } = app;
     let limit = query.limit.unwrap_or(USUALLY).clamp(1, MOST);
     if let Some(before) = query.before {
         if query.after.is_some() || query.wait.is_some() {
@@ -165,14 +181,14 @@ struct TimelineQuery {
     get,
     path = "/api/sessions/{id}/timeline",
     tag = "sessions",
-    params(("id" = String, Path, description = "The session."), TimelineQuery),
+    params(("id" = String, Path, description = "The session: its id, or the beginning or end of it."), TimelineQuery),
     responses((status = 200, body = Timeline), (status = 404, body = ErrorResponse))
 )]
 async fn timeline(
     _: Viewer,
     log: LogAccess,
     State(App { feed, hub, .. }): State<App>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     Query(query): Query<TimelineQuery>,
 ) -> Result<axum::Json<Timeline>, Refusal> {
     let limit = query.limit.unwrap_or(2 * USUALLY).clamp(1, MOST);

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
+use super::session_id::resolve;
 use crate::App;
 use crate::access::{Admin, Viewer};
 use crate::api_types::{ErrorResponse, HookStats};
@@ -36,10 +37,11 @@ struct HookStatsList {
 #[utoipa::path(get, path = "/api/hooks", tag = "hooks", params(HooksQuery), responses((status = 200, body = HookStatsList)))]
 async fn hooks(
     _: Viewer,
-    State(App { feed, .. }): State<App>,
+    State(app): State<App>,
     Query(query): Query<HooksQuery>,
-) -> Reply<HookStatsList> {
-    Reply(HookStatsList { hooks: feed.hooks(query.session.as_deref().filter(|session| !session.is_empty())) })
+) -> Result<Reply<HookStatsList>, ApiError> {
+    let session = resolve(&app, query.session)?;
+    Ok(Reply(HookStatsList { hooks: app.feed.hooks(session.as_deref()) }))
 }
 
 /// Request body without fields.

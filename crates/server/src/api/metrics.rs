@@ -32,6 +32,7 @@ async fn metrics(_: Viewer, State(app): State<App>) -> impl IntoResponse {
         ("idle", SessionState::Idle),
         ("away", SessionState::Away),
         ("ended", SessionState::Ended),
+        ("failed", SessionState::Failed),
         ("gone", SessionState::Gone),
     ] {
         text.value(&[("state", word)], sessions.iter().filter(|session| session.state == state).count());

@@ -1,5 +1,6 @@
 //! The HTTP API.
 
+mod activity;
 mod approvals;
 mod audit;
 pub(crate) mod error;
@@ -12,6 +13,8 @@ mod metrics;
 mod openapi;
 mod pages;
 mod rules;
+mod search;
+mod session_id;
 mod sessions;
 mod stream;
 
@@ -34,6 +37,7 @@ use stream::StreamBroadcast;
 
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::base())
+        .merge(activity::routes())
         .merge(approvals::routes())
         .merge(audit::routes())
         .merge(events::routes())
@@ -43,6 +47,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(openapi::routes())
         .merge(pages::routes())
         .merge(rules::routes())
+        .merge(search::routes())
         .merge(sessions::routes())
         .merge(stream::routes())
 }

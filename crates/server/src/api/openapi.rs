@@ -40,6 +40,8 @@ const ROLES: &[(&str, &str, Option<Role>)] = &[
     ("post", "/api/sessions/{id}/prompt", Some(Role::Admin)),
     ("post", "/api/sessions/{id}/interrupt", Some(Role::Approver)),
     ("post", "/api/sessions/{id}/end", Some(Role::Admin)),
+    ("get", "/api/search", Some(Role::Viewer)),
+    ("get", "/api/activity", Some(Role::Viewer)),
     ("get", "/api/audit/records", Some(Role::Viewer)),
     ("get", "/api/stream", Some(Role::Viewer)),
     ("get", "/api/approvals", Some(Role::Viewer)),

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Json};
+use super::session_id::resolve;
 use crate::App;
 use crate::access::{Approver, Viewer};
 use crate::api_types::{ApprovalRules, ErrorResponse, ListedRule};
@@ -62,6 +63,7 @@ async fn add(
     Json(NewRule { scope, session, project, hook, pattern, operation, decision }): Json<NewRule>,
 ) -> Result<(StatusCode, Reply<ListedRule>), ApiError> {
     let by = Some(identity.actor());
+    let session = resolve(&app, session)?;
     let rule = ApprovalRule { scope, session, project, by, operation, ..ApprovalRule::new(hook, pattern, decision) };
     let added = app.hub.add_rule(rule).await?;
     Ok((StatusCode::CREATED, Reply(added)))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::Json as Reply;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Json, Query};
 use super::lists;
+use super::session_id::SessionPath;
 use crate::App;
 use crate::access::{Admin, Approver, Viewer};
 use crate::api_types::{ErrorResponse, Session, SessionState};
@@ -55,6 +56,23 @@ struct SessionsQuery {
     /// Only sessions updated before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
+    /// Only sessions updated at this time or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only sessions with, or without, denied operations.
+    denied: Option<bool>,
+    /// Only sessions of this agent program, such as `amplifier`.
+    client: Option<String>,
+}
+
+impl SessionsQuery {
+    fn fits(&self, session: &Session) -> bool {
+        self.state.is_none_or(|state| session.state == state)
+            && self.before.is_none_or(|before| session.updated_at < before)
+            && self.since.is_none_or(|since| session.updated_at >= since)
+            && self.denied.is_none_or(|denied| (session.denials > 0) == denied)
+            && self.client.as_deref().is_none_or(|name| session.client.as_ref().is_some_and(|one| one.name == name))
+    }
 }
 
 /// Sessions.
@@ -197,6 +215,7 @@ fn session(
     let is_gone = contact.gone_at(&facts).is_some_and(|at| at <= now);
     let state = match &about {
         // A connected session goes on after its end.
+        None if facts.is_failed => SessionState::Failed,
         None if facts.ended.is_some() => SessionState::Ended,
         None if is_gone => SessionState::Gone,
         // A sub-agent keeps its state until it counts as gone.
@@ -224,7 +243,10 @@ fn session(
         errors: facts.errors,
         pending,
         tokens: facts.tokens,
+        cost: facts.cost,
         prompt: facts.prompt,
+        last_message: facts.last_message,
+        client: facts.client,
         ended: facts.ended.filter(|_| about.is_none()),
         parent: facts.parent,
     }
@@ -233,16 +255,10 @@ fn session(
 /// Lists sessions, the newest first.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionsQuery),
     responses((status = 200, body = SessionList), (status = 401, body = ErrorResponse)))]
-async fn list(
-    _viewer: Viewer,
-    State(app): State<App>,
-    Query(SessionsQuery { state, limit, before }): Query<SessionsQuery>,
-) -> Reply<SessionList> {
-    let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
+async fn list(_viewer: Viewer, State(app): State<App>, Query(query): Query<SessionsQuery>) -> Reply<SessionList> {
+    let limit = query.limit.unwrap_or(LISTED.0).min(LISTED.1);
     let mut sessions = all_sessions(&app);
-    sessions.retain(|session| {
-        state.is_none_or(|state| session.state == state) && before.is_none_or(|before| session.updated_at < before)
-    });
+    sessions.retain(|session| query.fits(session));
     lists::cut(&mut sessions, limit, |session| session.updated_at);
     Reply(SessionList { sessions })
 }
@@ -281,20 +297,24 @@ async fn connected(app: &App, id: &str, mut changes: Receiver<HubEvent>) {
 }
 
 /// Returns a session.
-#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path, description = "The session: its id, or the beginning or end of it.")),
     responses((status = 200, body = Session), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse)))]
-async fn one(_viewer: Viewer, State(app): State<App>, Path(id): Path<String>) -> Result<Reply<Session>, ApiError> {
+async fn one(
+    _viewer: Viewer,
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+) -> Result<Reply<Session>, ApiError> {
     find_session(&app, &id).map(Reply).ok_or_else(|| unknown(&id))
 }
 
 /// Lists the hooks of a connected session.
-#[utoipa::path(get, path = "/api/sessions/{id}/hooks", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/sessions/{id}/hooks", tag = "sessions", params(("id" = String, Path, description = "The session: its id, or the beginning or end of it.")),
     responses((status = 200, body = SessionHooks), (status = 401, body = ErrorResponse), (status = 404, body = ErrorResponse),
         (status = 409, body = ErrorResponse)))]
 async fn hooks(
     _viewer: Viewer,
     State(app): State<App>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<Reply<SessionHooks>, ApiError> {
     match app.hub.hooks_of(&id) {
         Some(hooks) => Ok(Reply(SessionHooks { hooks })),
@@ -303,14 +323,14 @@ async fn hooks(
 }
 
 /// Sends a prompt to a session.
-#[utoipa::path(post, path = "/api/sessions/{id}/prompt", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/sessions/{id}/prompt", tag = "sessions", params(("id" = String, Path, description = "The session: its id, or the beginning or end of it.")),
     request_body = Prompt,
     responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse), (status = 422, body = ErrorResponse)))]
 async fn prompt(
     _admin: Admin,
     State(app): State<App>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     Json(Prompt { text }): Json<Prompt>,
 ) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
     check_prompt(&text)?;
@@ -318,28 +338,28 @@ async fn prompt(
 }
 
 /// Stops the running turn of a session: the first request after the running tool has finished, the second one at once.
-#[utoipa::path(post, path = "/api/sessions/{id}/interrupt", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/sessions/{id}/interrupt", tag = "sessions", params(("id" = String, Path, description = "The session: its id, or the beginning or end of it.")),
     request_body = EmptyBody,
     responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse)))]
 async fn interrupt(
     _approver: Approver,
     State(app): State<App>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     Json(EmptyBody {}): Json<EmptyBody>,
 ) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
     send_command(&app, &id, Command::Interrupt)
 }
 
 /// Ends a session.
-#[utoipa::path(post, path = "/api/sessions/{id}/end", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/sessions/{id}/end", tag = "sessions", params(("id" = String, Path, description = "The session: its id, or the beginning or end of it.")),
     request_body = EmptyBody,
     responses((status = 202, body = EmptyBody), (status = 401, body = ErrorResponse), (status = 403, body = ErrorResponse),
         (status = 404, body = ErrorResponse), (status = 409, body = ErrorResponse)))]
 async fn end(
     _admin: Admin,
     State(app): State<App>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     Json(EmptyBody {}): Json<EmptyBody>,
 ) -> Result<(StatusCode, Reply<EmptyBody>), ApiError> {
     send_command(&app, &id, Command::End)
@@ -390,6 +410,7 @@ mod tests {
             updated_at: now - SignedDuration::from_mins(minutes),
             is_running,
             ended: ended.map(str::to_owned),
+            is_failed: ended == Some("error"),
             ..SessionFacts::default()
         };
         let connected = |pending, takes_prompts| ConnectedSession {
@@ -420,6 +441,8 @@ mod tests {
         check(Some(facts(0, false, None)), None, None, SessionState::Idle);
         check(Some(facts(6, true, None)), None, None, SessionState::Gone);
         check(Some(facts(6, false, Some("complete"))), None, None, SessionState::Ended);
+        check(Some(facts(6, false, Some("error"))), None, None, SessionState::Failed);
+        check(Some(facts(0, false, Some("error"))), Some(connected(0, true)), Some(true), SessionState::Idle);
         check(Some(facts(60, true, None)), Some(connected(0, false)), Some(false), SessionState::Running);
         check(Some(facts(0, true, None)), Some(connected(1, false)), Some(false), SessionState::Waiting);
         check(Some(facts(0, true, None)), Some(connected(0, true)), Some(true), SessionState::Idle);

@@ -13,6 +13,37 @@
  * @property {string[]} [warnings] Warnings that the approver must read before the answer.
  */
 /**
+ * The activity of the last hours.
+ * @typedef {object} Activity
+ * @property {Cost[]} costs Costs in these hours by currency, as far as prices are known.
+ * @property {HookDenials[]} denials_by_hook Denials in these hours by hook, the most first.
+ * @property {ActivityHour[]} hours The hours, the oldest first; the last one is not over.
+ */
+/**
+ * Counts of a period.
+ * @typedef {object} ActivityCounts
+ * @property {number} denials Number of denied operations.
+ * @property {number} failed_sessions Number of sessions that ended after an error.
+ * @property {number} hook_errors Number of failed hook calls.
+ * @property {number} prompts Number of prompts.
+ * @property {number} sessions Number of started sessions.
+ * @property {number} tokens Number of tokens used.
+ * @property {number} tool_calls Number of tool calls.
+ */
+/**
+ * The counts of one hour.
+ * @typedef {object} ActivityHour
+ * @property {string} at Beginning of the hour.
+ * @property {Cost[]} costs Costs by currency, as far as prices are known.
+ * @property {number} denials Number of denied operations.
+ * @property {number} failed_sessions Number of sessions that ended after an error.
+ * @property {number} hook_errors Number of failed hook calls.
+ * @property {number} prompts Number of prompts.
+ * @property {number} sessions Number of started sessions.
+ * @property {number} tokens Number of tokens used.
+ * @property {number} tool_calls Number of tool calls.
+ */
+/**
  * The user who did something, and the channel.
  * @typedef {object} Actor
  * @property {string} name The name that the approval system knows the user by.
@@ -162,6 +193,13 @@
  * @property {string} version The version of its content: `sha256:` and the digest, `missing`, `unreadable`, or `outside` of the workspace.
  */
 /**
+ * A sum of money, as `hooks-cost` counted it.
+ * @typedef {object} Cost
+ * @property {number} amount Amount.
+ * @property {string} currency Currency, such as `USD`.
+ * @property {boolean} incomplete `true` if the price of some calls is unknown, so that the cost is higher.
+ */
+/**
  * An approval request that was decided.
  * @typedef {object} DecidedApproval
  * @property {DecisionBasis} basis The basis of the decision.
@@ -254,6 +292,12 @@
  * @typedef {object} Health
  * @property {string} status `ok`.
  * @property {string} version Server version.
+ */
+/**
+ * The denials of a hook.
+ * @typedef {object} HookDenials
+ * @property {number} denials Number of denied operations.
+ * @property {string} hook Hook name.
  */
 /**
  * The answer of a hook, or its failure.
@@ -504,13 +548,33 @@
  * @property {RuleScope} scope The sessions that the rule would be for.
  */
 /**
+ * A record that a search found.
+ * @typedef {object} SearchMatch
+ * @property {string} at Time.
+ * @property {string} event Event name.
+ * @property {string} excerpt The text around the first word.
+ * @property {SearchPart} part The searched part of the record.
+ * @property {number} seq Record number.
+ * @property {string} session Session id.
+ */
+/**
+ * The matches in a part of the log.
+ * @typedef {object} SearchResults
+ * @property {string | null} [cursor] Continues the search with older records. Missing at the end.
+ * @property {SearchMatch[]} matches The matches, the newest first.
+ * @property {string | null} [searched_since] Time of the oldest record that was searched; missing if there was none.
+ */
+/**
  * A session.
  * @typedef {object} Session
+ * @property {SessionClient | null} [client] The agent program.
  * @property {boolean} connected `true` if the session is connected, and accepts answers and commands.
+ * @property {Cost | null} [cost] Cost of the model calls with a known price; missing without one.
  * @property {number} denials Number of denied operations.
  * @property {string | null} [ended] The reason of the end.
  * @property {number} errors Number of failed hook calls.
  * @property {string} id Session id.
+ * @property {string | null} [last_message] The model's last text, possibly truncated.
  * @property {string | null} [mode] Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
  * @property {string | null} [name] Name given by a hook or a user.
  * @property {string | null} [parent] Parent session.
@@ -526,6 +590,12 @@
  * @property {number} turns Number of turns.
  * @property {string} updated_at Time of the last activity.
  * @property {string | null} [workspace] Working folder.
+ */
+/**
+ * The agent program of a session.
+ * @typedef {object} SessionClient
+ * @property {string} name Name, such as `amplifier`.
+ * @property {string | null} [version] Version.
  */
 /**
  * The hooks of a session.
@@ -611,8 +681,9 @@
 /** @typedef {'unchanged' | 'changed' | 'refused' | 'not_trusted' | 'no_answer'} ReloadStatus The outcome of a reload. */
 /** @typedef {'viewer' | 'approver' | 'admin'} Role Permissions of a user. Each role includes those before it. */
 /** @typedef {'session' | 'project' | 'user'} RuleScope The sessions that a rule is for. */
+/** @typedef {'prompt' | 'input' | 'reason' | 'approval'} SearchPart A part of a record that is searched. */
 /** @typedef {'server' | 'process'} SessionHost The location of a session. */
-/** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'gone'} SessionState The state of a session. */
+/** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'failed' | 'gone'} SessionState The state of a session. */
 /** @typedef {{ approvals: OpenApproval[]; audit: AuditStatus; busy?: ApprovalFlood | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: 'hello' } | { session: Session; type: 'session' } | { approval: OpenApproval; type: 'approval_requested' } | { decided: DecidedApproval; id: string; type: 'approval_closed' } | { busy?: ApprovalFlood | null; type: 'approval_flood' } | { type: 'rules' } | { audit: AuditStatus; type: 'audit' } | { error?: ErrorDetails | null; id: string; ok: boolean; type: 'answered' } | { cursor: number; records: LogRecord[]; type: 'records' }} StreamMessage A message of the server. */
 /** @typedef {{ [key: string]: any }} VerifyBody Request body without fields. */
 

@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use amplifier_audit::{Body, DecisionCounts, Kind, Operations, Record, RecordSource, RecordedDecision};
-use amplifier_core::text::truncate_chars;
 use amplifier_core::{AuditEntry, DecisionKind};
-use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::activity::HourlyCounts;
 use super::hooks::Hooks;
+use super::summary::{SessionSummary, describes_session};
 use super::views::SessionFacts;
 
 /// Limits of a block in records and bytes.
@@ -36,9 +36,6 @@ const MOST_EVENTS: usize = 128;
 /// Limit in bytes of new records held in memory.
 const RECENT_BYTES: usize = 8 << 20;
 
-/// Limit of a prompt, in characters.
-const PROMPT: usize = 200;
-
 /// Consecutive records of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
@@ -49,6 +46,8 @@ pub(super) struct Block {
     /// Difference between index numbers and record numbers; zero in a sound log.
     behind: u64,
     records: u32,
+    /// Minute of the first record, since 1970. A hint: clocks may be set.
+    pub(super) minute: u64,
     /// Bit set of the kinds.
     kinds: u32,
     /// Bloom filter of the sessions: two bits for each, by hash.
@@ -89,6 +88,7 @@ pub(super) struct Index {
     pub(super) decided: DecisionCounts,
     pub(super) operations: Operations,
     pub(super) unreadable: u64,
+    pub(super) activity: HourlyCounts,
     sessions: HashMap<Arc<str>, IndexedSession>,
     open_requests: HashMap<(Arc<str>, u64), u64>,
     recent: VecDeque<RecentRecord>,
@@ -99,59 +99,6 @@ pub(super) struct Index {
 struct IndexedSession {
     facts: SessionSummary,
     hooks: Hooks,
-}
-
-#[derive(Default)]
-struct SessionSummary {
-    name: Option<String>,
-    workspace: Option<String>,
-    parent: Option<String>,
-    /// Direct parent session of a sub-agent.
-    delegated_by: Option<String>,
-    started_at: String,
-    updated_at: String,
-    last_seq: u64,
-    turns: u64,
-    tool_calls: u64,
-    denials: u64,
-    errors: u64,
-    tokens: u64,
-    prompt: Option<String>,
-    is_served: bool,
-    is_running: bool,
-    ended: Option<String>,
-    /// `true` if sealed, late answers aside.
-    is_sealed: bool,
-    /// `true` if there is a late answer after the seal.
-    is_reopened: bool,
-}
-
-#[derive(Deserialize)]
-struct MountPlan {
-    workspace: Option<String>,
-    agent_name: Option<String>,
-    parent_session_id: Option<String>,
-    #[serde(default)]
-    served: bool,
-}
-
-#[derive(Deserialize)]
-struct TokenUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-}
-
-/// The fields of event data that describe a session.
-#[derive(Deserialize)]
-struct EventFields {
-    mount_plan: Option<MountPlan>,
-    prompt: Option<String>,
-    reason: Option<String>,
-    usage: Option<TokenUsage>,
-    parent_session_id: Option<String>,
-    name: Option<String>,
 }
 
 impl Block {
@@ -227,6 +174,7 @@ impl Index {
                     behind,
                     records: 0,
                     kinds: 0,
+                    minute: minute(&record.time),
                     sessions: [0; 4],
                 });
                 let last = self.blocks.len() - 1;
@@ -301,8 +249,10 @@ impl Index {
 
     fn session_facts(&self, id: &str, facts: &SessionSummary) -> SessionFacts {
         let within = self.delegator(facts);
-        let is_served = within.and_then(|id| self.sessions.get(id)).map_or(facts.is_served, |one| one.facts.is_served);
-        SessionFacts { within: within.map(str::to_owned), is_served, ..facts.to_facts(id) }
+        let outer = within.and_then(|id| self.sessions.get(id)).map(|one| &one.facts);
+        let is_served = outer.map_or(facts.is_served, |outer| outer.is_served);
+        let client = facts.client.as_ref().or_else(|| outer?.client.as_ref()).cloned();
+        SessionFacts { within: within.map(str::to_owned), is_served, client, ..facts.to_facts(id) }
     }
 
     /// Returns the outermost session of a chain of delegations.
@@ -316,6 +266,11 @@ impl Index {
             outermost = next;
         }
         Some(outermost)
+    }
+
+    /// Returns the ids of the indexed sessions.
+    pub(super) fn session_ids(&self) -> impl Iterator<Item = &str> {
+        self.sessions.keys().map(|id| &**id)
     }
 
     /// Returns sessions with records from this number on, the least recently active first.
@@ -396,6 +351,11 @@ impl Index {
         decision.into_iter().for_each(|decision| self.decided.count(decision));
         let is_denied = decision.is_some_and(RecordedDecision::is_denial);
         facts.denials += u64::from(is_denied);
+        let minute = minute(&record.time);
+        let hour = self.activity.hour(minute);
+        if is_denied {
+            hour.deny(entry(record, storage).as_ref().and_then(denied_by));
+        }
         match record.kind {
             Kind::Event => {
                 let known = self.events.len() < MOST_EVENTS || self.events.contains_key(event);
@@ -404,17 +364,27 @@ impl Index {
                     Some(count) => *count += 1,
                     None => _ = self.events.insert(name.into(), 1),
                 }
-                facts.tool_calls += u64::from(event == "tool:pre");
+                let is_call = event == "tool:pre";
+                facts.tool_calls += u64::from(is_call);
                 let data = match describes_session(event).then(|| entry(record, storage)).flatten() {
                     Some(AuditEntry::Event(event)) => event.data.read(),
                     _ => None,
                 };
+                let tokens = facts.tokens;
                 facts.apply_event(event, data, is_denied);
+                let counts = &mut hour.counts;
+                counts.sessions += u64::from(event == "session:start");
+                counts.prompts += u64::from(event == "prompt:submit");
+                counts.tool_calls += u64::from(is_call);
+                counts.failed_sessions += u64::from(event == "session:end" && facts.is_failed());
+                counts.tokens = counts.tokens.saturating_add(facts.tokens - tokens);
             }
             Kind::HookReport => {
                 let Some(AuditEntry::HookReport(report)) = entry(record, storage) else { return };
                 facts.errors += u64::from(report.error.is_some());
-                let minute = minute(&record.time);
+                hour.counts.hook_errors += u64::from(report.error.is_some());
+                let cost = (event == "provider:response").then(|| facts.cost.count(&report)).flatten();
+                cost.iter().for_each(|cost| hour.costs.add(cost));
                 hooks.count(&report, event, minute);
                 self.hooks.count(&report, event, minute);
             }
@@ -468,76 +438,20 @@ fn decision(record: &Record<'_>, storage: &dyn RecordSource) -> Option<RecordedD
     RecordedDecision::read(record, storage).ok().flatten()
 }
 
+/// Returns the hook that denied.
+fn denied_by(entry: &AuditEntry) -> Option<&str> {
+    match entry {
+        AuditEntry::Event(event) => event.denied_by.as_deref(),
+        AuditEntry::ApprovalDecision(decision) => Some(&*decision.hook),
+        _ => None,
+    }
+}
+
 /// Reads an entry, also from a separate body file.
 fn entry(record: &Record<'_>, storage: &dyn RecordSource) -> Option<AuditEntry> {
     match record.whole_body(storage).ok()? {
         Body::Whole(text) => record.entry(&text).ok()?,
         Body::Erased { .. } | Body::Withheld { .. } => None,
-    }
-}
-
-/// Returns `true` if the event's data describes its session, so that it is read also from a body file.
-fn describes_session(event: &str) -> bool {
-    matches!(
-        event,
-        "session:start" | "session:resume" | "session:fork" | "session:end" | "prompt:submit" | "provider:response"
-    )
-}
-
-impl SessionSummary {
-    /// Applies an event; data may be missing.
-    fn apply_event(&mut self, event: &str, data: Option<EventFields>, is_denied: bool) {
-        match event {
-            "prompt:submit" => self.is_running = !is_denied,
-            "execution:start" => self.is_running = true,
-            "execution:complete" | "execution:end" | "prompt:complete" | "orchestrator:complete" | "session:end" => {
-                self.is_running = false;
-            }
-            "session:start" | "session:resume" => self.ended = None,
-            _ => {}
-        }
-        let Some(data) = data else { return };
-        match event {
-            "session:start" => {
-                let Some(plan) = data.mount_plan else { return };
-                self.workspace = plan.workspace.or(self.workspace.take());
-                self.is_served = plan.served;
-                self.name = plan.agent_name.or(data.name).or(self.name.take());
-                self.delegated_by.clone_from(&plan.parent_session_id);
-                self.parent = plan.parent_session_id.or(self.parent.take());
-            }
-            "session:fork" => self.parent = data.parent_session_id.or(self.parent.take()),
-            "prompt:submit" => self.prompt = data.prompt.map(|prompt| truncate_chars(&prompt, PROMPT).into_owned()),
-            "provider:response" => {
-                let used = data.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
-                self.tokens = self.tokens.saturating_add(used);
-            }
-            "session:end" => self.ended = data.reason,
-            _ => {}
-        }
-    }
-
-    fn to_facts(&self, id: &str) -> SessionFacts {
-        let time = |text: &str| text.parse::<Timestamp>().unwrap_or(Timestamp::UNIX_EPOCH);
-        SessionFacts {
-            id: id.to_owned(),
-            name: self.name.clone(),
-            workspace: self.workspace.clone(),
-            parent: self.parent.clone(),
-            started_at: time(&self.started_at),
-            updated_at: time(&self.updated_at),
-            turns: self.turns,
-            tool_calls: self.tool_calls,
-            denials: self.denials,
-            errors: self.errors,
-            tokens: self.tokens,
-            prompt: self.prompt.clone(),
-            within: None,
-            is_served: self.is_served,
-            is_running: self.is_running,
-            ended: self.ended.clone(),
-            last_seq: self.last_seq,
-        }
     }
 }
 
@@ -554,6 +468,8 @@ pub(super) fn minute(time: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     #[test]

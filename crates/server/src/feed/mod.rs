@@ -4,11 +4,15 @@
 //! `hooks.rs`); another one verifies it (`verification.rs`). Requests read records from the log itself (`query.rs`,
 //! `timeline.rs`), so that a slow client holds no memory.
 
+mod activity;
+mod cost;
 mod decisions;
 mod follow;
 mod hooks;
 mod index;
 mod query;
+mod search;
+mod summary;
 mod timeline;
 mod verification;
 mod views;
@@ -22,17 +26,20 @@ use std::time::Duration;
 
 use amplifier_audit::prometheus::{MetricKind, MetricsText};
 use amplifier_audit::{ApprovalDecisionCounts, AuditError, Folder, Proof, PublicKey, RecordFilter, RecordSource};
+use amplifier_core::session_id::{self, AmbiguousSessionId};
 use amplifier_link::DecidedApproval;
 use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+pub(crate) use self::activity::MOST_HOURS;
 pub(crate) use self::decisions::PastDecision;
 use self::index::Index;
+pub(crate) use self::search::{SearchPage, SearchQuery};
 use self::verification::{TrustAnchors, VerifyRequest};
 pub use self::views::{Page, SessionFacts, Timeline, TimelineItem};
-use crate::api_types::{AuditStatus, HookStats};
+use crate::api_types::{Activity, AuditStatus, HookStats};
 use crate::fair_semaphore::FairSemaphore;
 
 /// The audit log as it grows. Cheap to clone; clones share the log.
@@ -277,6 +284,28 @@ impl Feed {
     /// Returns a session.
     pub fn session(&self, id: &str) -> Option<SessionFacts> {
         self.shared.index().session(id)
+    }
+
+    /// Finds the session that an id, or its beginning or end, means; `None` if no indexed session matches.
+    ///
+    /// # Errors
+    /// If several sessions match.
+    pub(crate) fn find_session(&self, wanted: &str) -> Result<Option<String>, AmbiguousSessionId> {
+        let index = self.shared.index();
+        session_id::find(wanted, index.session_ids()).map(|id| id.map(str::to_owned))
+    }
+
+    /// Returns the activity of the last hours.
+    pub fn activity(&self, hours: usize) -> Activity {
+        self.shared.index().activity.report(Timestamp::now(), hours)
+    }
+
+    /// Searches the records before this number, the newest first. Blocks on file reads, within limits of time and bytes.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub(crate) fn search(&self, query: &SearchQuery, before: u64, limit: usize) -> Result<SearchPage, FeedError> {
+        self.shared.search(query, before, limit)
     }
 
     /// Returns sessions with records from this number on, the least recently active first.

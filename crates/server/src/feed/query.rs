@@ -248,7 +248,7 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the bytes of a block; `None` if the segment is gone.
-    fn block(&mut self, block: &Block) -> Result<Option<Arc<Vec<u8>>>, FeedError> {
+    pub(super) fn block(&mut self, block: &Block) -> Result<Option<Arc<Vec<u8>>>, FeedError> {
         let key = (block.segment, block.offset, block.end);
         if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| *last == key) {
             return Ok(Some(text.clone()));
@@ -280,7 +280,7 @@ impl<'a> Files<'a> {
     }
 }
 
-fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub(super) fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n')
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api_types::LogRecord;
+use crate::api_types::{Cost, LogRecord, SessionClient};
 
 /// A session according to the audit log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +36,12 @@ pub struct SessionFacts {
     pub tokens: u64,
     /// The last prompt, possibly truncated.
     pub prompt: Option<String>,
+    /// Cost of the model calls with a known price.
+    pub cost: Option<Cost>,
+    /// The model's last text, possibly truncated.
+    pub last_message: Option<String>,
+    /// The agent program.
+    pub client: Option<SessionClient>,
     /// The outermost parent session, whose process runs this sub-agent.
     pub within: Option<String>,
     /// `true` if the session, or the one that runs it, connects to servers.
@@ -44,6 +50,8 @@ pub struct SessionFacts {
     pub is_running: bool,
     /// The reason of the end.
     pub ended: Option<String>,
+    /// `true` if the session ended after an error.
+    pub is_failed: bool,
     /// Number of the last record.
     pub last_seq: u64,
 }

@@ -42,7 +42,7 @@ use super::sessions::all_sessions;
 use crate::App;
 use crate::access::guard::{ClientConnection, PROTOCOL, Refusal, StreamSlots};
 use crate::access::{Identity, Role, Viewer};
-use crate::api_types::{ErrorDetails, ErrorResponse, Me, SessionState};
+use crate::api_types::{ErrorDetails, ErrorResponse, Me};
 use crate::hub::SubmittedAnswer;
 use crate::redact;
 use crate::server::ShutdownSignal;
@@ -113,7 +113,7 @@ async fn stream(
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
-    let filter = wanted.filter()?;
+    let filter = wanted.filter(&app)?;
     // A WebSocket has its slot already.
     let slot = match headers.contains_key(UPGRADE) {
         true => None,
@@ -378,7 +378,7 @@ impl StreamClient<'_> {
         sessions.retain(|session| self.concerns(&session.id));
         let known = sessions.len() as u64;
         let mut older = sessions.split_off(sessions.len().min(FIRST_SESSIONS));
-        older.retain(|session| !matches!(session.state, SessionState::Ended | SessionState::Gone));
+        older.retain(|session| !session.state.is_over());
         sessions.append(&mut older);
         let mut open = self.app.hub.pending_shared();
         open.retain(|approval| self.concerns(&approval.session) || self.concerns(approval.connected_session()));
@@ -439,8 +439,8 @@ impl StreamClient<'_> {
         let message = serde_json::from_str(text).map_err(|error| invalid(&format!("invalid message: {error}")))?;
         match message {
             ClientMessage::Watch { session, event, kind, hook, text, after } => {
-                let wanted = RecordQuery { session, event, kind, hook, text };
-                self.filter = wanted.filter().map_err(|error| invalid(&error.message))?;
+                let wanted = RecordQuery { session, event, kind, hook, text, ..RecordQuery::default() };
+                self.filter = wanted.filter(self.app).map_err(|error| invalid(&error.message))?;
                 if let Some(after) = after {
                     self.cursor = after.min(self.app.feed.cursor());
                 }
