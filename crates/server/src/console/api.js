@@ -240,7 +240,7 @@ export const NEWEST = Number.MAX_SAFE_INTEGER;
 /**
  * Records of the log before a number, the newest first. The server reads a part of the log at a time, so this gives what was found so far, until
  * there are enough or the log is at its beginning.
- * @param {Record<string, string>} filter
+ * @param {Record<string, string | undefined>} filter
  * @param {number} before
  * @param {number} limit
  * @returns {AsyncGenerator<{records: import('./types.js').LogRecord[], next: number, isEnd: boolean, isDone: boolean}>}
@@ -249,7 +249,7 @@ export async function* backwards(filter, before, limit) {
   /** @type {import('./types.js').LogRecord[]} */
   const records = [];
   for (let next = before; ;) {
-    const page = await get('/api/audit/records', { ...filter, before: next, limit: limit - records.length });
+    const page = await get('/api/audit/records', { ...filter, before: next, limit: Math.min(1_000, limit - records.length) });
     records.push(...page.records.reverse());
     const isEnd = page.cursor <= page.first || page.cursor >= next;
     next = page.cursor;

@@ -2,9 +2,11 @@
 
 import { backwards, get, NEWEST, post, words } from './api.js';
 import { el, fill, icon, svg, toast } from './dom.js';
+import { save, stamp } from './download.js';
 import { ago, count, counted, fullTime, timeOfDay } from './format.js';
 import { tree } from './json.js';
 import { ANSWERS, empty, ended, failed, perFrame } from './parts.js';
+import { anyTime, bounds, periodFields } from './period.js';
 import { acceptAudit, on, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
@@ -12,6 +14,8 @@ import { plain, shown } from './text.js';
 /** @import {AuditStatus, LogRecord} from './types.js' */
 
 const PAGE = 50;
+/** Limit of exported records. `amplifier audit export` has none. */
+const MOST_EXPORTED = 20_000;
 const KINDS = ['event', 'hook_report', 'approval_request', 'approval_decision', 'late_answer', 'injection', 'message', 'intent', 'outcome', 'failure', 'checkpoint', 'segment', 'seal', 'gap', 'breach'];
 
 /** @returns {View} */
@@ -91,6 +95,7 @@ function records() {
   const hook = field('hook', 'Hook');
   const session = field('session', 'Session');
   const text = field('text', 'Text');
+  const period = anyTime();
   let isClosed = false;
   /** The page has the records before this one. */
   let before = NEWEST;
@@ -101,8 +106,9 @@ function records() {
   /** @type {LogRecord[]} */
   let found = [];
 
-  const filters = () => ({ kind: kind.value, event: event.value.trim(), hook: hook.value.trim(), session: session.value.trim(), text: text.value });
+  const filters = () => ({ kind: kind.value, event: event.value.trim(), hook: hook.value.trim(), session: session.value.trim(), text: text.value, ...bounds(period) });
   const isFiltered = () => Object.values(filters()).some(Boolean);
+  const exports = el('button', { type: 'button', id: 'export', title: 'Save the matching records as a file', onclick: () => void exported(exports, filters()) }, icon('save'), 'Export');
   const go = (/** @type {number} */ to, /** @type {number[]} */ over) => {
     before = to;
     newer = over;
@@ -139,7 +145,7 @@ function records() {
   for (const one of [kind, event, hook, session, text]) one.addEventListener('input', changed);
   void read();
   return {
-    root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text),
+    root: el('div', null, el('div', { class: 'filters' }, kind, event, hook, session, text, periodFields(period, () => changed()), exports),
       el('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Records' }, el('table', { class: 'table records stacks' }, el('thead', null, el('tr', null, el('th', { scope: 'col', class: 'number' }, 'Record'), ['Time', 'Kind', 'Event', 'Session', 'Content'].map((name) => el('th', { scope: 'col' }, name)))), rows)), foot),
     /** Called when the status of the log has changed. */
     changed() {
@@ -153,6 +159,30 @@ function records() {
       clearTimeout(timer);
     },
   };
+}
+
+/**
+ * Saves matching records as lines of JSON, the newest first.
+ * @param {HTMLButtonElement} button
+ * @param {Record<string, string>} filter
+ */
+async function exported(button, filter) {
+  button.disabled = true;
+  try {
+    /** @type {LogRecord[]} */
+    let found = [];
+    for await (const { records, next, isDone } of backwards(filter, NEWEST, MOST_EXPORTED)) {
+      found = records;
+      fill(button, isDone ? 'Saving…' : `${count(records.length)}, before ${count(next)}…`);
+    }
+    save(`records-${stamp()}.jsonl`, 'application/x-ndjson', found.map((one) => JSON.stringify(one)));
+    toast(found.length >= MOST_EXPORTED ? `The newest ${counted(found.length, 'record')} saved. For more, use \`amplifier audit export\`.` : `${counted(found.length, 'record')} saved.`, 'good');
+  } catch (error) {
+    toast(shown(words(error), { limit: 300 }), 'bad');
+  } finally {
+    button.disabled = false;
+    fill(button, icon('save'), 'Export');
+  }
 }
 
 /** @param {AuditStatus} audit @returns {number} one more than the last record that is sound */
@@ -185,7 +215,7 @@ function row(record) {
 }
 
 /** @type {Record<string, string>} what came of an event */
-const WORDS = { deny: 'denied', ask_user: 'somebody is asked', modify: 'changed', inject_context: 'context added' };
+const WORDS = { deny: 'denied', ask_user: 'approval requested', modify: 'changed', inject_context: 'context added' };
 
 /** @param {LogRecord} record */
 function told(record) {

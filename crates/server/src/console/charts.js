@@ -1,7 +1,7 @@
 // Small charts. Each has a text alternative with its figures.
 
-import { svg } from './dom.js';
-import { count, counted } from './format.js';
+import { el, svg } from './dom.js';
+import { count, counted, short } from './format.js';
 
 /**
  * Calls a minute, as bars.
@@ -42,6 +42,35 @@ export function histogram(counts, size = {}) {
         axis && value > 0 && svg('text', { x: (x + step / 2).toFixed(2), y: (bottom - tall - 5).toFixed(2), 'text-anchor': 'middle', class: 'value' }, value >= 10_000 ? `${Math.round(value / 1000)}k` : count(value)),
         axis && index % 2 === 0 && svg('text', { x: (x + step / 2).toFixed(2), y: height - 6, 'text-anchor': 'middle' }, BOUNDS[index] ?? ''));
     }));
+}
+
+/**
+ * Counts by time, as bars; a part of each can stand out. Each bar has its time and figures as a title.
+ * @param {{label: string, value: number, part?: number, title: string}[]} bars
+ * @param {string} name
+ */
+export function columns(bars, name) {
+  const [width, height, bottom] = [560, 132, 110];
+  const most = Math.max(1, ...bars.map((bar) => bar.value));
+  const step = width / Math.max(1, bars.length);
+  const every = Math.ceil(bars.length / 6);
+  const tall = (/** @type {number} */ value) => (value === 0 ? 1 : Math.max(2, (value / most) * (bottom - 22)));
+  const rect = (/** @type {number} */ index, /** @type {number} */ value, /** @type {string} */ tone) => svg('rect', { class: value === 0 ? 'zero' : tone, x: (index * step + step * 0.12).toFixed(2), y: (bottom - tall(value)).toFixed(2), width: (step * 0.76).toFixed(2), height: tall(value).toFixed(2), rx: 1.5 });
+  return svg('svg', { class: 'columns', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${name}: ${bars.filter((bar) => bar.value > 0).map((bar) => bar.title).join('; ') || 'none'}` },
+    svg('text', { x: 0, y: 13 }, short(most)),
+    bars.map((bar, index) => svg('g', null, svg('title', null, bar.title), rect(index, bar.value, 'column'), bar.part ? rect(index, bar.part, 'part') : null,
+      index % every === 0 && svg('text', { x: (index * step + step * 0.12).toFixed(2), y: height - 5 }, bar.label))));
+}
+
+/**
+ * Shares, as horizontal bars with links.
+ * @param {{name: Node, href: string, value: number}[]} rows
+ */
+export function shares(rows) {
+  const most = Math.max(1, ...rows.map((row) => row.value));
+  return el('ul', { class: 'shares' }, rows.map((row) => el('li', null, el('a', { href: row.href }, row.name),
+    svg('svg', { viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('rect', { class: 'part', x: 0, y: 0, width: Math.max(1, (row.value / most) * 100).toFixed(1), height: 8, rx: 1 })),
+    el('span', { class: 'num' }, count(row.value)))));
 }
 
 /**

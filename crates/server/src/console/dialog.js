@@ -8,6 +8,7 @@ import { ring } from './charts.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { clock, count, serverNow } from './format.js';
 import { decisionBadge, diff, isOther, person, summary, whoDecided } from './parts.js';
+import { requestContext } from './request_context.js';
 import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
 import { choicesTitle, isChoosing, ruleChoices, showRules } from './widths.js';
@@ -314,7 +315,8 @@ function draw() {
     outcome ? null : el('div', { class: 'countdown', role: 'timer', 'aria-label': 'Time left' }, circle.root, left));
   fill(byId('question-title'), shown(approval.prompt, { limit: 600 }));
   fill(body,
-    approval.reason ? el('p', { class: 'reason' }, shown(approval.reason, { limit: 1_000 })) : null,
+    approval.reason ? el('p', { class: 'reason' }, el('span', { class: 'strong' }, 'Why it asks: '), shown(approval.reason, { limit: 1_000 })) : null,
+    requestContext(approval),
     el('section', { class: 'action', 'aria-label': 'Operation' },
       el('div', { class: 'what' }, el('span', { class: 'tool-name' }, shown(preview.title, { limit: 120 })), preview.target ? el('code', null, shown(preview.target, { limit: 400 })) : null, summary(approval)),
       (preview.warnings ?? []).map((warning) => el('div', { class: 'note' }, icon('mark'), el('span', null, shown(warning, { limit: 600 })))),
@@ -323,7 +325,7 @@ function draw() {
     el('dl', { class: 'facts' },
       el('dt', null, 'Event'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
       el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),
-      el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest', title: 'SHA-256 of the operation. Only an operation with this digest will run.' }, shown(approval.digest, { limit: 100 })))));
+      el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest faint', title: 'SHA-256 of the operation. Only an operation with this digest will run.' }, shown(approval.digest, { limit: 100 })))));
   foot();
 }
 

@@ -30,6 +30,15 @@ export function counted(value, thing) {
   return `${count(value)} ${thing}${value === 1 ? '' : 's'}`;
 }
 
+/**
+ * A sum of money. An incomplete one is a lower bound.
+ * @param {{amount: number, currency: string, incomplete: boolean}} cost
+ */
+export function money({ amount, currency, incomplete }) {
+  const digits = amount === 0 || amount >= 1 ? 2 : 4;
+  return `${incomplete ? '≥ ' : ''}${amount.toFixed(digits)} ${currency}`;
+}
+
 /** @param {number | undefined | null} value */
 export function short(value) {
   const n = value ?? 0;
@@ -82,7 +91,7 @@ export function clock(ms) {
 /** @param {string} at */
 export function fullTime(at) {
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? String(at).slice(0, 40) : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+  return Number.isNaN(date.getTime()) ? String(at).slice(0, 40) : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 }
 
 /**
@@ -121,6 +130,14 @@ setInterval(() => {
     if (node.textContent !== words) node.textContent = words;
   }
 }, 5_000);
+
+/**
+ * The short form of a session id, as the command prints it. Ids begin with the time, so those of one morning differ at their ends only.
+ * @param {string} id
+ */
+export function shortId(id) {
+  return id.slice(-6);
+}
 
 /**
  * The last part of a folder's path.

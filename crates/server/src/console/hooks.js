@@ -1,10 +1,11 @@
 // Statistics of hooks: calls, results and durations.
 
 import { backwards, get, NEWEST, words } from './api.js';
+import { isBuiltIn } from './builtin.js';
 import { openTests, reload } from './bundles.js';
 import { histogram, sparkline } from './charts.js';
 import { el, fill, icon, svg } from './dom.js';
-import { ago, count, nanos, short } from './format.js';
+import { ago, count, counted, nanos, short } from './format.js';
 import { ANSWERS, badge, empty, failed } from './parts.js';
 import { may, sessionName } from './store.js';
 import { shown } from './text.js';
@@ -26,6 +27,7 @@ export function hooksView() {
   const head = el('tr');
   const rows = el('tbody');
   const tail = el('div', { class: 'tail' });
+  let showsBuiltIn = false;
   /** @type {HookStats[]} */
   let hooks = [];
   const draw = () => {
@@ -36,11 +38,17 @@ export function hooksView() {
     if (held?.startsWith('sort-')) document.getElementById(held)?.focus();
     const sorted = [...hooks].sort((a, b) => (order.by === 'hook' ? a.hook.localeCompare(b.hook) : a[order.by] - b[order.by]) * (order.down ? -1 : 1));
     const held2 = document.activeElement?.getAttribute('href');
-    fill(rows, sorted.map((one) => el('tr', null,
+    const own = sorted.filter((one) => !isBuiltIn(one));
+    const builtIn = sorted.filter(isBuiltIn);
+    const isFold = document.activeElement?.id === 'built-in';
+    const fold = builtIn.length ? el('tr', { class: 'fold' }, el('th', { scope: 'row', colspan: 9 }, el('button', { type: 'button', class: 'quiet small', id: 'built-in', 'aria-expanded': String(showsBuiltIn), onclick: () => { showsBuiltIn = !showsBuiltIn; draw(); } }, `${showsBuiltIn ? '▾' : '▸'} built-in`, el('span', { class: 'faint' }, ` ${counted(builtIn.length, 'hook')} of the program, ${counted(builtIn.reduce((sum, one) => sum + one.calls, 0), 'call')}`)))) : null;
+    const drawRow = (/** @type {HookStats} */ one) => el('tr', null,
       el('th', { scope: 'row' }, el('a', { href: `#/hooks/${encodeURIComponent(one.hook)}`, class: 'hook-name' }, shown(one.hook, { limit: 80, more: false })), el('div', { class: 'faint small events' }, shown(one.events.join(' '), { limit: 120, more: false }))),
       number('Calls', one.calls), number('Denied', one.denials, 'bad'), number('Asked', one.asks, 'ask'), number('Errors', one.errors, 'bad'),
       el('td', { class: 'number num', 'data-label': 'Median' }, nanos(one.p50_ns)), el('td', { class: 'number num', 'data-label': '95 %' }, nanos(one.p95_ns)),
-      el('td', { class: 'chart', 'data-label': 'Latency' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart', 'data-label': 'Last 30 minutes' }, sparkline(one.recent)))));
+      el('td', { class: 'chart', 'data-label': 'Latency' }, histogram(one.latency, { width: 104 })), el('td', { class: 'chart', 'data-label': 'Last 30 minutes' }, sparkline(one.recent)));
+    fill(rows, own.map(drawRow), fold, showsBuiltIn ? builtIn.map(drawRow) : null);
+    if (isFold) document.getElementById('built-in')?.focus();
     if (held2) /** @type {HTMLElement | null} */ (rows.querySelector(`a[href="${CSS.escape(held2)}"]`))?.focus();
     fill(tail, hooks.length === 0 ? empty('hooks', 'No hook calls yet.', 'Hooks appear here as sessions run, with their calls, results and times.') : null);
   };

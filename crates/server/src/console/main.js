@@ -8,6 +8,8 @@ import { openQuestions, startDialog } from './dialog.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { count } from './format.js';
 import { hooksView, hookView } from './hooks.js';
+import { openHelp, startKeyboard } from './keyboard.js';
+import { overviewView } from './overview.js';
 import { isOther, perFrame } from './parts.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
@@ -37,7 +39,14 @@ function routed() {
   if (area === 'approvals') return approvalsView(inner === 'history' || inner === 'rules' ? inner : 'open');
   if (area === 'hooks') return inner ? hookView(inner) : hooksView();
   if (area === 'audit') return /^\d{1,15}$/.test(inner) ? recordView(Number(inner)) : auditView();
-  return sessionsView();
+  if (area === 'sessions') return sessionsView();
+  if (area === '' || area === 'overview') return overviewView();
+  return notFound();
+}
+
+/** @returns {View} */
+function notFound() {
+  return { title: 'Page not found', root: el('div', { class: 'view' }, el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Page not found')), el('p', null, 'The console has no page at this address. ', el('a', { href: '#/' }, 'Go to the overview'), '.')) };
 }
 
 function route() {
@@ -99,13 +108,13 @@ function strange() {
     el('button', { type: 'button', class: 'primary', onclick: () => recheckServer() }, 'Check again')));
 }
 
-const AREAS = [['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];
+const AREAS = [['overview', 'Overview', 'overview'], ['sessions', 'Sessions', 'sessions'], ['approvals', 'Approvals', 'approvals'], ['hooks', 'Hooks', 'hooks'], ['audit', 'Audit log', 'audit']];
 
 const nav = perFrame(() => {
-  const at = location.hash.replace(/^#\/?/, '').split('/')[0] || 'sessions';
+  const at = location.hash.replace(/^#\/?/, '').split('/')[0] || 'overview';
   const list = byId('areas');
   if (list.childElementCount === 0) {
-    for (const [id, label, sign] of AREAS) list.append(el('li', null, el('a', { href: `#/${id}`, id: `nav-${id}` }, icon(sign ?? ''), el('span', { class: 'label' }, label), el('span', { class: 'count num', id: `count-${id}` }))));
+    for (const [id, label, sign] of AREAS) list.append(el('li', null, el('a', { href: id === 'overview' ? '#/' : `#/${id}`, id: `nav-${id}` }, icon(sign ?? ''), el('span', { class: 'label' }, label), el('span', { class: 'count num', id: `count-${id}` }))));
   }
   const waiting = openCount();
   const live = [...store.sessions.values()].filter((one) => one.state === 'running' || one.state === 'waiting').length;
@@ -189,6 +198,8 @@ function theme() {
 
 // Sticky elements need the height of the bars.
 new ResizeObserver(([entry]) => document.documentElement.style.setProperty('--bars', `${entry?.borderBoxSize[0]?.blockSize ?? 0}px`)).observe(byId('bars'));
+// On a phone, notes are above the bars.
+new ResizeObserver(([entry]) => document.documentElement.style.setProperty('--notes', `${entry?.borderBoxSize[0]?.blockSize ?? 0}px`)).observe(byId('toasts'));
 theme();
 // The fragment of the address is the route, so the skip link must not change it.
 byId('skip').addEventListener('click', (event) => {
@@ -197,6 +208,8 @@ byId('skip').addEventListener('click', (event) => {
 });
 startDialog();
 startAlerts();
+startKeyboard();
+byId('keys').addEventListener('click', openHelp);
 addEventListener('hashchange', route);
 let was = store.link;
 on('link', (link) => {

@@ -10,10 +10,16 @@ import { shown } from './text.js';
 const TITLES = {
   away: 'The connection is lost. A running session reconnects within seconds.',
   gone: 'The session stopped without an end record.',
+  failed: 'The session ended after an error.',
 };
 
 /** @type {Record<SessionState, string>} */
-export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', away: 'Not connected', ended: 'Ended', gone: 'Gone' };
+export const STATES = { running: 'Running', waiting: 'Waiting for you', idle: 'Idle', away: 'Not connected', ended: 'Ended', failed: 'Failed', gone: 'Gone' };
+
+/** @param {SessionState | undefined} state `true` if nothing more happens in such a session */
+export function isOver(state) {
+  return state === 'ended' || state === 'failed' || state === 'gone';
+}
 
 /** @param {SessionState} state */
 export function stateBadge(state) {

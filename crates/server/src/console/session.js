@@ -2,8 +2,8 @@
 
 import { get, post, Refused, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
-import { ago, count, short, span } from './format.js';
-import { confirmed, empty, ended, failed, isOther, perFrame, stateBadge } from './parts.js';
+import { ago, count, money, short, shortId, span } from './format.js';
+import { confirmed, empty, ended, failed, isOther, isOver, perFrame, stateBadge } from './parts.js';
 import { acceptSession, may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
 import { asked, denied, drawEntry, isOpen, Timeline, turnLine } from './timeline.js';
@@ -159,7 +159,7 @@ export function sessionView(id) {
       }
       flush();
     } catch (error) {
-      if (!isClosed && !isLoaded) fill(below, failed(words(error)));
+      if (!isClosed && !isLoaded) fill(below, unreadable(id, error));
       // A failure that is not a refusal is tried again.
       if (!isClosed && !(error instanceof Refused && error.status >= 400 && error.status < 429)) soon(RETRY_MS);
     } finally {
@@ -211,7 +211,7 @@ export function sessionView(id) {
     }, (error) => {
       if (isClosed || isLoaded) return;
       fill(head, el('h1', { tabindex: -1 }, 'Session'));
-      fill(below, failed(words(error)));
+      fill(below, unreadable(id, error));
       filters.hidden = true;
     });
   }
@@ -270,6 +270,16 @@ export function sessionView(id) {
 }
 
 /**
+ * The notice that a session cannot be read.
+ * @param {string} id
+ * @param {unknown} error
+ */
+function unreadable(id, error) {
+  if (!(error instanceof Refused && error.status === 404)) return failed(words(error));
+  return el('div', null, failed(`Unknown session \`${id}\`. It is not in the audit log of this server.`), el('p', null, el('a', { href: '#/sessions' }, 'Go to the sessions')));
+}
+
+/**
  * @param {HTMLElement} head
  * @param {Session} session
  */
@@ -296,18 +306,19 @@ function fillHead(head, session) {
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   };
   place('h1', [session.name, session.workspace, session.prompt], () => [shown(session.name || session.prompt || sessionName(session.id), { limit: 160, more: false })]);
-  place('.sub', [session.state, session.workspace, session.ended, session.mode], () => [
-    el('span', null, stateBadge(session.state), session.ended ? el('span', { class: 'faint' }, ', ', shown(ended(session.ended), { limit: 120, more: false })) : null), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
+  place('.sub', [session.state, session.workspace, session.ended, session.mode, session.client], () => [
+    el('span', null, stateBadge(session.state), session.ended && session.state !== 'failed' ? el('span', { class: 'faint' }, ', ', shown(ended(session.ended), { limit: 120, more: false })) : null), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
     session.mode ? el('span', { class: session.mode === 'ask' ? 'faint' : '', id: 'mode', title: 'Approval mode' }, 'mode: ', shown(session.mode, { limit: 32, more: false })) : null,
-    el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(session.id.slice(-6), { limit: 12, more: false })),
+    session.client ? el('span', { class: 'faint' }, shown([session.client.name, session.client.version].filter(Boolean).join(' '), { limit: 60, more: false })) : null,
+    el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(shortId(session.id), { limit: 12, more: false })),
   ]);
   place('.buttons', [session.connected, isLive, store.me?.role], () => [
     session.connected && isLive && may('approver') ? el('button', { type: 'button', id: 'interrupt', onclick: () => void act('interrupt', 'Interrupting. Interrupt again to stop at once.') }, icon('stop'), 'Interrupt') : null,
     session.connected && may('admin') ? el('button', { type: 'button', id: 'end', class: 'danger-quiet', onclick: async () => { if (await confirmed('End this session?', 'The running turn is interrupted, and open approval requests are denied.', 'End session')) await act('end', 'End requested.'); } }, 'End') : null,
   ]);
   place('.strip', session, () => [
-    fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)),
-    session.state === 'ended' || session.state === 'gone' ? fact('Duration', span(Date.parse(session.updated_at) - Date.parse(session.started_at))) : fact('Started', ago(session.started_at)), fact('Last activity', ago(session.updated_at)),
+    fact('Turns', short(session.turns)), fact('Tool calls', short(session.tool_calls)), fact('Denials', short(session.denials), session.denials ? 'bad' : ''), fact('Hook errors', short(session.errors), session.errors ? 'bad' : ''), fact('Tokens', short(session.tokens)), session.cost ? fact('Cost', shown(money(session.cost), { limit: 40, more: false })) : null,
+    isOver(session.state) ? fact('Duration', span(Date.parse(session.updated_at) - Date.parse(session.started_at))) : fact('Started', ago(session.started_at)), fact('Last activity', ago(session.updated_at)),
   ]);
 }
 

@@ -2,37 +2,42 @@
 
 import { post, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
-import { ago, count, folderName, short } from './format.js';
-import { empty, failed, isOther, modal, perFrame, STATES, stateBadge } from './parts.js';
+import { csv, save, stamp } from './download.js';
+import { ago, count, folderName, money, short } from './format.js';
+import { empty, failed, isOther, modal, perFrame, stateBadge } from './parts.js';
+import { bounds } from './period.js';
+import { searchResults } from './search.js';
+import { contains, filterFields, fits, isFiltered, mayBeOlder, newFilter } from './session_filter.js';
 import { may, on, readOlder, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
 
 /** @import {View} from './dom.js' */
 /** @import {Session} from './types.js' */
 
-/** @type {{text: string, state: string}} the filter; stays while the page is open */
-const wanted = { text: '', state: '' };
+/** The filter; stays while the page is open. */
+const wanted = newFilter();
 const AT_ONCE = 200;
-/** States with sessions that may not be loaded yet. */
-const MAY_BE_OLDER = new Set(['', 'ended', 'gone']);
 
 /** @returns {View} */
 export function sessionsView() {
   let most = AT_ONCE;
   const list = el('ul', { class: 'sessions', 'aria-label': 'Sessions' });
   const tail = el('div', { class: 'tail' });
-  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'State' });
-  const search = el('input', { type: 'search', placeholder: 'Name, folder or prompt', 'aria-label': 'Search sessions', value: wanted.text });
-  search.addEventListener('input', () => {
-    wanted.text = search.value;
-    draw();
-  });
   /** @type {Map<string, {node: HTMLElement, key: string}>} */
   const rows = new Map();
   let isReading = false;
   /** @type {string | null} */
   let problem = null;
-  const isSearch = () => Boolean(wanted.text.trim() || wanted.state);
+  const results = searchResults((id) => {
+    const session = store.sessions.get(id);
+    // An unknown session is older than the loaded ones, and passes unless its state or client is wanted.
+    return session ? fits(session, wanted) : !wanted.state && !wanted.client;
+  });
+  const search = () => results.search(wanted.text, bounds(wanted.period));
+  const changed = () => {
+    search();
+    draw();
+  };
   /** A search loads all older sessions; otherwise one page is loaded. */
   const older = async () => {
     isReading = true;
@@ -40,7 +45,7 @@ export function sessionsView() {
     draw();
     try {
       do await readOlder();
-      while (store.hasOlder && isSearch());
+      while (store.hasOlder && isFiltered(wanted));
       most += AT_ONCE;
     } catch (error) {
       problem = words(error);
@@ -48,22 +53,15 @@ export function sessionsView() {
     isReading = false;
     draw();
   };
+  const matching = () => [...store.sessions.values()]
+    .filter((one) => fits(one, wanted) && contains(one, wanted.text))
+    .sort((a, b) => Number(b.state === 'waiting') - Number(a.state === 'waiting') || Date.parse(b.updated_at) - Date.parse(a.updated_at));
 
   const draw = perFrame(() => {
     const all = [...store.sessions.values()];
-    /** @type {Record<string, number>} */
-    const states = {};
-    for (const one of all) states[one.state] = (states[one.state] ?? 0) + 1;
-    const chip = (/** @type {string} */ state, /** @type {string} */ label, /** @type {number} */ n) => el('button', { type: 'button', class: 'chip', id: `state-${state || 'all'}`, 'aria-pressed': String(wanted.state === state), onclick: () => { wanted.state = state; draw(); } }, label, ' ', el('span', { class: 'num faint' }, count(n), store.hasOlder && MAY_BE_OLDER.has(state) ? '+' : ''));
+    fields.draw(all, store.hasOlder);
     const held = document.activeElement?.id;
-    if (isOther(chips, [states, wanted.state, store.hasOlder])) fill(chips, chip('', 'All', all.length), Object.entries(STATES).filter(([state]) => states[state] || wanted.state === state).map(([state, label]) => chip(state, label === 'Waiting for you' ? 'Waiting' : label, states[state] ?? 0)));
-    if (held?.startsWith('state-')) document.getElementById(held)?.focus();
-
-    const text = wanted.text.trim().toLowerCase();
-    const found = all
-      .filter((one) => !wanted.state || one.state === wanted.state)
-      .filter((one) => !text || [one.name, one.workspace, one.prompt, one.id].some((field) => field?.toLowerCase().includes(text)))
-      .sort((a, b) => Number(b.state === 'waiting') - Number(a.state === 'waiting') || Date.parse(b.updated_at) - Date.parse(a.updated_at));
+    const found = matching();
     const shownNow = found.slice(0, most);
     const ids = new Set(shownNow.map((one) => one.id));
     for (const [id, row] of rows) {
@@ -86,26 +84,46 @@ export function sessionsView() {
       if (before === row.node) before = before.nextElementSibling;
       else list.insertBefore(row.node, before);
     }
-    const isOlder = store.hasOlder && MAY_BE_OLDER.has(wanted.state);
-    if (isOther(tail, [found.length, most, all.length === 0, store.link, isOlder, isSearch(), isReading, problem])) {
+    const isOlder = store.hasOlder && mayBeOlder(wanted);
+    if (isOther(tail, [found.length, most, all.length === 0, store.link, isOlder, isFiltered(wanted), isReading, problem])) {
       fill(tail,
         found.length > most ? el('button', { type: 'button', onclick: () => { most += AT_ONCE; draw(); } }, `Show ${Math.min(AT_ONCE, found.length - most)} more of ${count(found.length)}`) : null,
-        found.length === 0 && all.length > 0 ? empty('sessions', isOlder ? 'None of the newest sessions matches.' : 'No session matches.') : null,
-        isOlder && found.length <= most ? el('button', { type: 'button', id: 'older', disabled: isReading, onclick: () => void older() }, isReading ? 'Reading…' : isSearch() ? 'Search older sessions too' : 'Show older sessions') : null,
+        found.length === 0 && all.length > 0 && wanted.text.trim().length > 1 ? el('p', { class: 'faint' }, isOlder ? 'None of the newest sessions has this in its name, folder or prompt.' : 'No session has this in its name, folder or prompt.') : found.length === 0 && all.length > 0 ? empty('sessions', isOlder ? 'None of the newest sessions matches.' : 'No session matches.') : null,
+        isOlder && found.length <= most ? el('button', { type: 'button', id: 'older', disabled: isReading, onclick: () => void older() }, isReading ? 'Reading…' : isFiltered(wanted) ? 'Search older sessions too' : 'Show older sessions') : null,
         problem ? failed(problem) : null,
         all.length === 0 && store.link !== 'connecting' ? first() : null);
       if (held === 'older') document.getElementById(held)?.focus();
     }
-    filters.hidden = all.length === 0;
+    saves.hidden = found.length === 0;
   }, 150);
 
-  const filters = el('div', { class: 'filters' }, search, chips);
+  const fields = filterFields(wanted, changed);
+  const saves = el('button', { type: 'button', id: 'export', title: 'Save the listed sessions as a file', onclick: () => save(`sessions-${stamp()}.csv`, 'text/csv', table(matching())) }, icon('save'), 'Export');
   const root = el('div', { class: 'view' },
-    el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Sessions'), may('admin') ? el('button', { type: 'button', class: 'primary', onclick: () => begin() }, icon('plus'), 'New session') : null),
-    filters, list, tail);
+    el('header', { class: 'top' }, el('h1', { tabindex: -1 }, 'Sessions'), el('div', { class: 'row' }, saves, may('admin') ? el('button', { type: 'button', class: 'primary', onclick: () => begin() }, icon('plus'), 'New session') : null)),
+    fields.root, list, tail, results.root);
   draw();
+  if (wanted.text) search();
   const off = on('sessions', draw);
-  return { title: 'Sessions', root, close: off };
+  return {
+    title: 'Sessions',
+    root,
+    close() {
+      off();
+      results.close();
+    },
+  };
+}
+
+/** @type {(keyof Session)[]} */
+const FIELDS = ['id', 'state', 'name', 'workspace', 'started_at', 'updated_at', 'turns', 'tool_calls', 'denials', 'errors', 'tokens', 'ended', 'parent', 'prompt'];
+
+/**
+ * Sessions as the lines of a table.
+ * @param {Session[]} sessions
+ */
+function table(sessions) {
+  return [csv(['client', 'cost', 'currency', ...FIELDS]), ...sessions.map((one) => csv([one.client?.name, one.cost?.amount, one.cost?.currency, ...FIELDS.map((name) => one[name])]))];
 }
 
 /**
@@ -113,7 +131,7 @@ export function sessionsView() {
  * @param {Session} session
  */
 function fillLine(node, session) {
-  const number = (/** @type {number} */ n, /** @type {string} */ word, tone = '') => el('span', { class: `figure ${n ? tone : 'zero'}` }, el('span', { class: 'num' }, short(n)), el('span', { class: 'unit' }, n === 1 ? word : `${word}s`));
+  const number = (/** @type {number} */ n, /** @type {string} */ word, tone = '', more = '') => el('span', { class: `figure ${n ? tone : 'zero'}` }, el('span', { class: 'num' }, short(n)), el('span', { class: 'unit' }, n === 1 ? word : `${word}s`), more ? el('span', { class: 'unit num' }, shown(more, { limit: 30, more: false })) : null);
   const prompt = shown(session.prompt, { limit: 220, more: false });
   // The name of a sub-agent is that of its kind.
   const title = session.parent ? undefined : session.name;
@@ -129,7 +147,7 @@ function fillLine(node, session) {
         el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace ?? undefined) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
       el('span', { class: 'figures' },
         session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'request' : 'requests')) : null,
-        number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad')));
+        number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad'), number(session.tokens, 'token', '', session.cost ? money(session.cost) : '')));
   }
 }
 

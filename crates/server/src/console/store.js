@@ -1,7 +1,7 @@
 // The state of the page, and the stream that keeps it up to date. After a lost connection, the stream continues from its cursor.
 
 import { doubt, get, onReplaced, onStrange, onUnknown, protocols, Refused, retryProof } from './api.js';
-import { folderName, setClock } from './format.js';
+import { folderName, setClock, shortId } from './format.js';
 
 /** @import {ApprovalFlood, AuditStatus, DecidedApproval, LogRecord, Me, OpenApproval, Session} from './types.js' */
 /** @typedef {'connecting' | 'live' | 'lost' | 'unknown' | 'strange'} Link `unknown`: not signed in; `strange`: an unknown server replied */
@@ -372,8 +372,7 @@ export async function readOlder() {
  */
 export function sessionName(id, asked) {
   const session = store.sessions.get(id);
-  // Ids begin with the time, so those of one morning differ at their ends only.
-  return asked?.session_name || session?.name || `${folderName(session?.workspace ?? asked?.workspace) || 'session'} · ${id.slice(-6)}`;
+  return asked?.session_name || session?.name || `${folderName(session?.workspace ?? asked?.workspace) || 'session'} · ${shortId(id)}`;
 }
 
 /** @param {Session} session */

@@ -1,9 +1,10 @@
 // A session's timeline. The start and end of an operation (a tool call, a model call) are one entry, with the results of hooks.
 
+import { isQuietBuiltIn } from './builtin.js';
 import { el, icon } from './dom.js';
 import { count, counted, nanos, span, timeOfDay } from './format.js';
 import { tree } from './json.js';
-import { ANSWERS, badge, decisionBadge, ended, person, whoDecided } from './parts.js';
+import { ANSWERS, badge, decisionBadge, ended, isOver as isOverState, person, whoDecided } from './parts.js';
 import { store } from './store.js';
 import { openQuestions } from './dialog.js';
 import { plain, shown } from './text.js';
@@ -175,8 +176,7 @@ export function drawEntry(entry, session) {
 
 /** @param {string} session */
 function isOver(session) {
-  const state = store.sessions.get(session)?.state;
-  return state === 'gone' || state === 'ended';
+  return isOverState(store.sessions.get(session)?.state);
 }
 
 /**
@@ -318,13 +318,15 @@ function hookLine(hooks) {
     el('span', { class: 'says' }, one.error ? 'failed' : ANSWERS[one.answer] ?? shown(one.answer, { limit: 40, more: false })),
     el('span', { class: 'num' }, nanos(one.duration_ns)));
   const quiet = hooks.filter((one) => tone(one) === 'quiet');
-  if (quiet.length <= AT_ONCE) return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map(chip));
+  if (quiet.length <= AT_ONCE && !quiet.some(isQuietBuiltIn)) return el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, hooks.map(chip));
   // Many that say nothing would hide the one that does.
-  const sum = quiet.reduce((all, one) => all + one.duration_ns, 0);
-  const loud = hooks.filter((one) => tone(one) !== 'quiet');
+  const isFew = quiet.filter((one) => !isQuietBuiltIn(one)).length <= AT_ONCE;
+  const loud = hooks.filter((one) => tone(one) !== 'quiet' || (isFew && !isQuietBuiltIn(one)));
+  const folded = hooks.filter((one) => !loud.includes(one));
+  const sum = folded.reduce((all, one) => all + one.duration_ns, 0);
   return el('div', { class: 'hook-line' }, loud.length ? el('ul', { class: 'hook-line', 'aria-label': 'Hooks' }, loud.map(chip)) : null,
-    el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, `${count(quiet.length)} hooks continued`), el('span', { class: 'num' }, nanos(sum))),
-      el('ul', { class: 'hook-line', 'aria-label': 'Hooks that continued' }, quiet.map(chip))));
+    el('details', { class: 'passes' }, el('summary', { class: 'hook-chip quiet' }, el('span', { class: 'says' }, folded.every(isQuietBuiltIn) ? 'built-in' : `${count(folded.length)} hooks continued`), el('span', { class: 'num' }, nanos(sum))),
+      el('ul', { class: 'hook-line', 'aria-label': 'Hooks that continued' }, folded.map(chip))));
 }
 
 /** So many hooks that let something pass are shown one by one. */

@@ -239,7 +239,7 @@ describe('the connection', () => {
       BroadcastChannel.prototype.postMessage = function (message) { if (!message.entered) post.call(this, message); };
     });
     await other.goto(`${mock.url}enter?code=any`);
-    await other.getByRole('heading', { name: 'Sessions' }).waitFor();
+    await other.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
   });

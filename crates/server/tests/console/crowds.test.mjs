@@ -70,12 +70,12 @@ describe('crowds', () => {
     await reads(page.locator('#state-all'), /^All\s*201\+$/);
     const search = page.getByLabel('Search sessions');
     await search.fill('old 1299');
-    await page.getByText('None of the newest sessions matches.').waitFor();
+    await page.getByText('None of the newest sessions has this in its name, folder or prompt.').waitFor();
     await page.getByRole('button', { name: 'Search older sessions too' }).click();
     await reads(page.locator('.session'), /Old 1299/);
-    await reads(page.locator('#state-all'), /^All\s*1,307$/);
+    await reads(page.locator('#state-all'), /^All\s*1,308$/);
     await search.fill('nobody');
-    await page.getByText('No session matches.').waitFor();
+    await page.getByText('No session has this in its name, folder or prompt.').waitFor();
     assert.equal(await page.locator('#older').count(), 0);
     // One that the page was not told of can be looked at, and stays when the server says once more how things are.
     await page.goto(`${mock.url}enter?code=any#/sessions/s-old-900`);

@@ -16,7 +16,7 @@ const CONSOLE = new URL('../../src/console/', import.meta.url);
 describe('for everyone', () => {
   // With each view, what it shows once it has read everything.
   const VIEWS = [
-    ['#/sessions', '.session'], ['#/sessions/s-harbour', '.entry'], ['#/sessions/s-odd', '.entry'], ['#/approvals', '.question-card'], ['#/approvals/history', 'tbody tr'], ['#/approvals/rules', '.rule-card'],
+    ['#/', '.columns'], ['#/sessions', '.session'], ['search', '.found-session'], ['help', '#help'], ['#/sessions/s-harbour', '.entry'], ['#/sessions/s-odd', '.entry'], ['#/approvals', '.question-card'], ['#/approvals/history', 'tbody tr'], ['#/approvals/rules', '.rule-card'],
     ['#/hooks', 'tbody tr'], ['#/hooks/redact', '.charts'], ['#/audit', 'tbody tr'], ['#/audit/12', '.facts'], ['dialog', '.option[aria-disabled="false"]'], ['access', '.made'], ['tests', '.results'], ['broken', '.proof.broken'], ['empty', '.empty'], ['door', '.door'],
   ];
   for (const [colorScheme, viewport] of [['light', { width: 1400, height: 900 }], ['dark', { width: 390, height: 844 }]]) {
@@ -25,12 +25,17 @@ describe('for everyone', () => {
         const mock = await startMock(view === 'empty' ? { state: nothing() } : { open: 2 });
         if (view === 'broken') mock.setAudit(BROKEN);
         if (view === 'door') mock.state.known = false;
-        const { page } = await visit(t, { mock, hash: view.startsWith('#') ? view : view === 'broken' ? '#/audit' : view === 'tests' ? '#/hooks' : '#/sessions', auto: view === 'dialog', expectErrors: true, context: { colorScheme, viewport, bypassCSP: true } });
+        const { page } = await visit(t, { mock, hash: view.startsWith('#') ? view : view === 'help' ? '#/' : view === 'broken' ? '#/audit' : view === 'tests' ? '#/hooks' : '#/sessions', auto: view === 'dialog', expectErrors: true, context: { colorScheme, viewport, bypassCSP: true } });
         if (view === 'access') {
           await page.locator('#access').click();
           await page.locator('#link-name').fill('grace');
           await page.keyboard.press('Enter');
         }
+        if (view === 'help') {
+          await page.locator('.columns').first().waitFor();
+          await page.keyboard.press('?');
+        }
+        if (view === 'search') await page.getByLabel('Search sessions').fill('config');
         if (view === 'tests') {
           await page.getByRole('button', { name: 'Test…' }).click();
           await page.locator('#test-which').selectOption('text');
@@ -52,7 +57,7 @@ describe('for everyone', () => {
     await page.getByRole('button', { name: 'Colours: Auto' }).click();
     const light = await background();
     assert.notEqual(dark, light);
-    await page.goto(`${mock.url}enter?code=again`);
+    await page.goto(`${mock.url}enter?code=again#/sessions`);
     await page.locator('.session').first().waitFor();
     assert.equal(await background(), light);
   });
@@ -65,7 +70,7 @@ describe('for everyone', () => {
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
     assert.match(page.url(), /#\/sessions$/);
-    for (let i = 0; i < 12 && !(await page.evaluate(() => document.activeElement?.closest('.session'))); i += 1) await page.keyboard.press('Tab');
+    for (let i = 0; i < 24 && !(await page.evaluate(() => document.activeElement?.closest('.session'))); i += 1) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.startsWith('#/sessions/'));
     await page.waitForFunction(() => document.activeElement?.tagName === 'H1');

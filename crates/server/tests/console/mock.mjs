@@ -22,6 +22,25 @@ const CHANGING = 8;
 
 export const hash = (value) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
+/** The texts of a record that a search looks at. */
+function searched({ kind, body }) {
+  const texts = (value) => (typeof value === 'string' ? [value] : value && typeof value === 'object' ? Object.values(value).flatMap(texts) : []);
+  if (kind === 'event') return [['prompt', body.data?.prompt], ['input', texts(body.data?.tool_input).join('\n')], ['reason', body.reason]].filter(([, text]) => text);
+  return [['reason', body?.reason ?? body?.error]].filter(([, text]) => text);
+}
+
+/** What happened in the last hours: what the sessions tell, and a believable day before it. */
+function activity(state, hours) {
+  const now = Math.floor(Date.now() / 3_600_000);
+  const busy = state.sessions.length > 0;
+  const all = Array.from({ length: hours }, (_, n) => {
+    const tool_calls = busy && n % 24 > 6 ? Math.round(60 * Math.abs(Math.sin(n / 2.3))) : 0;
+    return { at: new Date((now - hours + 1 + n) * 3_600_000).toISOString(), sessions: tool_calls ? 2 : 0, prompts: Math.round(tool_calls / 6), tool_calls, denials: Math.round(tool_calls / 14), hook_errors: tool_calls > 55 ? 1 : 0, failed_sessions: tool_calls > 58 ? 1 : 0, tokens: tool_calls * 2_900, costs: tool_calls ? [{ amount: tool_calls * 0.0087, currency: 'USD', incomplete: false }] : [] };
+  });
+  const costs = busy ? [{ amount: all.reduce((sum, hour) => sum + hour.tool_calls * 0.0087, 0), currency: 'USD', incomplete: false }] : [];
+  return { hours: all, costs, denials_by_hook: state.hooks.filter((one) => one.denials).map((one) => ({ hook: one.hook, denials: one.denials })).sort((a, b) => b.denials - a.denials) };
+}
+
 /**
  * Starts it. The state can be given, so that a restart finds what was there before.
  * @param {{port?: number, role?: string, state?: any, quiet?: boolean}} [options]
@@ -34,6 +53,7 @@ export async function startMock(options = {}) {
   state.name ??= 'ada';
   state.key ??= KEY;
   state.answers ??= [];
+  state.searches ??= [];
   const sockets = new Set();
   const connections = new Set();
   const say = (message) => {
@@ -41,7 +61,7 @@ export async function startMock(options = {}) {
     for (const socket of sockets) socket.send(text);
   };
   const me = () => ({ name: state.name, role: state.role });
-  const hello = () => ({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: newest().filter((one, at) => at < FIRST_SESSIONS || !['ended', 'gone'].includes(one.state)), known: state.sessions.length, approvals: state.approvals.slice(0, FIRST_APPROVALS), pending: state.approvals.length, ...(state.busy ? { busy: state.busy } : {}), audit: state.audit });
+  const hello = () => ({ type: 'hello', me: me(), cursor: state.records.length, now: new Date().toISOString(), sessions: newest().filter((one, at) => at < FIRST_SESSIONS || !['ended', 'failed', 'gone'].includes(one.state)), known: state.sessions.length, approvals: state.approvals.slice(0, FIRST_APPROVALS), pending: state.approvals.length, ...(state.busy ? { busy: state.busy } : {}), audit: state.audit });
   const newest = () => [...state.sessions].sort((a, b) => b.updated_at.localeCompare(a.updated_at));
   const refuse = (status, code, message, by) => ({ status, body: { error: { code, message, ...(by ? { by } : {}) } } });
   const ok = (body, status = 200) => ({ status, body });
@@ -105,6 +125,20 @@ export async function startMock(options = {}) {
         say({ type: 'records', records: [state.records[seq]], cursor: state.records.length });
       }
       return ok(null, 202);
+    }],
+    ['GET', /^\/api\/activity$/, (_, __, query) => ok(activity(state, Number(query.get('hours') ?? 24)))],
+    ['GET', /^\/api\/search$/, (_, __, query) => {
+      state.searches.push(Object.fromEntries(query));
+      const wanted = query.get('text').toLowerCase().split(/\s+/).filter(Boolean);
+      const before = Number(query.get('cursor') ?? state.records.length);
+      // Like the server, it reads a part of the log at a time.
+      const from = Math.max(0, before - 400);
+      const fits = (one) => (!query.has('since') || one.at >= query.get('since')) && (!query.has('until') || one.at < query.get('until'));
+      const matches = state.records.slice(from, before).filter(fits).flatMap((one) => {
+        const found = searched(one).find(([, text]) => wanted.every((word) => text.toLowerCase().includes(word)));
+        return found ? [{ seq: one.seq, at: one.at, session: one.session, event: one.event, part: found[0], excerpt: found[1].slice(0, 240) }] : [];
+      }).reverse();
+      return ok({ matches, ...(from > 0 ? { cursor: String(from) } : {}), searched_since: state.records[from]?.at });
     }],
     ['GET', /^\/api\/audit\/records$/, (_, __, query) => {
       const wild = (pattern, text) => !pattern || (pattern.endsWith('*') ? text?.startsWith(pattern.slice(0, -1)) : text === pattern);
@@ -173,7 +207,7 @@ export async function startMock(options = {}) {
     const headers = { 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' };
     // Every link works here, as often as one likes.
     const isEntrance = url.pathname === '/enter';
-    const file = url.pathname === '/' || isEntrance ? 'index.html' : /^\/console\/([a-z]+\.(?:js|css|svg))$/.exec(url.pathname)?.[1];
+    const file = url.pathname === '/' || isEntrance ? 'index.html' : /^\/console\/([a-z_]+\.(?:js|css|svg))$/.exec(url.pathname)?.[1];
     if (file && request.method === 'GET') {
       try {
         const text = await readFile(new URL(file, CONSOLE));

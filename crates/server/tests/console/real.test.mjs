@@ -181,7 +181,7 @@ describe('questions', () => {
 
   test('a session that dies with a question open is not said to be denied, and nothing is done', async (t) => {
     const place = await placed(t);
-    const page = await enter(t, place);
+    const page = await enter(t, place, { hash: '#/sessions' });
     const run = await place.run('Make it', TOUCH);
     await asked(page, 'Run `touch made`?');
     run.child.kill('SIGKILL');
@@ -283,7 +283,7 @@ describe('questions', () => {
 
   test('a session is started, prompted and answered all in the console', async (t) => {
     const place = await placed(t, { answers: [{ text: 'What shall I do?' }, ...TOUCH] });
-    const page = await enter(t, place);
+    const page = await enter(t, place, { hash: '#/sessions' });
     await page.getByRole('button', { name: 'New session' }).click();
     await page.getByLabel('Folder').fill(place.at('harbour'));
     await page.getByLabel('First prompt').fill('Good morning');
@@ -467,6 +467,7 @@ test('a session is watched live: prompt, model, tools, hooks with their answers,
   const page = await enter(t, place);
   const run = await place.run('Raise the request limit tenfold before the regatta, and prove that the workers sustain it.', RAISE);
   await asked(page, /^Run `echo/);
+  await reads(dialog(page), /Task\s*Raise the request limit tenfold[\s\S]*Agent\s*That is not allowed, so I measure it here\./);
   await dialog(page).getByRole('link', { name: /^harbour · / }).click();
   const bash = page.locator('.entry.tool').filter({ hasText: 'sustained: 6,240' });
   await bash.locator('.waiting-line').getByRole('button', { name: 'Open' }).click();
@@ -501,12 +502,21 @@ test('a session is watched live: prompt, model, tools, hooks with their answers,
   await reads(page.locator('.strip'), /DENIALS\s*1\b/i);
   await page.goto(`${place.server.url}/#/hooks`);
   await page.getByRole('link', { name: 'secrets-guard' }).waitFor();
+  // What was typed, run and denied is found again, and the day is summed up.
+  await page.goto(`${place.server.url}/#/sessions`);
+  for (const [words, part] of [['regatta', 'Prompt'], ['requests_a_minute', 'Input'], ['looks like a secret', 'Reason'], ['change the production', 'Request']]) {
+    await page.getByLabel('Search sessions').fill(words);
+    await reads(page.locator('.found'), new RegExp(`${part}[\\s\\S]*The whole log was searched`));
+  }
+  await page.goto(`${place.server.url}/#/`);
+  await reads(page.locator('.shares'), /secrets-guard\s*1/);
+  await reads(page.getByRole('region', { name: 'Activity' }), /Sessions\s*1\s*Prompts\s*1\s*Tool calls\s*4\s*Denials\s*1/);
 
   // What real sessions leave behind is as easy to use as what is made up for pictures.
   const { body: { sessions: [{ id }] } } = await place.api('GET', '/api/sessions');
   for (const [colorScheme, viewport] of [['dark', { width: 1280, height: 800 }], ['light', { width: 390, height: 844 }]]) {
     const other = await enter(t, place, { name: 'vera', role: 'admin', context: { colorScheme, viewport, bypassCSP: true } });
-    for (const [hash, there] of [['#/sessions', '.session'], [`#/sessions/${id}`, '.entry.denied'], ['#/approvals/history', 'tbody tr'], ['#/hooks', 'tbody tr'], ['#/hooks/confirm', 'tbody tr'], ['#/audit', 'tbody tr'], ['#/audit/3', '.facts']]) {
+    for (const [hash, there] of [['#/', '.columns'], ['#/sessions', '.session'], [`#/sessions/${id}`, '.entry.denied'], ['#/approvals/history', 'tbody tr'], ['#/hooks', 'tbody tr'], ['#/hooks/confirm', 'tbody tr'], ['#/audit', 'tbody tr'], ['#/audit/3', '.facts']]) {
       await other.setViewportSize(viewport);
       await other.goto(`${place.server.url}/${hash}`);
       await other.locator(`main ${there}`).first().waitFor();

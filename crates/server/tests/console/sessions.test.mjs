@@ -11,7 +11,7 @@ describe('sessions', () => {
   test('those that wait come first, then the newest; states are words; search and filter find', async (t) => {
     const { page } = await visit(t, { auto: false });
     await page.locator('.session').first().waitFor();
-    assert.deepEqual(await page.locator('.session .state').allInnerTexts(), ['Waiting for you', 'Running', 'Idle', 'Running', 'Ended', 'Gone']);
+    assert.deepEqual(await page.locator('.session .state').allInnerTexts(), ['Waiting for you', 'Running', 'Idle', 'Running', 'Ended', 'Failed', 'Gone']);
     await page.getByLabel('Search sessions').fill('tuesday');
     await page.waitForFunction(() => document.querySelectorAll('.session').length === 1);
     await page.getByLabel('Search sessions').fill('');

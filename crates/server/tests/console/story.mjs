@@ -117,13 +117,15 @@ export function believable({ now = Date.now(), open = 2 } = {}) {
   add(odd, { turn: 1, event: 'tool:pre', decision: 'deny', denied_by: 'guard\u202Edraug', reason: HOSTILE, data: { tool_name: 'bash', tool_input: { command: 'true' }, tool_call_id: 'x' }, hooks: [hook('broken-hook', 'timed_out', 30_000_000_000, { error: `gave no answer within 30 s ${HOSTILE}` })] }, 500);
 
   const at = (ms) => new Date(now - ms).toISOString();
-  const base = { connected: false, takes_prompts: false, errors: 0, pending: 0, tokens: 0, denials: 0 };
+  const client = { name: 'amplifier', version: '0.1.0' };
+  const base = { client, connected: false, takes_prompts: false, errors: 0, pending: 0, tokens: 0, denials: 0 };
   const sessions = [
-    { ...base, id, name: 'Move the harbour API to axum 0.8', workspace: '/home/ada/work/harbour', state: open ? 'waiting' : 'running', connected: true, takes_prompts: true, runs_in: 'process', pid: 41_233, started_at: at(12 * MINUTE), updated_at: at(22_000), turns: 2, tool_calls: 6, denials: 1, pending: open, tokens: 54_310, prompt: 'Good. Adjust the limits too.' },
-    { ...base, id: 's-berths', name: 'Berth planner: why is Tuesday empty', workspace: '/home/ada/work/berths', state: 'running', connected: true, runs_in: 'process', pid: 41_870, started_at: at(31 * MINUTE), updated_at: at(1_200), turns: 7, tool_calls: 143, tokens: 412_000, prompt: 'Find out why the planner leaves Tuesday empty when two ships ask for the same berth, and write a failing test first.' },
+    { ...base, id, name: 'Move the harbour API to axum 0.8', workspace: '/home/ada/work/harbour', state: open ? 'waiting' : 'running', connected: true, takes_prompts: true, runs_in: 'process', pid: 41_233, started_at: at(12 * MINUTE), updated_at: at(22_000), turns: 2, tool_calls: 6, denials: 1, pending: open, tokens: 54_310, cost: { amount: 0.1629, currency: 'USD', incomplete: false }, prompt: 'Good. Adjust the limits too.', last_message: 'Sixteen workers sustain 6,240 requests a minute. I raise both settings now.' },
+    { ...base, id: 's-berths', name: 'Berth planner: why is Tuesday empty', workspace: '/home/ada/work/berths', state: 'running', connected: true, runs_in: 'process', pid: 41_870, started_at: at(31 * MINUTE), updated_at: at(1_200), turns: 7, tool_calls: 143, tokens: 412_000, cost: { amount: 1.236, currency: 'USD', incomplete: true }, prompt: 'Find out why the planner leaves Tuesday empty when two ships ask for the same berth, and write a failing test first.' },
     { ...base, id: 's-idle', name: 'Release notes', workspace: '/home/ada/work/harbour', state: 'idle', connected: true, takes_prompts: true, runs_in: 'server', started_at: at(70 * MINUTE), updated_at: at(4 * MINUTE), turns: 3, tool_calls: 11, tokens: 31_200, prompt: 'Shorter, and without the word "seamless".' },
     { ...base, id: odd, workspace: '/home/ada/work/\u202Egnihsihp', state: 'running', connected: true, runs_in: 'process', started_at: at(5 * MINUTE), updated_at: at(4.5 * MINUTE), turns: 1, tool_calls: 1, denials: 1, errors: 1, tokens: 900, prompt: HOSTILE.slice(0, 200) },
     { ...base, id: docs, name: 'Page about tides', workspace: '/home/ada/work/handbook', state: 'ended', started_at: at(45 * MINUTE), updated_at: at(41 * MINUTE), turns: 1, tool_calls: 3, tokens: 11_080, prompt: 'Write the page about tides, and check every link in it.', ended: 'user_exit' },
+    { ...base, id: 's-failed', client: { name: 'python' }, workspace: '/home/ada/work/tariffs', state: 'failed', started_at: at(121 * MINUTE), updated_at: at(120 * MINUTE), turns: 1, tokens: 0, prompt: 'Compare the tariffs of the last two years.', ended: 'error' },
     { ...base, id: 's-gone', name: 'Nightly dependency check', workspace: '/home/ada/work/harbour', state: 'gone', started_at: at(9 * 60 * MINUTE), updated_at: at(8.6 * 60 * MINUTE), turns: 1, tool_calls: 27, denials: 3, errors: 2, tokens: 88_400, prompt: 'Check dependencies for advisories, and open one branch for each.' },
   ];
 
@@ -137,6 +139,8 @@ export function believable({ now = Date.now(), open = 2 } = {}) {
     stats('shell-guard', ['tool:pre'], 618, { asks: 41, denials: 12, p50_ns: 5_200, p95_ns: 9_900, latency: latency(2.6, 1.5, 300), recent: recent(2, 22) }),
     stats('rustfmt', ['tool:post'], 94, { injects: 31, errors: 2, p50_ns: 290_000_000, p95_ns: 640_000_000, max_ns: 1_900_000_000, latency: [...Array(15).fill(0), 94], recent: recent(6, 5) }),
     stats('git-state', ['session:start'], 12, { injects: 12, p50_ns: 2_100_000, p95_ns: 4_800_000, max_ns: 5_200_000, latency: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 4, 1, 0, 0], recent: recent(9, 1) }),
+    stats('session-bundles', ['execution:start', 'provider:request'], 1_204, { p50_ns: 900, p95_ns: 2_100, latency: latency(0.5, 0.6, 900), recent: recent(3.5, 30) }),
+    stats('json', ['*'], 2_480, { p50_ns: 1_900, p95_ns: 4_400, latency: latency(1, 1, 900), recent: recent(3.5, 60) }),
     stats('cost-control', ['provider:request'], 933, { p50_ns: 8_100, p95_ns: 21_000, latency: latency(3.2, 2, 400), recent: recent(3.5, 30) }),
   ];
   const approvals = [question(7), command(8, { since: 5_000 })].slice(0, open);
