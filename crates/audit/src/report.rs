@@ -221,7 +221,7 @@ impl Report {
         )];
         if self.checkpoints > 0 {
             let key = match self.trust {
-                Trust::KeyKnown => "the key that you gave",
+                Trust::KeyKnown => "the expected key",
                 Trust::KeyFromLog => "the key that the log names",
             };
             let were = if self.covered == 1 { "was" } else { "were" };

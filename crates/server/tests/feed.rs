@@ -630,7 +630,7 @@ fn the_key_is_compared_and_proofs_can_be_taken_away() {
     let size = log.status().size;
     let feed = Feed::open(&place.log(), Some(key)).unwrap();
     read_to(&feed, size);
-    assert!(verified(&feed, size).proves.iter().any(|text| text.contains("the key that you gave")));
+    assert!(verified(&feed, size).proves.iter().any(|text| text.contains("the expected key")));
     let proof: Proof = serde_json::from_value(feed.proof(5).unwrap()).unwrap();
     assert_eq!((proof.seq, proof.check(&key).is_ok()), (5, true));
     assert!(feed.proof(size + 5).is_err());
