@@ -9,6 +9,7 @@ pub mod feed;
 pub mod hub;
 mod late_answers;
 mod listener;
+mod push;
 mod redact;
 mod server;
 
@@ -16,6 +17,7 @@ use amplifier_audit::Log;
 pub use api::description;
 pub use hub::{Command, ConnectedSession, Hub, HubError, HubEvent, SubmittedAnswer};
 pub use listener::{LinkListener, LinkListenerError};
+pub use push::{NotifyError, Webhook, WebhookService};
 pub use server::{RunningServer, ServeError, Server, ServerOptions, TlsFiles};
 
 /// The parts of a running server. Cheap to clone; clones share state.

@@ -40,6 +40,13 @@ struct BrowserSession {
     written: Option<Timestamp>,
 }
 
+impl BrowserSession {
+    fn identity(&self) -> Identity {
+        let Self { name, role, sha256, .. } = self;
+        Identity { name: name.clone(), role: *role, via: "console", credential: Credential::Browser(*sha256) }
+    }
+}
+
 /// The secrets of a new browser session.
 #[derive(Debug)]
 pub(crate) struct NewBrowserSession {
@@ -85,8 +92,14 @@ impl BrowserSessions {
             return None;
         }
         self.record_seen(&mut sessions, at, now);
-        let BrowserSession { name, role, sha256, .. } = &sessions[at];
-        Some(Identity { name: name.clone(), role: *role, via: "console", credential: Credential::Browser(*sha256) })
+        Some(sessions[at].identity())
+    }
+
+    /// Returns the user of a signed-in browser. This does not count as activity.
+    pub(super) fn by_digest(&self, sha256: &Digest, now: Timestamp) -> Option<Identity> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = &sessions[find(&sessions, sha256)?];
+        self.is_fresh(session, now).then(|| session.identity())
     }
 
     /// Records a signed-in browser as seen.

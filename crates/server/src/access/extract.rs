@@ -76,7 +76,7 @@ fn authorize(parts: &Parts, needed: Role) -> Result<Identity, Refusal> {
     Ok(who)
 }
 
-fn caller(parts: &Parts) -> Result<&Caller, Refusal> {
+pub(super) fn caller(parts: &Parts) -> Result<&Caller, Refusal> {
     // Without the guard no caller is known, so every request is refused.
     let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", "not authenticated").into();
     parts.extensions.get::<Caller>().ok_or_else(missing)

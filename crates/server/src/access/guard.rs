@@ -40,6 +40,14 @@ const WHEN_FULL: Duration = Duration::from_secs(5);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// Content security policy of a page with a form: no scripts at all, and the form leads to this server.
+const FORM_POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Marks the response with a page whose form may be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FormPage;
+
 /// The server's names, origins and cookie, as browsers see them.
 #[derive(Debug)]
 pub(crate) struct ServerOrigin {
@@ -255,7 +263,11 @@ pub(crate) async fn guard(State(guard): State<Arc<RequestGuard>>, mut request: R
         ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host", message).into_response()
     };
     let mut response = as_api_error(response).await;
+    let has_form = response.extensions().get::<FormPage>().is_some();
     protect(response.headers_mut(), is_kept);
+    if has_form {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
+    }
     response
 }
 

@@ -4,10 +4,12 @@
 //! through a one-time link. `guard` identifies the caller before any route; the extractors [`Viewer`], [`Approver`] and
 //! [`Admin`] require a role. A route without one of them is public.
 
+mod answer_links;
 mod browsers;
 mod codes;
 mod extract;
 pub(crate) mod guard;
+mod link_form;
 mod rates;
 mod secret;
 mod tokens;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amplifier_core::{Actor, Clock, Rate, SystemClock, words};
+use amplifier_link::ApprovalId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -27,12 +30,16 @@ pub use extract::{Admin, Approver, Public, Viewer};
 pub use tokens::{Token, TokenFiles};
 
 use crate::server::Holder;
+pub(crate) use answer_links::AnswerLink;
+use answer_links::AnswerLinks;
 use browsers::BrowserSessions;
 pub(crate) use browsers::NewBrowserSession;
 use codes::SignInCodes;
-use rates::CallerRates;
+pub(crate) use link_form::LinkVisitor;
+pub(crate) use rates::CallerRates;
 use secret::Digest;
 use tokens::Tokens;
+pub(crate) use tokens::check_private;
 
 words! {
     /// Permissions of a user. Each role includes those before it.
@@ -59,8 +66,10 @@ pub struct Identity {
     credential: Credential,
 }
 
-#[derive(Clone, Debug)]
-enum Credential {
+/// The credential of a user, as a hash of its secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Credential {
     Owner,
     Token(Digest),
     Browser(Digest),
@@ -85,6 +94,10 @@ impl Identity {
     /// Returns the user as the kernel and the audit log know them.
     pub fn actor(&self) -> Actor {
         Actor { name: self.name.clone(), via: self.via.to_owned() }
+    }
+
+    pub(crate) fn credential(&self) -> Credential {
+        self.credential.clone()
     }
 }
 
@@ -173,6 +186,7 @@ struct AccessState {
     tokens: Tokens,
     codes: SignInCodes,
     browsers: BrowserSessions,
+    links: AnswerLinks,
     requests: CallerRates,
     failures: CallerRates,
     clock: SystemClock,
@@ -192,6 +206,7 @@ impl Access {
             tokens: Tokens::open(files, owner)?,
             codes: SignInCodes::new(code_lifetime),
             browsers: BrowserSessions::open(folder, idle_limit, browsers)?,
+            links: AnswerLinks::default(),
             requests: CallerRates::new(requests),
             failures: CallerRates::new(failures),
             clock: SystemClock::new(),
@@ -261,12 +276,65 @@ impl Access {
     /// Signs the browsers of this name out and revokes unused links for it. Returns the number of browsers.
     pub(crate) fn end_browsers(&self, name: &str) -> io::Result<usize> {
         self.0.codes.revoke(name);
+        self.0.links.remove(|link| link.name == name);
         self.0.browsers.end(name, Timestamp::now())
     }
 
     /// Proves to the page with this cookie that this is the server that signed it in; `None` for an unknown cookie.
     pub(crate) fn prove(&self, cookie: &str, message: &str) -> Option<String> {
         self.0.browsers.prove(cookie, message, Timestamp::now())
+    }
+
+    /// Returns the user of a stored credential, with the current name and role; `None` if it is no longer valid.
+    pub(crate) fn identify(&self, credential: &Credential) -> Option<Identity> {
+        match credential {
+            Credential::Owner => Some(self.0.tokens.owner()),
+            Credential::Token(sha256) => self.0.tokens.by_digest(sha256),
+            Credential::Browser(sha256) => self.0.browsers.by_digest(sha256, Timestamp::now()),
+        }
+    }
+
+    /// Creates a link that answers one approval request, and returns its secret.
+    pub(crate) fn add_answer_link(&self, link: AnswerLink) -> io::Result<String> {
+        self.0.links.add(link, Timestamp::now())
+    }
+
+    /// Returns an unused answer link. Showing its request does not use it.
+    pub(crate) fn find_answer_link(&self, secret: &str) -> Option<AnswerLink> {
+        self.0.links.find(secret, Timestamp::now()).filter(|link| self.is_valid(link))
+    }
+
+    /// Returns an unused answer link, and marks it as used.
+    pub(crate) fn claim_answer_link(&self, secret: &str) -> Option<AnswerLink> {
+        self.0.links.claim(secret, Timestamp::now()).filter(|link| self.is_valid(link))
+    }
+
+    /// Makes an answer link usable again, because the answer did not count.
+    pub(crate) fn release_answer_link(&self, secret: &str) {
+        self.0.links.release(secret);
+    }
+
+    /// Ends the answer links of a request.
+    pub(crate) fn end_answer_links(&self, request: &ApprovalId) {
+        self.0.links.remove(|link| link.request == *request);
+    }
+
+    /// Returns `true` if the recipient of a link is still signed in, where the link depends on that.
+    fn is_valid(&self, link: &AnswerLink) -> bool {
+        let is_approver = |credential| self.identify(credential).is_some_and(|who| who.role >= Role::Approver);
+        link.credential.as_ref().is_none_or(is_approver)
+    }
+
+    /// Records that the device of a link is in use: an answer is use, as in the console.
+    pub(crate) fn touch_by_link(&self, link: &AnswerLink) {
+        if let Some(Credential::Browser(sha256)) = &link.credential {
+            self.0.browsers.touch(sha256, Timestamp::now());
+        }
+    }
+
+    /// Counts a request with an answer link.
+    pub(crate) fn count_link(&self, link: &AnswerLink) -> Result<(), Duration> {
+        self.0.requests.count(&format!("link:{}", link.name), self.0.clock.sleep_nanos())
     }
 
     fn by_token(&self, token: &str) -> Option<Identity> {

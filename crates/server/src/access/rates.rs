@@ -10,14 +10,14 @@ use amplifier_core::{Rate, TokenBucket};
 const MOST: usize = 10_000;
 
 #[derive(Debug)]
-pub(super) struct CallerRates {
+pub(crate) struct CallerRates {
     rate: Rate,
     // A std lock: nothing awaits while it is held.
     callers: Mutex<HashMap<String, TokenBucket>>,
 }
 
 impl CallerRates {
-    pub(super) fn new(rate: Rate) -> Self {
+    pub(crate) fn new(rate: Rate) -> Self {
         Self { rate, callers: Mutex::default() }
     }
 
@@ -25,7 +25,7 @@ impl CallerRates {
     ///
     /// # Errors
     /// If there are too many requests: the time to wait.
-    pub(super) fn count(&self, caller: &str, now: u64) -> Result<(), Duration> {
+    pub(crate) fn count(&self, caller: &str, now: u64) -> Result<(), Duration> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = callers.get_mut(caller) {
             return bucket.take(self.rate, now);

@@ -20,6 +20,7 @@ use crate::App;
 use crate::access::guard::{ClientConnection, Refusal, ServerOrigin};
 use crate::access::{AccessError, Admin, Public, Role, Viewer};
 use crate::api_types::{Browsers, ErrorResponse, Health, KeyProof, Link, LinkRequest, Me, SignedOutBrowsers};
+use crate::push::Notifier;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -44,10 +45,12 @@ async fn leave(
     _: Viewer,
     State(app): State<App>,
     Extension(site): Extension<Arc<ServerOrigin>>,
+    Extension(notifier): Extension<Notifier>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     if let Some(cookie) = site.cookie(&headers) {
         app.access.sign_out(cookie).map_err(ApiError::internal)?;
+        notifier.forget_signed_out();
     }
     Ok((StatusCode::NO_CONTENT, AppendHeaders([(SET_COOKIE, site.set_cookie(""))])))
 }
@@ -80,8 +83,14 @@ async fn browsers(_: Admin, State(app): State<App>) -> Reply<Browsers> {
 #[utoipa::path(delete, path = "/api/browsers/{name}", tag = "access",
     params(("name" = String, Path, description = "The name in records of their answers.")),
     responses((status = 200, description = "Signed out.", body = SignedOutBrowsers)))]
-async fn end(_: Admin, State(app): State<App>, Path(name): Path<String>) -> Result<Reply<SignedOutBrowsers>, ApiError> {
+async fn end(
+    _: Admin,
+    State(app): State<App>,
+    Extension(notifier): Extension<Notifier>,
+    Path(name): Path<String>,
+) -> Result<Reply<SignedOutBrowsers>, ApiError> {
     let ended = app.access.end_browsers(&name).map_err(ApiError::internal)?;
+    notifier.forget_signed_out();
     Ok(Reply(SignedOutBrowsers { ended: ended as u64 }))
 }
 

@@ -1,6 +1,7 @@
 //! The HTTP API.
 
 mod activity;
+mod answer_link;
 mod approvals;
 mod audit;
 pub(crate) mod error;
@@ -12,6 +13,7 @@ mod me;
 mod metrics;
 mod openapi;
 mod pages;
+mod push;
 mod rules;
 mod search;
 mod session_id;
@@ -31,6 +33,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::App;
 use crate::access::guard::BODY_LIMIT;
 use crate::fair_semaphore::FairSemaphore;
+use crate::push::Notifier;
 use error::ApiError;
 use openapi::RenderedDescription;
 use stream::StreamBroadcast;
@@ -38,6 +41,7 @@ use stream::StreamBroadcast;
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::base())
         .merge(activity::routes())
+        .merge(answer_link::routes())
         .merge(approvals::routes())
         .merge(audit::routes())
         .merge(events::routes())
@@ -46,6 +50,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(pages::routes())
+        .merge(push::routes())
         .merge(rules::routes())
         .merge(search::routes())
         .merge(sessions::routes())
@@ -59,11 +64,12 @@ pub fn description() -> Value {
 }
 
 /// Returns all routes. Without the guard in front, they refuse nearly every request.
-pub(crate) fn router(app: App) -> (Router, Value) {
+pub(crate) fn router(app: App, notifier: Notifier) -> (Router, Value) {
     let (router, described) = routes().split_for_parts();
     let description = openapi::with_roles(&described);
     let router = router
         .layer(Extension(StreamBroadcast::new(app.clone())))
+        .layer(Extension(notifier))
         .with_state(app)
         .layer(Extension(Arc::new(RenderedDescription::new(&description))))
         .layer(Extension(FairSemaphore::new(log_access::AT_ONCE)))

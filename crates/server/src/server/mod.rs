@@ -29,7 +29,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::{Layer, Service};
@@ -39,6 +39,7 @@ use crate::access::guard::{ClientConnection, RequestGuard, ServerOrigin, StreamS
 use crate::access::{Access, AccessError, Role};
 use crate::api;
 use crate::client::Address;
+use crate::push::{Notifier, NotifyError, Webhook};
 pub(crate) use shares::{ConnectionShares, Holder, NoSlot, Share};
 pub(crate) use slots::ConnectionSlot;
 use slots::ConnectionSlots;
@@ -71,6 +72,10 @@ pub struct ServerOptions {
     pub stall_time: Duration,
     /// Time limit for running requests at shutdown.
     pub stop_time: Duration,
+    /// Webhooks that receive notifications about approval requests.
+    pub webhooks: Vec<Webhook>,
+    /// Origins of push services that may have a private address: `https://push.example`.
+    pub push_services: Vec<String>,
 }
 
 impl ServerOptions {
@@ -88,6 +93,8 @@ impl ServerOptions {
             body_time: Duration::from_secs(20),
             stall_time: Duration::from_secs(30),
             stop_time: Duration::from_secs(5),
+            webhooks: Vec::new(),
+            push_services: Vec::new(),
         }
     }
 }
@@ -129,6 +136,9 @@ pub enum ServeError {
         /// The cause.
         source: io::Error,
     },
+    /// Notifications cannot be sent.
+    #[error(transparent)]
+    Notify(#[from] NotifyError),
 }
 
 /// The server.
@@ -142,7 +152,10 @@ impl Server {
     /// If the address cannot be bound, or is not allowed without TLS.
     pub async fn start(app: App, options: ServerOptions) -> Result<RunningServer, ServeError> {
         let access = app.access.clone();
-        Self::with_routes(access, api::router(app).0, options).await
+        let notifier = Notifier::open(app.clone(), &options.webhooks, &options.push_services)?;
+        let mut running = Self::with_routes(access, api::router(app, notifier.clone()).0, options).await?;
+        running.notifying = notifier.start(&running.url);
+        Ok(running)
     }
 
     async fn with_routes(access: Access, router: Router, options: ServerOptions) -> Result<RunningServer, ServeError> {
@@ -183,7 +196,8 @@ impl Server {
             stopped,
         };
         let task = tokio::spawn(accept_loop.run());
-        Ok(RunningServer { address, url: site.url.clone(), access, site, stopping, stop_time, task, file, _lock: lock })
+        let (url, notifying) = (site.url.clone(), JoinSet::new());
+        Ok(RunningServer { address, url, access, site, stopping, stop_time, task, notifying, file, _lock: lock })
     }
 }
 
@@ -200,6 +214,8 @@ pub struct RunningServer {
     stopping: watch::Sender<ShutdownStage>,
     stop_time: Duration,
     task: JoinHandle<()>,
+    /// Ends when it is dropped.
+    notifying: JoinSet<()>,
     file: PathBuf,
     _lock: FileLock,
 }

@@ -1,0 +1,72 @@
+//! The content of notifications. Everything here may leave the machine.
+
+use amplifier_core::text::{EscapeMode, truncate_chars, visible};
+use amplifier_link::{ApprovalId, OpenApproval};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Limits in characters. The JSON form has to fit into a push message, also if each character takes four bytes.
+const NAME: usize = 40;
+const SUMMARY: usize = 160;
+
+/// A notification about an approval request: the session, the hook, the tool and the beginning of the prompt.
+///
+/// It is made from the request as a viewer sees it, without secrets. Command, diff, reason and folder stay on the server.
+pub(super) struct Notice {
+    pub(super) id: ApprovalId,
+    pub(super) session: String,
+    pub(super) hook: String,
+    pub(super) tool: String,
+    pub(super) summary: String,
+    pub(super) deadline: Timestamp,
+}
+
+impl Notice {
+    /// Describes a request, which must be redacted.
+    pub(super) fn from_redacted(approval: &OpenApproval) -> Self {
+        // Escaped characters are longer, so the text is truncated again.
+        let short = |text: &str, most| {
+            let shown = visible(&truncate_chars(text, most), EscapeMode::Exact);
+            truncate_chars(&shown, most).into_owned()
+        };
+        Self {
+            id: approval.id.clone(),
+            session: short(approval.session_name.as_ref().unwrap_or(&approval.session), NAME),
+            hook: short(&approval.hook, NAME),
+            tool: short(&approval.preview.title, NAME),
+            summary: short(&approval.prompt, SUMMARY),
+            deadline: approval.deadline,
+        }
+    }
+
+    pub(super) fn title(&self) -> String {
+        format!("Approval request from {}", self.hook)
+    }
+
+    /// Returns the text below the title.
+    pub(super) fn text(&self) -> String {
+        let Self { summary, tool, session, .. } = self;
+        let about = if tool.is_empty() { session.clone() } else { format!("{tool} in {session}") };
+        format!("{summary}\n{about}")
+    }
+
+    /// Returns the message that shows a notification on a device.
+    pub(super) fn opened(&self, link: Option<&str>) -> Value {
+        let mut message = json!({
+            "type": "approval_requested",
+            "id": self.id,
+            "title": self.title(),
+            "text": self.text(),
+            "deadline": self.deadline,
+        });
+        if let Some(link) = link {
+            message["link"] = link.into();
+        }
+        message
+    }
+}
+
+/// Returns the message that removes a notification from a device.
+pub(super) fn closed(id: &ApprovalId) -> Value {
+    json!({ "type": "approval_closed", "id": id })
+}
