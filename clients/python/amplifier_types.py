@@ -111,6 +111,24 @@ class AnswerBody(_AnswerBody, total=False):
     scope: AnswerScope
 
 
+class _AnswerForm(TypedDict):
+    #: The answer.
+    answer: LinkAnswer
+    #: Secret of the link.
+    code: str
+    #: Digest of the request that the page showed.
+    digest: str
+    #: Nonce of the request that the page showed.
+    nonce: str
+
+
+class AnswerForm(_AnswerForm, total=False):
+    """The form of an answer link's page."""
+
+    #: Reason for a denial, which the model reads.
+    reason: str
+
+
 class _ApprovalAnswer(TypedDict):
     #: The label of an option.
     label: str
@@ -407,6 +425,22 @@ class Decisions(TypedDict):
 
     #: The decisions, the newest first.
     decisions: List[DecidedApproval]
+
+
+class _DeviceSubscription(TypedDict):
+    #: Authentication secret of the device, as base64url.
+    auth: str
+    #: Address of the push service for this device.
+    endpoint: str
+    #: Public key of the device, as base64url.
+    p256dh: str
+
+
+class DeviceSubscription(_DeviceSubscription, total=False):
+    """A subscription to push messages, as the browser made it."""
+
+    #: `true` if notifications may open their request without signing in. For approvers only.
+    answers: bool
 
 
 class _DryRun(TypedDict):
@@ -923,6 +957,24 @@ class Prompt(TypedDict):
     text: str
 
 
+class PushDevice(TypedDict):
+    """A device that receives push messages."""
+
+    #: `true` if its notifications open their request without signing in.
+    answers: bool
+    #: Identifies the device: the first 16 bytes of the SHA-256 of its endpoint, as base64url.
+    id: str
+
+
+class PushStatus(TypedDict):
+    """The server's key for push messages, and the devices of the user."""
+
+    #: The devices.
+    devices: List[PushDevice]
+    #: The public key that a browser subscribes with (`applicationServerKey`), as base64url.
+    key: str
+
+
 class _RecordedEmission(TypedDict):
     #: The approvals that hooks requested.
     approvals: List[ApprovalReport]
@@ -1254,6 +1306,10 @@ EmptyBody = Dict[str, Any]
 
 #: The status of an injection after the session's limits were applied.
 InjectionStatus = Literal["injected", "over_budget", "truncated", "dropped", "refused", "no_context"]
+
+
+#: An answer by a link. None of them lasts.
+LinkAnswer = Literal["allow_once", "deny"]
 
 
 #: The urgency of a message.

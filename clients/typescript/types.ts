@@ -92,6 +92,20 @@ export interface AnswerBody {
     scope?: AnswerScope;
 }
 
+/** The form of an answer link's page. */
+export interface AnswerForm {
+    /** The answer. */
+    answer: LinkAnswer;
+    /** Secret of the link. */
+    code: string;
+    /** Digest of the request that the page showed. */
+    digest: string;
+    /** Nonce of the request that the page showed. */
+    nonce: string;
+    /** Reason for a denial, which the model reads. */
+    reason?: string;
+}
+
 /** The option that an approver chose, and the approver's identity. */
 export interface ApprovalAnswer {
     /** The approver, where known. It is recorded. */
@@ -350,6 +364,18 @@ export interface DecidedApproval {
 export interface Decisions {
     /** The decisions, the newest first. */
     decisions: DecidedApproval[];
+}
+
+/** A subscription to push messages, as the browser made it. */
+export interface DeviceSubscription {
+    /** `true` if notifications may open their request without signing in. For approvers only. */
+    answers?: boolean;
+    /** Authentication secret of the device, as base64url. */
+    auth: string;
+    /** Address of the push service for this device. */
+    endpoint: string;
+    /** Public key of the device, as base64url. */
+    p256dh: string;
 }
 
 /** An event to try. Only hooks run, and no approvals are requested. */
@@ -790,6 +816,22 @@ export interface Prompt {
     text: string;
 }
 
+/** A device that receives push messages. */
+export interface PushDevice {
+    /** `true` if its notifications open their request without signing in. */
+    answers: boolean;
+    /** Identifies the device: the first 16 bytes of the SHA-256 of its endpoint, as base64url. */
+    id: string;
+}
+
+/** The server's key for push messages, and the devices of the user. */
+export interface PushStatus {
+    /** The devices. */
+    devices: PushDevice[];
+    /** The public key that a browser subscribes with (`applicationServerKey`), as base64url. */
+    key: string;
+}
+
 /** The report of an emission that is in a log. */
 export interface RecordedEmission {
     /** The approvals that hooks requested. */
@@ -1075,6 +1117,9 @@ export type EmptyBody = { [key: string]: unknown };
 
 /** The status of an injection after the session's limits were applied. */
 export type InjectionStatus = "injected" | "over_budget" | "truncated" | "dropped" | "refused" | "no_context";
+
+/** An answer by a link. None of them lasts. */
+export type LinkAnswer = "allow_once" | "deny";
 
 /** The urgency of a message. */
 export type MessageLevel = "info" | "warning" | "error";

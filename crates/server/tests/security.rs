@@ -5,11 +5,15 @@
 
 #![cfg(unix)]
 
+mod answer_link;
 mod clients;
 mod limits;
 mod matrix;
 mod nonce;
 mod place;
+mod push;
 mod queries;
+mod receiver;
 mod secrets;
 mod tls;
+mod webhook;

@@ -1,7 +1,7 @@
 //! The page of an answer link: shows one approval request, and takes one answer.
 //!
-//! The page works without scripts and without signing in. Following the link changes nothing, because chat programs do
-//! that for previews. The answer is a form with the secret, and with the nonce and the digest of what the page showed.
+//! The page works without scripts and without signing in. Chat programs follow links for previews, so following it changes
+//! nothing. The answer is a form with the secret, and with the nonce and the digest of what the page showed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
