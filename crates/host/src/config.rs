@@ -20,6 +20,7 @@ use crate::environment::Environment;
 use crate::error::{ErrorContext, Result, usage};
 use crate::home::Home;
 use crate::model::ModelChoice;
+use crate::notify::NotifyConfig;
 use crate::protection::SandboxSettings;
 
 /// Settings that override the configuration file and bundles: from flags or the environment.
@@ -72,6 +73,8 @@ struct ConfigFile {
     orchestrator: Option<String>,
     audit: Option<String>,
     anchors: Vec<AnchorConfig>,
+    notify: Vec<NotifyConfig>,
+    push_services: Vec<String>,
     confinement: Option<String>,
     sandbox: SandboxSettings,
     system: Option<String>,
@@ -154,6 +157,10 @@ pub struct Config {
     pub audit: Durability,
     /// The anchors of the audit log.
     pub anchors: Vec<AnchorConfig>,
+    /// Receivers of notifications about approval requests, for a server.
+    pub notify: Vec<NotifyConfig>,
+    /// Origins of push services that may have a private address.
+    pub push_services: Vec<String>,
     /// `true` if commands run in a sandbox.
     pub is_confined: bool,
     /// Changes to the protected and hidden paths.
@@ -207,6 +214,10 @@ impl Config {
             let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
             settings.0.push(Setting { name: "anchors", value: names.join(", "), source: Source::File });
         }
+        if !file.notify.is_empty() {
+            let names: Vec<_> = file.notify.iter().map(ToString::to_string).collect();
+            settings.0.push(Setting { name: "notify", value: names.join(", "), source: Source::File });
+        }
         let confinement = settings.choose("confinement", &overrides.confinement, &file.confinement, "on");
 
         Ok(Self {
@@ -222,6 +233,8 @@ impl Config {
             orchestrator: parse_word("orchestrator", &orchestrator)?,
             audit: parse_word("audit", &audit)?,
             anchors,
+            notify: file.notify,
+            push_services: file.push_services,
             is_confined: match confinement.as_str() {
                 "on" => true,
                 "off" => false,

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use amplifier_core::text::counted;
-use amplifier_host::{Home, MachineHandle, anchors, open_log};
+use amplifier_host::{Home, MachineHandle, NotifyConfig, anchors, open_log};
 use amplifier_process::files::{Durability, write_atomic};
 use amplifier_process::signals::{Interrupts, Termination};
 use amplifier_process::{file_opener, user_name};
 use amplifier_server::access::{Access, AccessError, AccessOptions, Role, TokenFiles};
 use amplifier_server::client::{self, Address, Client};
 use amplifier_server::feed::Feed;
-use amplifier_server::{App, Hub, LinkListener, RunningServer, ServeError, Server, ServerOptions, TlsFiles};
+use amplifier_server::{App, Hub, LinkListener, RunningServer, ServeError, Server, ServerOptions, TlsFiles, Webhook};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -209,6 +209,8 @@ impl StartOptions {
         }
         let access = AccessOptions { owner: owner.to_owned(), ..AccessOptions::default() };
         let config = self.flags.load(home)?;
+        options.webhooks = config.notify.iter().map(|notify| webhook(notify, owner)).collect::<Result<_>>()?;
+        options.push_services = config.push_services.clone();
         let log = open_log(&config, home)?;
         let machine = machine::from_flags(&self.flags, home, &log);
         let hub = Hub::new();
@@ -233,6 +235,13 @@ impl StartOptions {
         let door = LinkListener::open(&home.server_folder(), hub)?;
         Ok((running, door, machine))
     }
+}
+
+/// Returns the webhook of a configured receiver. The links of one without a name are for the owner.
+fn webhook(notify: &NotifyConfig, owner: &str) -> Result<Webhook> {
+    let NotifyConfig { service, url, name, chat, headers } = notify.expand()?;
+    let service = service.parse().with_context(|| format!("`service` of the notification {notify}"))?;
+    Ok(Webhook { service, url, name: name.unwrap_or_else(|| owner.to_owned()), chat, headers })
 }
 
 fn next_port(port: u16) -> u16 {
