@@ -4,6 +4,7 @@ import { post, words } from './api.js';
 import { announce, el, fill, icon, toast } from './dom.js';
 import { timeOfDay } from './format.js';
 import { failed, modal } from './parts.js';
+import { deviceSwitch, forgetDevice } from './push.js';
 import { may, store } from './store.js';
 import { plain, shown } from './text.js';
 
@@ -22,6 +23,7 @@ export function openAccess() {
   if (!me) return;
   const dialog = modal('access', 'Access',
     el('p', null, 'You are ', el('strong', null, shown(me.name, { limit: 60, more: false })), `, ${me.role === 'viewer' ? 'a' : 'an'} ${me.role}: you may ${MAY[/** @type {Role} */ (me.role)] ?? 'view'}. Your answers are recorded under this name.`),
+    deviceSwitch(),
     may('admin') ? invitation() : el('p', { class: 'faint' }, 'Only an admin can invite others: here, or with ', el('code', null, 'amplifier serve link --name NAME --role ROLE'), '.'),
     el('div', { class: 'row ends' }, el('button', { type: 'button', class: 'danger-quiet', onclick: () => void leave() }, 'Sign out'), el('button', { type: 'button', autofocus: !may('admin'), onclick: () => dialog.close() }, 'Close')));
 }
@@ -81,6 +83,7 @@ async function copied(text) {
 
 async function leave() {
   try {
+    await forgetDevice().catch(() => {});
     await post('/api/leave');
   } finally {
     location.reload();

@@ -2,6 +2,7 @@
 
 import { byId } from './dom.js';
 import { openQuestions } from './dialog.js';
+import { isPushed } from './push.js';
 import { on, openCount, queue, store } from './store.js';
 import { plain } from './text.js';
 
@@ -59,7 +60,7 @@ export function startAlerts() {
       }
     }
     const news = asked ? [asked] : queue();
-    if (notifications() !== 'on' || !document.hidden) {
+    if (notifications() !== 'on' || isPushed() || !document.hidden) {
       for (const one of news) told.add(one.id);
       return;
     }

@@ -11,6 +11,7 @@ import { hooksView, hookView } from './hooks.js';
 import { openHelp, startKeyboard } from './keyboard.js';
 import { overviewView } from './overview.js';
 import { isOther, perFrame } from './parts.js';
+import { startPush } from './push.js';
 import { sessionView } from './session.js';
 import { sessionsView } from './sessions.js';
 import { recheckServer, may, on, openCount, queue, retryNow, start, store, whose } from './store.js';
@@ -210,6 +211,7 @@ startDialog();
 startAlerts();
 startKeyboard();
 byId('keys').addEventListener('click', openHelp);
+startPush();
 addEventListener('hashchange', route);
 let was = store.link;
 on('link', (link) => {

@@ -52,7 +52,7 @@ export function ended(reason) {
 }
 
 /** @type {Record<string, string>} */
-const PLACES = { terminal: 'in the terminal', console: 'in the console', api: 'over the API' };
+const PLACES = { terminal: 'in the terminal', console: 'in the console', api: 'over the API', link: 'by link' };
 /** @type {Record<string, string>} */
 const BASES = {
   answer: 'answered', rule: 'by a rule', remembered: 'by an earlier answer in this session', timeout: 'no answer in time', cancelled: 'cancelled',

@@ -59,6 +59,15 @@
  * @property {AnswerScope} [scope] Scope of the answer.
  */
 /**
+ * The form of an answer link's page.
+ * @typedef {object} AnswerForm
+ * @property {LinkAnswer} answer The answer.
+ * @property {string} code Secret of the link.
+ * @property {string} digest Digest of the request that the page showed.
+ * @property {string} nonce Nonce of the request that the page showed.
+ * @property {string} [reason] Reason for a denial, which the model reads.
+ */
+/**
  * The option that an approver chose, and the approver's identity.
  * @typedef {object} ApprovalAnswer
  * @property {Actor | null} [by] The approver, where known. It is recorded.
@@ -221,6 +230,14 @@
  * Decisions.
  * @typedef {object} Decisions
  * @property {DecidedApproval[]} decisions The decisions, the newest first.
+ */
+/**
+ * A subscription to push messages, as the browser made it.
+ * @typedef {object} DeviceSubscription
+ * @property {boolean} [answers] `true` if notifications may open their request without signing in. For approvers only.
+ * @property {string} auth Authentication secret of the device, as base64url.
+ * @property {string} endpoint Address of the push service for this device.
+ * @property {string} p256dh Public key of the device, as base64url.
  */
 /**
  * An event to try. Only hooks run, and no approvals are requested.
@@ -504,6 +521,18 @@
  * @property {string} text The text.
  */
 /**
+ * A device that receives push messages.
+ * @typedef {object} PushDevice
+ * @property {boolean} answers `true` if its notifications open their request without signing in.
+ * @property {string} id Identifies the device: the first 16 bytes of the SHA-256 of its endpoint, as base64url.
+ */
+/**
+ * The server's key for push messages, and the devices of the user.
+ * @typedef {object} PushStatus
+ * @property {PushDevice[]} devices The devices.
+ * @property {string} key The public key that a browser subscribes with (`applicationServerKey`), as base64url.
+ */
+/**
  * The report of an emission that is in a log.
  * @typedef {object} RecordedEmission
  * @property {ApprovalReport[]} approvals The approvals that hooks requested.
@@ -673,6 +702,7 @@
 /** @typedef {'allow_once' | 'allow_always' | 'deny' | 'deny_always'} Effect The effect of an option. */
 /** @typedef {{ [key: string]: any }} EmptyBody An empty object. */
 /** @typedef {'injected' | 'over_budget' | 'truncated' | 'dropped' | 'refused' | 'no_context'} InjectionStatus The status of an injection after the session's limits were applied. */
+/** @typedef {'allow_once' | 'deny'} LinkAnswer An answer by a link. None of them lasts. */
 /** @typedef {'info' | 'warning' | 'error'} MessageLevel The urgency of a message. */
 /** @typedef {'system' | 'user' | 'assistant'} MessageRole The role of a message. */
 /** @typedef {'history' | 'next_call' | 'last_tool_result'} Placement The position and lifetime of an injection. */
