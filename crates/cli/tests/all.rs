@@ -20,6 +20,7 @@ mod events;
 mod headless;
 mod hooks;
 mod mistakes;
+mod notify;
 mod protect;
 mod replay;
 mod review;

@@ -2,17 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{Client, Url};
+
+use super::client::limited_client;
 
 /// Largest length of an endpoint, in bytes.
 const LONGEST: usize = 2048;
-/// Time limits for connecting, and for a request as a whole.
-const CONNECT: Duration = Duration::from_secs(5);
-const REQUEST: Duration = Duration::from_secs(10);
 
 /// The clients for push services: one for those on the internet, and one for those that the owner allows by name.
 pub(super) struct PushServices {
@@ -63,19 +60,6 @@ impl PushServices {
             _ => Err("expected the public name of a push service".to_owned()),
         }
     }
-}
-
-fn limited_client() -> ClientBuilder {
-    // Fails if a provider is already installed, which works as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .timeout(REQUEST)
-        .redirect(Policy::none())
-        .retry(reqwest::retry::never())
-        // A proxy would resolve names itself, unchecked.
-        .no_proxy()
 }
 
 fn parse_origin(text: &str) -> Result<String, String> {
@@ -196,8 +180,14 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_name_that_resolves_to_this_machine_is_not_connected_to() {
+        let found = PublicResolver.resolve("localhost".parse().unwrap()).await;
+        assert_eq!(found.err().unwrap().to_string(), "the name has no public address");
+    }
+
     #[test]
-    fn names_that_lead_to_private_addresses_are_not_connected_to() {
+    fn only_global_addresses_are_public() {
         let verdict = |address: &str| is_public(address.parse().unwrap());
         for address in ["93.184.216.34", "8.8.8.8", "100.128.0.1", "2606:2800:220:1::1", "2a00:1450::1"] {
             assert!(verdict(address), "{address}");

@@ -3,6 +3,7 @@
 //! A request is announced when it opens. Devices are told when it closes, so that they remove the notification. The
 //! content is what a viewer sees, and nothing of it allows anything: the request has to be opened first.
 
+mod client;
 mod encryption;
 mod endpoint;
 mod notice;

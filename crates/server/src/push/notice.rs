@@ -70,3 +70,27 @@ impl Notice {
 pub(super) fn closed(id: &ApprovalId) -> Value {
     json!({ "type": "approval_closed", "id": id })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::push::encryption::PADDED;
+
+    #[test]
+    fn the_longest_notice_fits_into_a_push_message() {
+        for character in ["\u{1f600}", "\u{202e}", "\\", "\"", "\0", "\u{7f}", "\n", "\u{ffff}", "é"] {
+            let text = character.repeat(1000);
+            let id = ApprovalId::new("s".repeat(128), "r".repeat(128), u64::MAX);
+            let approval = json!({
+                "id": id, "number": 1, "session": "s".repeat(128), "session_name": text, "workspace": "/", "hook": text,
+                "event": "tool:pre", "prompt": text, "options": [], "created_at": "2030-01-01T00:00:00.123456789Z",
+                "deadline": "2030-01-01T00:00:00.123456789Z", "timeout_s": 1, "default": "deny",
+                "digest": "0".repeat(64), "preview": { "title": text },
+            });
+            let notice = Notice::from_redacted(&serde_json::from_value(approval).unwrap());
+            let link = format!("https://{}:65535/answer?code={}", "h".repeat(255), "c".repeat(43));
+            let length = notice.opened(Some(&link)).to_string().len();
+            assert!(length <= PADDED, "{length} bytes of {character:?}");
+        }
+    }
+}

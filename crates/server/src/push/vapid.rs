@@ -76,6 +76,9 @@ impl VapidKey {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -87,6 +90,22 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(matches!(VapidKey::open(folder.path()), Err(AccessError::Exposed(_))));
+    }
+
+    #[test]
+    fn the_token_names_the_service_its_end_and_the_contact_and_is_signed() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = VapidKey::open(folder.path()).unwrap();
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let authorization = key.authorization("https://push.example", Some("https://box.example"), now).unwrap();
+        let (token, public) = authorization.strip_prefix("vapid t=").unwrap().split_once(", k=").unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+        let claims: Value = serde_json::from_slice(&decode(signed.split_once('.').unwrap().1)).unwrap();
+        let expected = json!({ "aud": "https://push.example", "exp": 1_043_200, "sub": "https://box.example" });
+        assert_eq!(claims, expected);
+        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, decode(public));
+        public.verify(signed.as_bytes(), &decode(signature)).unwrap();
     }
 
     #[test]

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use amplifier_core::words;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 
+use super::client::limited_client;
 use super::notice::Notice;
 use crate::access::check_name;
-
-/// Time limit of a notification.
-const LIMIT: Duration = Duration::from_secs(10);
 
 words! {
     /// The form of a webhook's messages.
@@ -91,15 +87,8 @@ impl WebhookClient {
             Ok::<_, String>((name, value))
         });
         let headers = headers.collect::<Result<_, _>>()?;
-        // Fails if a provider is already installed, which works as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(concat!("amplifier-hooks/", env!("CARGO_PKG_VERSION")))
-            .timeout(LIMIT)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never());
         // A proxy does not know this machine as `localhost`.
-        let client = if is_local { client.no_proxy() } else { client };
+        let client = if is_local { limited_client().no_proxy() } else { limited_client() };
         let client = client.build().map_err(|error| format!("cannot create a client: {error}"))?;
         Ok(Self { name: name.clone(), service: *service, url, chat: chat.clone(), headers, client })
     }

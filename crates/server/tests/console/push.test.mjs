@@ -1,6 +1,7 @@
 // Approval requests on a phone: push messages, read by somebody else's program, notifications in a browser, and links that work without scripts.
 
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { after, before } from 'node:test';
 import { faults } from './axe.mjs';
 import { openBrowser } from './browser.mjs';
@@ -148,36 +149,42 @@ test('the switch subscribes this browser, a request becomes a notification, a cl
   assert.deepEqual(scopes, [['/console/', null]], 'the worker controls no page');
   await page.getByRole('button', { name: 'Close', exact: true }).click();
 
-  const run = await place.run('Make it', TOUCH);
-  const { message } = await service.next();
-  assert.equal(message.link, undefined, 'a link is sent only if it is wanted');
-  await deliver(place.server.url, message);
+  const deny = async (run) => {
+    await page.getByRole('dialog').getByRole('heading', { name: /touch made/ }).waitFor();
+    await settled(page);
+    await page.getByRole('dialog').getByRole('button', { name: /Deny/ }).first().click();
+    assert.equal((await run.end).code, 3, run.err);
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  };
+  const first = await place.run('Make it', TOUCH);
+  const opened = (await service.next()).message;
+  assert.equal(opened.link, undefined, 'a link is sent only if it is wanted');
+  await deliver(place.server.url, opened);
   await until(async () => (await shown()).length === 1, () => 'the notification is shown');
-  assert.deepEqual(await shown(), [{ title: 'Approval request from confirm', body: message.text, tag: message.id, data: { id: message.id, link: undefined } }]);
+  assert.deepEqual(await shown(), [{ title: 'Approval request from confirm', body: opened.text, tag: opened.id, data: { id: opened.id, link: undefined } }]);
   assert.deepEqual(await worker.evaluate(async () => (await self.registration.getNotifications()).flatMap((one) => one.actions)), [], 'a notification has no buttons');
+  await deny(first);
+  const closed = (await service.next()).message;
+  assert.deepEqual(closed, { type: 'approval_closed', id: opened.id });
+  await deliver(place.server.url, closed);
+  await until(async () => (await shown()).length === 0, () => 'the notification is removed');
 
-  // The page opens the request, and shows it before an answer counts.
+  const second = await place.run('Make it', TOUCH);
+  const { message } = await service.next();
   await page.getByRole('dialog').getByRole('heading', { name: /touch made/ }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await deliver(place.server.url, message);
+  await until(async () => (await shown()).length === 1, () => 'the second notification is shown');
   await worker.evaluate(async () => {
     const [notification] = await self.registration.getNotifications();
     // A click that a test makes gives no right to move the focus, so the page is only told.
     WindowClient.prototype.focus = async function focus() { return this; };
     self.dispatchEvent(new NotificationEvent('notificationclick', { notification }));
   });
-  await page.getByRole('dialog').getByRole('heading', { name: /touch made/ }).waitFor();
-  await settled(page);
-  await page.getByRole('dialog').getByRole('button', { name: /Deny/ }).first().click();
-  assert.equal((await run.end).code, 3, run.err);
-  const closed = await service.next();
-  // The click has closed it. Another one, which is still there, is removed by the message.
-  await deliver(place.server.url, message);
-  await until(async () => (await shown()).length === 1, () => 'the notification is shown');
-  await deliver(place.server.url, closed.message);
-  await until(async () => (await shown()).length === 0, () => 'the notification is removed');
+  // The page opens the request, and shows it before an answer counts.
+  await deny(second);
 
-  await page.keyboard.press('Escape');
   await page.getByRole('button', { name: /Access/ }).click();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
@@ -222,6 +229,32 @@ test('with the second switch, a click opens the link if no page is in sight', as
   assert.deepEqual(decision.by, { name: 'grace', via: 'link' });
 });
 
+test('signing out ends the links that a device has', async (t) => {
+  const here = await scene(t);
+  const { place, service } = here;
+  const { page } = await enter(t, here, 'approver');
+  await page.getByRole('button', { name: /Access/ }).click();
+  await page.getByLabel(/Notify this device/).check();
+  await page.getByLabel(/without signing in/).check();
+  await until(async () => JSON.parse(await place.read('home/server/push.json'))[0]?.answers, () => 'the switch is stored');
+  const run = await place.run('Make it', TOUCH);
+  const { message } = await service.next();
+  const other = await browser.newPage();
+  t.after(() => within(other.close(), () => 'the page is closed'));
+  await patient(other);
+  await other.goto(message.link);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: /Access/ }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await other.getByRole('button', { name: 'Allow once' }).click();
+  await other.getByRole('heading', { name: 'This link is used or expired' }).waitFor();
+  await other.goto(message.link);
+  await other.getByRole('heading', { name: 'This link is used or expired' }).waitFor();
+  assert.equal(place.has('harbour/made'), false);
+  run.child.kill('SIGKILL');
+});
+
 test('a viewer is notified without links, and the switch for them is not there', async (t) => {
   const here = await scene(t);
   const { page } = await enter(t, here, 'viewer');
@@ -233,4 +266,38 @@ test('a viewer is notified without links, and the switch for them is not there',
   const { message } = await here.service.next();
   assert.deepEqual(Object.keys(message).sort(), ['deadline', 'id', 'text', 'title', 'type']);
   run.child.kill('SIGKILL');
+});
+
+test('a webhook in the configuration gets a link, and answers by it are recorded under the name there', async (t) => {
+  const place = await Place.make();
+  const received = [];
+  const server = createServer((request, response) => {
+    const parts = [];
+    request.on('data', (part) => parts.push(part)).on('end', () => {
+      received.push({ url: request.url, key: request.headers['x-key'], body: JSON.parse(Buffer.concat(parts).toString()) });
+      response.end('ok');
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(async () => {
+    await place.remove();
+    server.closeAllConnections();
+    server.close();
+  });
+  await place.write('home/config.toml', `[[notify]]\nservice = "json"\nurl = "http://127.0.0.1:${server.address().port}/hook"\nname = "release-team"\nheaders = { X-Key = "for \${USER}" }\n`);
+  await place.serve();
+  const run = await place.run('Make it', TOUCH);
+  await until(() => received.length > 0, () => 'a message');
+  const [{ url, key, body }] = received;
+  assert.deepEqual([url, key, body.tool, body.hook], ['/hook', 'for ada', 'Bash', 'confirm']);
+  assert.ok(!JSON.stringify(body).includes(SECRET), 'secrets stay on the server');
+  const page = await browser.newPage({ javaScriptEnabled: false });
+  t.after(() => within(page.close(), () => 'the page is closed'));
+  await patient(page);
+  await page.goto(body.link);
+  await page.getByRole('button', { name: 'Allow once' }).click();
+  await page.getByRole('heading', { name: 'Allowed once' }).waitFor();
+  assert.equal((await run.end).code, 0, run.err);
+  const [decision] = await place.recorded('approval_decision');
+  assert.deepEqual(decision.by, { name: 'release-team', via: 'link' });
 });

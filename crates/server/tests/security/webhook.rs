@@ -149,7 +149,8 @@ async fn a_webhook_that_cannot_work_stops_the_server_with_an_error_without_its_s
         chat: None,
         headers: Default::default(),
     };
-    let cases: [(&str, fn(&mut Webhook)); 6] = [
+    type Change = fn(&mut Webhook);
+    let cases: [(&str, Change); 6] = [
         ("must begin with `https:`", |webhook| webhook.url = "http://ntfy.example/secret-topic".to_owned()),
         ("invalid URL", |webhook| webhook.url = "secret-topic".to_owned()),
         ("invalid name", |webhook| webhook.name = "<b>".to_owned()),
