@@ -19,6 +19,7 @@ use crate::anchors::AnchorConfig;
 use crate::environment::Environment;
 use crate::error::{ErrorContext, Result, usage};
 use crate::home::Home;
+use crate::mode::check_allowed;
 use crate::model::ModelChoice;
 use crate::notify::NotifyConfig;
 use crate::protection::SandboxSettings;
@@ -290,6 +291,14 @@ impl Config {
             config.mcp.entry(name).or_insert(server);
         }
         config
+    }
+
+    /// Checks that the approval mode is not forbidden.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check_mode(&self) -> Result<()> {
+        check_allowed(self.mode, &self.forbidden_modes)
     }
 
     /// Returns the model: from flags and environment, otherwise from the first model of a bundle, otherwise from the file.

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::git_undo::GitUndo;
+use crate::guard_scope::GuardScope;
 use crate::mode::ModeSwitch;
 use crate::operations::WorkspaceOperations;
 
@@ -42,9 +43,9 @@ pub fn register(
     timeout: Duration,
     workspace: Workspace,
     mode: Option<ModeSwitch>,
-) {
+) -> Option<Registration> {
     if operations == Confirm::Off {
-        return;
+        return None;
     }
     let described = WorkspaceOperations::new(workspace.clone(), operations);
     let described = match &mode {
@@ -52,8 +53,9 @@ pub fn register(
         None => described,
     };
     let guard = hooks.hook(TOOL_PRE).named(CONFIRM).priority(CONFIRM_PRIORITY).on_error(OnError::Deny);
-    guard.run(move |event: Event<ToolPre>| {
-        let asked = confirm(&event, operations, timeout, &workspace);
+    Some(guard.run(move |event: Event<ToolPre>| {
+        let is_own = mode.as_ref().is_none_or(|mode| mode.scope().contains(event.session_id()));
+        let asked = if is_own { confirm(&event, operations, timeout, &workspace) } else { None };
         let is_write = asked.is_some() && WRITING_TOOLS.contains(&event.tool_name());
         let written = event.text_at("/tool_input/file_path").filter(|_| is_write).map(str::to_owned);
         let mode = mode.clone();
@@ -69,14 +71,58 @@ pub fn register(
             // Other calls may wait for the user before the tool runs: it then changes only what was accepted.
             Some(HookResult::set(COMPARED_WITH, json!(accepted)))
         }
-    });
+    }))
+}
+
+/// The settings of the built-in hooks of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardSettings {
+    /// The operations that `confirm` requests approval for.
+    pub confirm: Confirm,
+    /// The time limit of these requests.
+    pub timeout: Duration,
+    /// The approval mode.
+    pub mode: ApprovalMode,
+}
+
+/// The built-in hooks of a session whose mode stays: `confirm`, and the hook of the mode.
+pub struct SessionGuards {
+    confirm: Option<Registration>,
+    mode: ModeSwitch,
+}
+
+impl SessionGuards {
+    /// Registers the hooks for the events in a scope. git runs in the sandbox.
+    pub fn register(
+        hooks: &HookRegistry,
+        settings: GuardSettings,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        scope: GuardScope,
+    ) -> Self {
+        let GuardSettings { confirm, timeout, mode } = settings;
+        let undo = GitUndo::new(workspace.clone(), sandbox);
+        let mode = ModeSwitch::new(hooks, mode, Vec::new(), undo, scope);
+        Self { confirm: register(hooks, confirm, timeout, workspace, Some(mode.clone())), mode }
+    }
+
+    /// Leaves the events of this session to these hooks, and no longer those of other sessions that did the same.
+    pub fn begin(&self, session: &str) {
+        self.mode.scope().begin(session);
+    }
+
+    /// Unregisters the hooks.
+    pub fn unregister(&self) {
+        self.confirm.iter().for_each(Registration::unregister);
+        self.mode.end();
+    }
 }
 
 /// Registers `confirm` and the hook of the mode, as a session with this configuration would have them.
 pub fn register_configured(hooks: &HookRegistry, config: &Config, workspace: Workspace) {
-    let undo = GitUndo::new(workspace.clone(), Sandbox::default());
-    let mode = ModeSwitch::new(hooks, config.mode, &*config.forbidden_modes, undo);
-    register(hooks, config.confirm, config.approval_timeout, workspace, Some(mode));
+    let Config { confirm, approval_timeout: timeout, mode, .. } = *config;
+    let settings = GuardSettings { confirm, timeout, mode };
+    SessionGuards::register(hooks, settings, workspace, Sandbox::default(), GuardScope::default());
 }
 
 /// Registers `protect`, for systems without a sandbox: it denies commands that seem to change protected paths. It cannot see changes by programs to

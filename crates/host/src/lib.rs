@@ -8,6 +8,7 @@ mod config;
 mod environment;
 mod error;
 mod git_undo;
+mod guard_scope;
 pub mod guards;
 mod home;
 mod machine;
@@ -33,6 +34,7 @@ pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle
 pub use config::{ApprovalChannel, ApprovalMode, Config, Confirm, Overrides, Setting, Source};
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
+pub use guard_scope::{GuardScope, GuardedSessions};
 pub use guards::DenyAllApprovals;
 pub use home::Home;
 pub use machine::{Machine, MachineHandle, workspace_folder};

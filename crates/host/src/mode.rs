@@ -10,6 +10,7 @@ use amplifier_modules::shell::analyse;
 
 use crate::error::{Result, usage};
 use crate::git_undo::GitUndo;
+use crate::guard_scope::GuardScope;
 use crate::guards::{READING_TOOLS, WRITING_TOOLS};
 use crate::operations::edited_file;
 
@@ -25,6 +26,7 @@ pub struct ModeSwitch {
     forbidden: Arc<[ApprovalMode]>,
     hooks: HookRegistry,
     undo: GitUndo,
+    scope: GuardScope,
     // A std lock: nothing awaits while it is held.
     state: Arc<Mutex<ActiveMode>>,
 }
@@ -36,15 +38,30 @@ struct ActiveMode {
 }
 
 impl ModeSwitch {
-    /// Sets the first mode, and registers its hook.
+    /// Sets the first mode, and registers its hook for the events in a scope.
     pub(crate) fn new(
         hooks: &HookRegistry,
         mode: ApprovalMode,
         forbidden: impl Into<Arc<[ApprovalMode]>>,
         undo: GitUndo,
+        scope: GuardScope,
     ) -> Self {
-        let state = ActiveMode { mode, hook: register(hooks, mode, &undo) };
-        Self { forbidden: forbidden.into(), hooks: hooks.clone(), undo, state: Arc::new(Mutex::new(state)) }
+        let state = Arc::new(Mutex::new(ActiveMode { mode, hook: None }));
+        let switch = Self { forbidden: forbidden.into(), hooks: hooks.clone(), undo, scope, state };
+        let hook = switch.register(mode);
+        switch.lock().hook = hook;
+        switch
+    }
+
+    /// Unregisters the hook of the mode, and ends its scope.
+    pub(crate) fn end(&self) {
+        let hook = self.lock().hook.take();
+        hook.iter().for_each(Registration::unregister);
+        self.scope.end();
+    }
+
+    pub(crate) fn scope(&self) -> &GuardScope {
+        &self.scope
     }
 
     /// Returns the mode.
@@ -74,7 +91,7 @@ impl ModeSwitch {
         }
         record(before)?;
         // The new hook is registered first: in no moment is neither active.
-        let hook = register(&self.hooks, mode, &self.undo);
+        let hook = self.register(mode);
         if let Some(hook) = std::mem::replace(&mut *state, ActiveMode { mode, hook }).hook {
             hook.unregister();
         }
@@ -89,6 +106,42 @@ impl ModeSwitch {
         let (undo, file_path) = (self.undo.clone(), file_path.to_owned());
         // Without a result, approval is requested.
         run_blocking(move || undo.accept(&file_path)).await.flatten()
+    }
+
+    /// Registers the hook of a mode.
+    fn register(&self, mode: ApprovalMode) -> Option<Registration> {
+        let scope = self.scope.clone();
+        match mode {
+            ApprovalMode::Ask | ApprovalMode::Deny => None,
+            // After all other gates, so that it judges what would run.
+            ApprovalMode::Plan => {
+                let guard = self.hooks.hook(TOOL_PRE).named(PLAN).priority(i64::MAX).on_error(OnError::Deny);
+                Some(guard.run(move |event: Event<ToolPre>| {
+                    scope.contains(event.session_id()).then(|| deny_changes(event)).flatten()
+                }))
+            }
+            ApprovalMode::AcceptEdits => {
+                let undo = self.undo.clone();
+                let observer = self.hooks.hook(TOOL_POST).named(ACCEPT_EDITS).observer();
+                Some(observer.run(move |event: Event<ToolPost>| {
+                    let undo = undo.clone();
+                    let is_own = scope.contains(event.session_id());
+                    async move {
+                        let path = match event.tool_name() {
+                            _ if !is_own || !event.success() => None,
+                            "Bash" => event.text_at("/tool_input/command").and_then(edited_file),
+                            tool if WRITING_TOOLS.contains(&tool) => {
+                                event.text_at("/tool_input/file_path").map(str::to_owned)
+                            }
+                            _ => None,
+                        };
+                        let Some(path) = path else { return };
+                        // Without it, the next write needs approval.
+                        let _ = run_blocking(move || undo.record_written(&path)).await;
+                    }
+                }))
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, ActiveMode> {
@@ -107,36 +160,6 @@ pub(crate) fn check_allowed(mode: ApprovalMode, forbidden: &[ApprovalMode]) -> R
         "mode `{mode}` is forbidden by `forbid_modes` in a bundle or the configuration; expected one of: {}",
         allowed.join(", ")
     )))
-}
-
-fn register(hooks: &HookRegistry, mode: ApprovalMode, undo: &GitUndo) -> Option<Registration> {
-    match mode {
-        ApprovalMode::Ask | ApprovalMode::Deny => None,
-        // After all other gates, so that it judges what would run.
-        ApprovalMode::Plan => {
-            Some(hooks.hook(TOOL_PRE).named(PLAN).priority(i64::MAX).on_error(OnError::Deny).run(deny_changes))
-        }
-        ApprovalMode::AcceptEdits => {
-            let undo = undo.clone();
-            let observer = hooks.hook(TOOL_POST).named(ACCEPT_EDITS).observer();
-            Some(observer.run(move |event: Event<ToolPost>| {
-                let undo = undo.clone();
-                async move {
-                    let path = match event.tool_name() {
-                        _ if !event.success() => None,
-                        "Bash" => event.text_at("/tool_input/command").and_then(edited_file),
-                        tool if WRITING_TOOLS.contains(&tool) => {
-                            event.text_at("/tool_input/file_path").map(str::to_owned)
-                        }
-                        _ => None,
-                    };
-                    let Some(path) = path else { return };
-                    // Without it, the next write needs approval.
-                    let _ = run_blocking(move || undo.record_written(&path)).await;
-                }
-            }))
-        }
-    }
 }
 
 fn deny_changes(event: Event<ToolPre>) -> Option<HookResult> {

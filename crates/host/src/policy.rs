@@ -14,9 +14,10 @@ use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
 use crate::error::{ErrorContext, Result};
 use crate::git_undo::GitUndo;
+use crate::guard_scope::GuardScope;
 use crate::guards::{self, ModeApprovals};
 use crate::home::Home;
-use crate::mode::{self, ModeSwitch};
+use crate::mode::ModeSwitch;
 use crate::notices::Notices;
 use crate::operations::WorkspaceOperations;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
@@ -105,7 +106,7 @@ impl PolicyBuilder {
         let log = self.log(&mut bundles).await?;
         let levels = bundles.levels();
         let config = self.config.with_bundles(&levels);
-        mode::check_allowed(config.mode, &config.forbidden_modes)?;
+        config.check_mode()?;
         let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?.recording(log.clone());
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
         let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
@@ -123,7 +124,7 @@ impl PolicyBuilder {
             guards::protect(&self.hooks, workspace.clone(), self.home.environment().home());
         }
         let undo = GitUndo::new(workspace.clone(), sandbox.sandbox.clone());
-        let mode = ModeSwitch::new(&self.hooks, config.mode, &*config.forbidden_modes, undo);
+        let mode = ModeSwitch::new(&self.hooks, config.mode, &*config.forbidden_modes, undo, GuardScope::default());
         let limits = limits(&levels);
         let Self { home, hooks, notices, .. } = self;
         Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, mode, reloader, notices })
