@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::data::read_timestamp;
 use crate::encode;
 
 /// An open approval request.
@@ -96,7 +97,9 @@ impl ApprovalRequest {
     /// The data of the operation, as JSON.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        encode::to_dict(py, self.0.data.iter())
+        let data = encode::to_dict(py, self.0.data.iter())?;
+        read_timestamp(&data)?;
+        Ok(data)
     }
 
     /// The digest of the data.

@@ -111,7 +111,7 @@ impl KernelFuture {
         if self.waker.is_woken.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let running = running_loop(py).ok_or_else(|| PyRuntimeError::new_err("no running event loop"))?;
+        let running = running_loop(py).ok_or_else(no_loop)?;
         let future = running.call_method0(intern!(py, "create_future"))?;
         let sleeper = (running.unbind(), future.clone().unbind());
         {
@@ -146,6 +146,13 @@ impl Drop for KernelFuture {
     fn drop(&mut self) {
         self.give_up();
     }
+}
+
+/// The error for work that waits where no loop of asyncio runs, for example on trio.
+fn no_loop() -> PyErr {
+    PyRuntimeError::new_err(
+        "no running event loop of asyncio: only handlers in Python can wait on trio; coordinators, sessions and bundles need asyncio",
+    )
 }
 
 thread_local! {
@@ -250,6 +257,13 @@ impl CallFuture {
         let py = answer.py();
         if answer.getattr_opt(intern!(py, "__await__"))?.is_none() {
             return Ok(Self::Now(Some(Ok(answer.unbind()))));
+        }
+        if running_loop(py).is_none() {
+            // Closed, so that it is not reported as never awaited.
+            if let Some(close) = answer.getattr_opt(intern!(py, "close"))? {
+                close.call0()?;
+            }
+            return Err(no_loop());
         }
         let task = py.import("asyncio")?.call_method1("ensure_future", (answer,))?;
         let alarm = Alarm::default();

@@ -60,7 +60,7 @@ impl DictData {
     fn keep(&self, py: Python<'_>, data: &Bound<'_, PyDict>) -> PyResult<()> {
         if let Some(stamp) = &self.stamp {
             let own = data.get_item(intern!(py, "timestamp"))?;
-            let is_one = |text: &Bound<'_, PyAny>| text.extract::<&str>().is_ok_and(is_timestamp);
+            let is_one = |text: &Bound<'_, PyAny>| text.extract::<&str>().is_ok_and(is_time);
             if !own.is_some_and(|own| is_one(&own)) {
                 data.set_item(intern!(py, "timestamp"), stamp)?;
             }
@@ -111,6 +111,24 @@ impl Data for DictData {
     }
 }
 
+/// The offset of times in Python. `datetime.fromisoformat` reads `Z` only from Python 3.11 on.
+const UTC: &str = "+00:00";
+
+/// Returns `true` if the text is a timestamp that may replace the kernel's: UTC, RFC 3339.
+fn is_time(text: &str) -> bool {
+    is_timestamp(text) || text.strip_suffix(UTC).is_some_and(|time| is_timestamp(&format!("{time}Z")))
+}
+
+/// Writes the kernel's timestamp in a dict as Python reads it.
+pub(crate) fn read_timestamp(data: &Bound<'_, PyDict>) -> PyResult<()> {
+    let field = intern!(data.py(), "timestamp");
+    let Some(stamp) = data.get_item(field)? else { return Ok(()) };
+    match stamp.extract::<&str>().ok().and_then(|text| text.strip_suffix('Z')) {
+        Some(time) => data.set_item(field, format!("{time}{UTC}")),
+        None => Ok(()),
+    }
+}
+
 /// The timestamp of an event. Reuses the text of the current second, because formatting all of it would cost more than a hook.
 fn now(py: Python<'_>) -> Bound<'_, PyString> {
     thread_local! {
@@ -120,11 +138,12 @@ fn now(py: Python<'_>) -> Bound<'_, PyString> {
     LAST.with_borrow_mut(|(second, text)| {
         if *second != since.as_secs() || text.is_empty() {
             *second = since.as_secs();
-            *text = rfc3339(UNIX_EPOCH + Duration::from_secs(*second)).into_bytes();
+            let time = rfc3339(UNIX_EPOCH + Duration::from_secs(*second));
+            *text = format!("{}{UTC}", time.trim_end_matches('Z')).into_bytes();
         }
         let mut rest = since.subsec_micros();
-        // `…:07.000000Z`
-        for digit in text.iter_mut().rev().skip(1).take(6) {
+        // `…:07.000000+00:00`
+        for digit in text.iter_mut().rev().skip(UTC.len()).take(6) {
             *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }

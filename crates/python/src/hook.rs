@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::bridge::{CallFuture, awaited, interrupt, uninterrupted};
+use crate::data::read_timestamp;
 use crate::person_wait::MarkGuard;
 use crate::run::in_strict;
 use crate::{answer, encode, log, threads, trace};
@@ -85,6 +86,7 @@ impl Hook for PyHook {
         let (mut kept, mut mark) = (None, None);
         let called = threads::call_python(|py| -> PyResult<_> {
             let data = encode::to_dict(py, data.iter())?;
+            read_timestamp(&data)?;
             if self.strict.load(Ordering::Relaxed) {
                 kept = Some(in_strict(py, intern!(py, "snapshot"))?.call1((&data,))?.unbind());
             }

@@ -34,6 +34,7 @@ mod threads;
 mod timer;
 mod tool;
 mod trace;
+mod trio;
 
 use pyo3::prelude::*;
 

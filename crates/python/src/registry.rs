@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::driving::RegistrySessions;
-use amplifier_core::{EventKey, HookInfo, HookRole, Listeners, OnError, Registration};
+use amplifier_core::{EventKey, EventPattern, HookInfo, HookRole, Listeners, OnError, Registration, catalog};
+use amplifier_host::GuardedSessions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -35,6 +36,8 @@ pub(crate) struct HookRegistry {
     // Std locks: nothing calls Python while they are held.
     base: Mutex<Option<Arc<Base>>>,
     sessions: Mutex<RegistrySessions>,
+    /// The sessions with built-in hooks of their own.
+    pub(crate) guarded: GuardedSessions,
     book: Arc<Mutex<HookTable>>,
 }
 
@@ -122,6 +125,11 @@ struct Settings {
     timeout: Duration,
 }
 
+/// Returns `true` if the pattern matches an event that the package emits.
+fn is_known(pattern: &EventPattern) -> bool {
+    catalog().iter().any(|spec| pattern.matches(spec.name))
+}
+
 fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -169,9 +177,12 @@ impl HookRegistry {
             Some(_) => None,
             None => Some((default_name(handler)?, identity(handler)?)),
         };
-        let handler = handler.clone().unbind();
         // Checked before a name is taken.
-        settings.event.as_str().event_pattern().map_err(|error| invalid_name(&error))?;
+        let pattern = settings.event.as_str().event_pattern().map_err(|error| invalid_name(&error))?;
+        let checks = py.import(intern!(py, "amplifier_core._handlers"))?;
+        let shown = settings.name.as_ref().or(defaulted.as_ref().map(|(name, _)| name));
+        checks.call_method1(intern!(py, "check"), (handler, shown, &settings.event))?;
+        let handler = handler.clone().unbind();
         let mut book = lock(&self.book);
         let name = match (&settings.name, &defaulted) {
             (Some(name), _) => name.clone(),
@@ -194,6 +205,9 @@ impl HookRegistry {
         book.hooks.insert(id, RegisteredHook { registration, hook, name: defaulted });
         drop(book);
         log::debug(py, "Registered hook '%s' for event '%s'", &name, &settings.event);
+        if !is_known(&pattern) {
+            checks.call_method1(intern!(py, "warn_unknown"), (&settings.event, &name))?;
+        }
         Ok(Unregister { book: Arc::downgrade(&self.book), id, name, event: settings.event.clone() })
     }
 
@@ -291,7 +305,8 @@ impl HookRegistry {
         let builder = amplifier_core::HookRegistry::builder().clock(LoopClock::new());
         let builder = if parallel_observers { builder.parallel_observers() } else { builder };
         let (base, sessions, book) = (Mutex::default(), Mutex::default(), Arc::default());
-        Ok(Self { kernel: builder.build(), parallel_observers, strict: Arc::new(strict.into()), base, sessions, book })
+        let (strict, guarded) = (Arc::new(strict.into()), GuardedSessions::default());
+        Ok(Self { kernel: builder.build(), parallel_observers, strict, base, sessions, guarded, book })
     }
 
     /// Accepts the arguments that a subclass passes on from its own `__init__`, and rejects others.

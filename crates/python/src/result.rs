@@ -309,6 +309,33 @@ macro_rules! properties {
                 Self::model_validate(class, &class.py().import("amplifier_core._results")?.call_method1("loads", (json_data,))?)
             }
 
+            /// Makes results usable as fields of pydantic models, which call this.
+            #[classmethod]
+            fn __get_pydantic_core_schema__<'py>(
+                class: &Bound<'py, PyType>,
+                _source: &Bound<'py, PyAny>,
+                _handler: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                class.py().import("amplifier_core._pydantic")?.call_method1("core_schema", (class,))
+            }
+
+            /// Returns the JSON Schema of results for pydantic models.
+            #[classmethod]
+            fn __get_pydantic_json_schema__<'py>(
+                class: &Bound<'py, PyType>,
+                _schema: &Bound<'py, PyAny>,
+                _handler: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                Self::model_json_schema(class)
+            }
+
+            /// Returns the JSON Schema of results.
+            #[classmethod]
+            fn model_json_schema<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+                const SCHEMA: &str = include_str!("../../../schema/hook-result.schema.json");
+                class.py().import("amplifier_core._pydantic")?.call_method1("json_schema", (SCHEMA,))
+            }
+
             /// Returns a copy with some fields changed; `deep` also copies `data`.
             #[pyo3(signature = (*, update=None, deep=false))]
             pub(crate) fn model_copy<'py>(

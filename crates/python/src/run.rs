@@ -26,7 +26,7 @@ use crate::registry::HookRegistry;
 use crate::result::HookResult;
 use crate::step::{AwaitedObject, Input, ResumeStep};
 use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
-use crate::{answer, encode, log, send};
+use crate::{answer, encode, log, send, trio};
 
 pub(crate) struct Run {
     emission: Emission<DictData>,
@@ -124,7 +124,9 @@ impl Run {
             }
         }
         let shared = self.registry.get();
-        let (parallel_observers, strict) = (shared.parallel_observers, shared.is_strict());
+        let strict = shared.is_strict();
+        // Concurrent observers are tasks of asyncio.
+        let parallel_observers = shared.parallel_observers && running_loop(py).is_some();
         while let Some(index) = self.emission.next_hook() {
             // Not in strict mode: with concurrent observers, the one that changed a value would be unknown.
             let (who, reached) = if parallel_observers && !strict && index >= self.emission.gates() {
@@ -191,9 +193,14 @@ impl Run {
         mut yielded: Bound<'py, PyAny>,
     ) -> PyResult<CallProgress<'py>> {
         let mark = self.mark_of(py, index)?;
-        let followed = followed(awaiting.object(py), &yielded)?;
-        if let Some(followed) = &followed {
-            awaiting = AwaitedObject::of(followed)?.unwrap_or(awaiting);
+        let is_on_loop = running_loop(py).is_some();
+        let limited = match is_on_loop {
+            true => None,
+            false => trio::limited(awaiting.object(py), &yielded, self.limit(index))?,
+        };
+        let followed = if is_on_loop { followed(awaiting.object(py), &yielded)? } else { None };
+        if let Some(other) = limited.as_ref().or(followed.as_ref()) {
+            awaiting = AwaitedObject::of(other)?.unwrap_or(awaiting);
             let first = awaiting.resume(py, Input::Send(py.None().into_bound(py)));
             match first {
                 Ok(ResumeStep::Yield(first)) => yielded = first,
@@ -202,6 +209,9 @@ impl Run {
             }
         }
         let timer = Timer::new(py, self.limit(index), followed)?.map(Arc::new);
+        if timer.is_none() && limited.is_none() {
+            trio::warn_unlimited(py, &self.emission.hook(index).info().name);
+        }
         let mut waiting =
             SuspendedCall { awaiting, who: CallTarget::Hook(index), timer, questions: PersonWaits::default(), mark };
         self.keep_time(py, &mut waiting)?;
@@ -315,6 +325,9 @@ impl Run {
             Ok(_) if timed_out => self.timed_out(&who, None, py),
             Ok(ResumeStep::Return(answer)) => CallProgress::Returned(answer),
             Ok(ResumeStep::Yield(yielded)) => CallProgress::Waits(yielded),
+            Err(error) if timer.is_none() && trio::is_time_limit(py, &error)? => {
+                self.timed_out(&who, error.cause(py), py)
+            }
             Err(error) => match &timer {
                 Some(timer) => raised_while(py, error, || timer.was_cancelled(py))?,
                 None => raised_while(py, error, || true)?,

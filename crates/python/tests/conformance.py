@@ -408,7 +408,4 @@ def _without_timestamp(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_utc(text: Any) -> bool:
-    if not isinstance(text, str) or not text.endswith("Z"):
-        return False
-    datetime.datetime.fromisoformat(text[:-1] + "+00:00")
-    return True
+    return isinstance(text, str) and datetime.datetime.fromisoformat(text).utcoffset() == datetime.timedelta(0)

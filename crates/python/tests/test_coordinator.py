@@ -29,7 +29,7 @@ def test_injections_and_messages_reach_parts_of_both_kinds(context: Any, screen:
     assert (result.action, result.data and result.data["n"]) == ("inject_context", (1,))
     ((role, content, metadata),) = session.context.messages
     assert (role, content) == ("system", "mind it")
-    assert metadata.pop("timestamp").endswith("Z")
+    assert metadata.pop("timestamp").endswith("+00:00")
     assert metadata == {"source": "hook", "hook_name": "hook-1", "event": "tool:pre"}
     assert session.display_system.shown == [("hello", "info", "hook:hook-1")]
 

@@ -57,7 +57,7 @@ def test_the_example_is_in_order() -> None:
 @pytest.mark.parametrize(
     ("hook", "code", "message"),
     [
-        ("def hook(event): ...", "handler-signature", "the hook takes `(event)`; expected `hook(event, data)`"),
+        ("def hook(event): ...", "handler-signature", "cannot register hook `hook` for `tool:pre`: it takes `(event)`, but is called with `(event, data)`; change its parameters"),
         (
             "def hook(event, data): return 7",
             "answer",

@@ -20,4 +20,9 @@ def __getattr__(name):
         from importlib import import_module
 
         return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Not a class: probably a module, which is imported after this error.
+    if not name[:1].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from amplifier_core._names import missing
+
+    raise missing(name, __all__)

@@ -267,7 +267,8 @@ class SessionCoordinator:
 
     def get(self, point: str, name: str | None = None) -> Any:
         """Returns the object at a mount point: ``get("hooks")`` is ``hooks``; ``None`` for an unknown one."""
-        return getattr(self, point, None) if name is None else None
+        # A method is no mount point.
+        return None if name is not None or point.startswith("_") else vars(self).get(point)
 
     def register_cleanup(self, cleanup: Callable[[], Any]) -> None:
         """Registers a function, sync or async, for :meth:`cleanup`. A function that a module registers while ``modules.mount`` mounts it

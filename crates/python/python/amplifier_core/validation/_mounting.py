@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-from difflib import get_close_matches
 from typing import Any
 
-from amplifier_core.events import ALL_EVENTS
+from amplifier_core._handlers import SignatureError, suggestion
 from amplifier_core.modules import Module, ModuleError, Mounted, Registration
 from amplifier_core.testing import make_coordinator
 from amplifier_core.validation._data import known
@@ -23,8 +21,12 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
         report.add("timeout", f"`mount` exceeded the time limit of {limits.timeout:g} s")
         return
     except ModuleError as error:
-        # Errors of the module have a cause; a wrong signature has none.
-        report.add("mount" if error.__cause__ is not None else "mount-signature", str(error))
+        cause = error.__cause__
+        if isinstance(cause, SignatureError):
+            report.add("handler-signature", str(cause), cause.hook, cause.event)
+            return
+        # Errors of the module have a cause; a wrong signature of `mount` has none.
+        report.add("mount" if cause is not None else "mount-signature", str(error))
         return
     try:
         if mounted.returned is not None and not callable(mounted.returned):
@@ -34,39 +36,18 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
             report.add("no-hooks", "`mount` registered no hooks with this configuration", severity="warning")
         for registration in mounted.registrations:
             _check_event(registration, report)
-            if _check_signature(registration, report):
-                await try_hook(registration, limits, report)
+            await try_hook(registration, limits, report)
     finally:
         await _check_cleanup(mounted, limits, report)
 
 
 def _check_event(registration: Registration, report: Report) -> None:
-    """Reports unknown events with a name similar to a known one. Other custom events are valid."""
+    """Reports unknown events that are probably mistakes. Other custom events are valid."""
     event = registration.event
-    if known(event):
-        return
-    lower = event.lower()
-    if known(lower):
-        close = [lower]
-    else:
-        close = [] if "*" in event else get_close_matches(lower, ALL_EVENTS, 1, 0.8)
-    if close:
-        message = f"unknown event `{event}`; did you mean `{close[0]}`?"
+    close = None if known(event) else suggestion(event)
+    if close is not None:
+        message = f"unknown event `{event}`; did you mean `{close}`?"
         report.add("event-name", message, registration.name, event, severity="warning")
-
-
-def _check_signature(registration: Registration, report: Report) -> bool:
-    try:
-        signature = inspect.signature(registration.handler)
-    except (TypeError, ValueError):  # Some builtins have none.
-        return True
-    try:
-        signature.bind("", {})
-    except TypeError:
-        message = f"the hook takes `{signature}`; expected `hook(event, data)`"
-        report.add("handler-signature", message, registration.name, registration.event)
-        return False
-    return True
 
 
 async def _check_cleanup(mounted: Mounted, limits: Limits, report: Report) -> None:
