@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use amplifier_audit::Log;
 use amplifier_core::{EventName, OnError, SessionConfig};
 use amplifier_host::{
-    Config, Environment, Home, ModelChoice, Overrides, Source as SettingSource, bundles, reasons, record_change,
+    ApprovalMode, Config, Confirm, Environment, Home, ModelChoice, Overrides, Source as SettingSource, bundles,
+    reasons, record_change,
 };
 use amplifier_modules::bundle::{
     self, BundleError, BundleInput, BundleSource, BundleStack, CompiledHook, HookEntry, LoadedBundle, RELOAD_HOOK,
@@ -21,6 +22,7 @@ use tokio::runtime::Handle;
 
 use crate::audit::AuditLog;
 use crate::bridge::KernelFuture;
+use crate::fields::read_word;
 use crate::provider::{self, RemoteProvider, ScriptedProvider};
 use crate::registry::HookRegistry;
 use crate::{confine, encode, threads};
@@ -66,15 +68,6 @@ impl Bundle {
 
     fn levels(&self) -> BundleStack {
         bundles::single_bundle_stack(self.loaded.clone())
-    }
-
-    /// Returns the settings of the bundle over the defaults. The user's configuration file belongs to the command only.
-    fn config(&self) -> PyResult<(Config, BundleStack)> {
-        let levels = self.levels();
-        let overrides = Overrides { workspace: Some("/".into()), ..Overrides::default() };
-        let usual =
-            Config::load(&overrides, &Home::nonexistent()).map_err(|error| PyValueError::new_err(reasons(&error)))?;
-        Ok((usual.with_bundles(&levels), levels))
     }
 
     pub(crate) fn loaded(&self) -> &LoadedBundle {
@@ -133,35 +126,6 @@ impl Bundle {
         self.foreign_modules().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Returns the settings and tools of a session with the bundle.
-    fn session<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (config, levels) = self.config()?;
-        let mut limits = SessionConfig { audit_required: true, forbid_default_allow: true, ..SessionConfig::default() };
-        levels.apply(&mut limits);
-        let is_said = |name: &str| {
-            config.settings.iter().any(|setting| setting.name == name && setting.source == SettingSource::Bundle)
-        };
-        let servers: Map<String, Value> = config
-            .mcp
-            .iter()
-            .map(|(name, server)| {
-                let server = json!({ "command": server.command, "args": server.args, "env": server.env });
-                (name.clone(), server)
-            })
-            .collect();
-        let settings = json!({
-            "config": limits,
-            "orchestrator": config.orchestrator.as_str(),
-            "approvals": config.approvals.as_str(),
-            "mode": config.mode.as_str(),
-            "approval_timeout": is_said("approval_timeout").then_some(config.approval_timeout.as_secs_f64()),
-            "system": config.system,
-            "only": config.only,
-            "mcp": servers,
-        });
-        encode::to_python(py, &settings)
-    }
-
     /// Raises if the durability of an audit log is lower than the bundle requires.
     fn check_log(&self, log: &AuditLog) -> PyResult<()> {
         self.loaded.session.audit.map_or(Ok(()), |wanted| log.check_durability(wanted))
@@ -173,7 +137,8 @@ impl Bundle {
         if entry.provider.as_str() == "scripted" && entry.script.is_none() {
             return Err(PyValueError::new_err("the provider `scripted` of the bundle needs a `script`"));
         }
-        let (config, levels) = self.config()?;
+        let levels = self.levels();
+        let config = session_config_of(&levels, Overrides::default())?;
         let model = config.model(&levels, &Environment::from_process());
         Ok(match model.map_err(|error| PyValueError::new_err(reasons(&error)))? {
             ModelChoice::Unconfigured => None,
@@ -189,6 +154,67 @@ impl Bundle {
         let file = self.loaded.files.last().map_or_else(|| Path::new("bundle").display(), |file| file.display());
         format!("<Bundle {file} with {} hooks>", self.loaded.hooks.len())
     }
+}
+
+/// Returns the settings of bundles over the defaults, and the overrides over both. The user's configuration file belongs to the command only.
+fn session_config_of(levels: &BundleStack, overrides: Overrides) -> PyResult<Config> {
+    let invalid = |error| PyValueError::new_err(reasons(&error));
+    let overrides = Overrides { workspace: Some("/".into()), ..overrides };
+    let config = Config::load(&overrides, &Home::nonexistent()).map_err(invalid)?.with_bundles(levels);
+    config.check_mode().map_err(invalid)?;
+    Ok(config)
+}
+
+/// Returns the settings and tools of a session: those of its bundle, if it has one. `confirm` and `mode` take precedence. Without either, and
+/// unless the session `acts` by tools of its own, `confirm` is off.
+#[pyfunction]
+#[pyo3(signature = (bundle, *, confirm, mode, acts))]
+pub(crate) fn session_settings<'py>(
+    py: Python<'py>,
+    bundle: Option<&Bundle>,
+    confirm: Option<&str>,
+    mode: Option<&str>,
+    acts: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let levels = bundle.map(Bundle::levels).unwrap_or_default();
+    let confirm = confirm.map(|word| read_word::<Confirm>("confirm", word)).transpose()?;
+    let mode = mode.map(|word| read_word::<ApprovalMode>("mode", word)).transpose()?;
+    let overrides = Overrides {
+        confirm: confirm.map(|confirm| confirm.to_string()),
+        mode: mode.map(|mode| mode.to_string()),
+        ..Overrides::default()
+    };
+    let config = session_config_of(&levels, overrides)?;
+    let mut limits = SessionConfig::default();
+    if bundle.is_some() {
+        // A session that is built from configuration is strict by default.
+        (limits.audit_required, limits.forbid_default_allow) = (true, true);
+        levels.apply(&mut limits);
+    }
+    let is_from =
+        |name: &str, source| config.settings.iter().any(|setting| setting.name == name && setting.source == source);
+    let is_passive = is_from("confirm", SettingSource::Default) && !acts && config.mcp.is_empty();
+    let servers: Map<String, Value> = config
+        .mcp
+        .iter()
+        .map(|(name, server)| {
+            let server = json!({ "command": server.command, "args": server.args, "env": server.env });
+            (name.clone(), server)
+        })
+        .collect();
+    let timeout = is_from("approval_timeout", SettingSource::Bundle).then_some(config.approval_timeout.as_secs_f64());
+    let settings = json!({
+        "config": limits,
+        "orchestrator": config.orchestrator.as_str(),
+        "approvals": config.approvals.as_str(),
+        "mode": config.mode.as_str(),
+        "confirm": if is_passive { Confirm::Off } else { config.confirm }.as_str(),
+        "approval_timeout": timeout,
+        "system": config.system,
+        "only": config.only,
+        "mcp": servers,
+    });
+    encode::to_python(py, &settings)
 }
 
 /// The files of a bundle, and the log that records new versions.

@@ -72,6 +72,8 @@ mod _native {
     #[pymodule_export]
     use bundle::no_module;
     #[pymodule_export]
+    use bundle::session_settings;
+    #[pymodule_export]
     use channels::Channels;
     #[pymodule_export]
     use channels::ContributionCollector;

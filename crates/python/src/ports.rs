@@ -9,6 +9,7 @@ use amplifier_core::{
     Actor, ApprovalAnswer, ApprovalError, ApprovalSystem, AuditLog, AuditRecord, ChosenRule, ContextManager, Display,
     DisplayMessage, InjectedMessage, Placement, PortError, Receipt,
 };
+use amplifier_host::guards::CONFIRM;
 use futures::future::{Either, select};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -20,6 +21,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::approval::ApprovalRequest;
 use crate::bridge::{CallFuture, ask, note_interrupt};
 use crate::clock::LoopClock;
+use crate::data::read_timestamp;
 use crate::hook::failure;
 use crate::person_wait::track_blocking_wait;
 use crate::{encode, log, threads, trace};
@@ -78,6 +80,7 @@ impl ContextManager for PyContext {
     async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
         let asked = ask(|py| {
             let metadata = encode::to_dict(py, message.metadata().iter().map(|(key, value)| (key.as_str(), value)))?;
+            read_timestamp(&metadata)?;
             if message.placement.is_ephemeral() {
                 metadata.set_item("ephemeral", true)?;
             }
@@ -162,6 +165,22 @@ impl ApprovalSystem for PyApprovals {
                 Err(ApprovalError::Failed(failure(py, &error).to_string()))
             }
         })
+    }
+}
+
+/// Denies every approval request of a session without an approval system; the reason says what to do.
+pub(crate) struct MissingApprovals;
+
+impl ApprovalSystem for MissingApprovals {
+    async fn request_approval(
+        &self,
+        request: Arc<amplifier_core::OpenRequest>,
+    ) -> Result<ApprovalAnswer, ApprovalError> {
+        let other =
+            if request.hook == CONFIRM { ", or `confirm=\"off\"` to run everything without approval" } else { "" };
+        let text =
+            format!("no approval system and no terminal to ask on; give the `Session` an `approval_system`{other}");
+        Err(ApprovalError::Unavailable(text))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::outcome::{self, Outcome, may_be_collected};
 use crate::person_wait::MarkGuard;
 use crate::registry::HookRegistry;
 use crate::result::HookResult;
-use crate::step::{AwaitedObject, Input, ResumeStep};
+use crate::step::{AwaitedObject, Input, ResumeStep, is_awaitable};
 use crate::timer::{Timer, cancelled, followed, is_an_interrupt, running_loop};
 use crate::{answer, encode, log, send, trio};
 
@@ -127,10 +127,13 @@ impl Run {
         let strict = shared.is_strict();
         // Concurrent observers are tasks of asyncio.
         let parallel_observers = shared.parallel_observers && running_loop(py).is_some();
+        let is_on_trio = trio::is_running(py)?;
         while let Some(index) = self.emission.next_hook() {
             // Not in strict mode: with concurrent observers, the one that changed a value would be unknown.
             let (who, reached) = if parallel_observers && !strict && index >= self.emission.gates() {
                 self.begin_observers(py, index)?
+            } else if is_on_trio {
+                (CallTarget::Hook(index), self.begin_on_trio(py, index, strict)?)
             } else {
                 let view = self.view(py, strict)?;
                 match self.call(index, view, begin) {
@@ -180,9 +183,23 @@ impl Run {
         match called {
             Ok(Ok(CallResult::Answered(answer))) => Ok(CallProgress::Returned(answer)),
             Ok(Ok(CallResult::Waits(awaiting, yielded))) => self.begin_to_wait(py, index, awaiting, yielded),
+            Ok(Err(error)) if trio::is_time_limit(py, &error)? => {
+                Ok(self.timed_out(&CallTarget::Hook(index), error.cause(py), py))
+            }
             Ok(Err(error)) => raised(py, error),
             Err(error) => Ok(CallProgress::Failed(error, None)),
         }
+    }
+
+    /// Starts a hook within a cancel scope of trio.
+    fn begin_on_trio<'py>(&mut self, py: Python<'py>, index: usize, strict: bool) -> PyResult<CallProgress<'py>> {
+        let view = self.view(py, strict)?;
+        let limit = self.limit(index);
+        let called = self.call(index, view, |answer| match is_awaitable(&answer)? {
+            true => begin(trio::limited(&answer, limit)?),
+            false => Ok(CallResult::Answered(answer)),
+        });
+        self.begun(py, index, called)
     }
 
     fn begin_to_wait<'py>(
@@ -193,14 +210,10 @@ impl Run {
         mut yielded: Bound<'py, PyAny>,
     ) -> PyResult<CallProgress<'py>> {
         let mark = self.mark_of(py, index)?;
-        let is_on_loop = running_loop(py).is_some();
-        let limited = match is_on_loop {
-            true => None,
-            false => trio::limited(awaiting.object(py), &yielded, self.limit(index))?,
-        };
-        let followed = if is_on_loop { followed(awaiting.object(py), &yielded)? } else { None };
-        if let Some(other) = limited.as_ref().or(followed.as_ref()) {
-            awaiting = AwaitedObject::of(other)?.unwrap_or(awaiting);
+        let is_on_trio = trio::is_running(py)?;
+        let followed = if is_on_trio { None } else { followed(awaiting.object(py), &yielded)? };
+        if let Some(followed) = &followed {
+            awaiting = AwaitedObject::of(followed)?.unwrap_or(awaiting);
             let first = awaiting.resume(py, Input::Send(py.None().into_bound(py)));
             match first {
                 Ok(ResumeStep::Yield(first)) => yielded = first,
@@ -208,8 +221,8 @@ impl Run {
                 Err(error) => return raised(py, error),
             }
         }
-        let timer = Timer::new(py, self.limit(index), followed)?.map(Arc::new);
-        if timer.is_none() && limited.is_none() {
+        let timer = if is_on_trio { None } else { Timer::new(py, self.limit(index), followed)?.map(Arc::new) };
+        if timer.is_none() && !is_on_trio {
             trio::warn_unlimited(py, &self.emission.hook(index).info().name);
         }
         let mut waiting =

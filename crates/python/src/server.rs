@@ -8,7 +8,9 @@ use std::time::Duration;
 use amplifier_agent::{Cancel, Session, SessionBuilder};
 use amplifier_audit::Log;
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
-use amplifier_host::{ApprovalFanOut, Home, LinkOptions, LinkTarget, Notice, Notices, RemoteControl, ServerLink};
+use amplifier_host::{
+    ApprovalFanOut, ApprovalMode, Home, LinkOptions, LinkTarget, Notice, Notices, RemoteControl, ServerLink,
+};
 use amplifier_link::{Command, LinkClient, ReloadResult, ReloadStatus};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -28,6 +30,7 @@ pub(crate) struct ServerOptions {
     pub(crate) commands: Arc<Py<PyAny>>,
     /// The maximum time for an answer, regardless of the hook.
     pub(crate) longest: Option<Duration>,
+    pub(crate) mode: ApprovalMode,
 }
 
 impl ServerOptions {
@@ -38,12 +41,13 @@ impl ServerOptions {
         own: Option<PyApprovals>,
         cancel: &Cancel,
     ) -> (SessionBuilder, ServerConnection) {
-        let Self { home, workspace, log, commands, longest } = self;
+        let Self { home, workspace, log, commands, longest, mode } = self;
         let reloading = commands.clone();
         let notices = Notices::new(|Notice { text, .. }| tracing::warn!("{text}"));
         let options = LinkOptions { home, workspace, log, notices, reload: Some(Arc::new(move || reload(&reloading))) };
         let link = ServerLink::open(options, &LinkTarget::Socket { takes_prompts: false }, own.is_some());
         let client = link.client.clone();
+        client.set_mode(mode.as_str());
         let server = ServerApprovals { client: client.clone(), longest };
         let builder = match own {
             Some(own) => builder.approvals(ApprovalFanOut::new(own, server)),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use amplifier_agent::tool::{McpServer, Tool, Workspace, standard};
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionBuilder, SessionError, SessionObserver, Store, TurnEnd};
-use amplifier_core::{Display, DisplayMessage, Level, Map, Message, Registration, Role};
+use amplifier_core::{Approval, Display, DisplayMessage, Level, Map, Message, Registration, Role};
+use amplifier_host::guards::{GuardSettings, SessionGuards};
+use amplifier_host::{ApprovalMode, DenyAllApprovals};
 use amplifier_link::LinkClient;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -21,7 +23,7 @@ use crate::bridge::KernelFuture;
 use crate::confine::Protection;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
 use crate::fields::read_word;
-use crate::ports::{Port, PyApprovals, PyAudit, PyDisplay};
+use crate::ports::{MissingApprovals, Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
 use crate::server::{ServerConnection, ServerOptions};
 use crate::timer::running_loop;
@@ -36,8 +38,7 @@ pub(crate) struct AgentSession {
     cancel: Cancel,
     /// Serializes operations, in request order.
     turns: Arc<tokio::sync::Mutex<()>>,
-    /// The hook that denies commands which would change protected paths, if needed.
-    guard: Mutex<Option<Registration>>,
+    guards: Mutex<ActiveGuards>,
     // A std lock: nothing calls Python while it is held.
     state: Mutex<SessionState>,
 }
@@ -50,9 +51,20 @@ enum SessionState {
     Ended(Option<Arc<RunningSession>>),
 }
 
+/// The built-in hooks of a session, while it runs.
+#[derive(Default)]
+struct ActiveGuards {
+    /// The hook that denies commands which would change protected paths, if needed.
+    protect: Option<Registration>,
+    confirm: Option<SessionGuards>,
+}
+
 /// The parts of a session before its start.
 struct SessionSetup {
     builder: SessionBuilder,
+    guards: GuardSettings,
+    /// The folder of `confirm`: the workspace, or the current folder.
+    folder: Workspace,
     approvals: Option<PyApprovals>,
     server: Option<ServerOptions>,
     servers: BTreeMap<String, McpProgram>,
@@ -170,14 +182,25 @@ impl AgentSession {
         self.running()
     }
 
-    fn guard(&self) -> MutexGuard<'_, Option<Registration>> {
-        lock(&self.guard)
+    /// Registers the built-in hooks.
+    fn guard(
+        &self,
+        settings: GuardSettings,
+        folder: Workspace,
+        workspace: Option<&Workspace>,
+        protection: &Protection,
+    ) {
+        let hooks = self.hooks.get();
+        let protect = workspace.and_then(|workspace| protection.guard(&hooks.kernel, workspace));
+        let sandbox = protection.sandbox().clone();
+        let confirm = SessionGuards::register(&hooks.kernel, settings, folder, sandbox, hooks.guarded.scope());
+        *lock(&self.guards) = ActiveGuards { protect, confirm: Some(confirm) };
     }
 
     fn unguard(&self) {
-        if let Some(guard) = self.guard().take() {
-            guard.unregister();
-        }
+        let ActiveGuards { protect, confirm } = std::mem::take(&mut *lock(&self.guards));
+        protect.iter().for_each(Registration::unregister);
+        confirm.iter().for_each(SessionGuards::unregister);
     }
 
     /// Releases the registry for other sessions.
@@ -262,7 +285,7 @@ fn start_error(error: SessionError) -> PyErr {
 #[pymethods]
 impl AgentSession {
     #[new]
-    #[pyo3(signature = (hooks, *, provider, tools, place, has_workspace, only, system, approvals, approval_timeout, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protection, server))]
+    #[pyo3(signature = (hooks, *, provider, tools, place, has_workspace, only, system, confirm, mode, approvals, approval_timeout, display, audit, config, rules, options, orchestrator, servers, store, mount_plan, protection, server))]
     #[allow(clippy::too_many_arguments, reason = "the parts of a session")]
     fn new(
         py: Python<'_>,
@@ -273,6 +296,8 @@ impl AgentSession {
         has_workspace: bool,
         only: Vec<Vec<String>>,
         system: Option<String>,
+        confirm: &str,
+        mode: &str,
         approvals: Option<Part>,
         approval_timeout: Option<f64>,
         display: Option<Part>,
@@ -300,12 +325,12 @@ impl AgentSession {
             port
         };
         let mut all: Vec<Arc<dyn Tool>> = Vec::new();
-        let mut protected = None;
+        let shown = place.display();
+        let folder = Workspace::new(&place)
+            .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
+        let folder = protection.get().of(folder);
         if has_workspace {
-            let shown = place.display();
-            let workspace = Workspace::new(&place)
-                .map_err(|error| PyOSError::new_err(format!("the workspace `{shown}` cannot be used: {error}")))?;
-            all.extend(standard(protected.insert(protection.get().of(workspace))));
+            all.extend(standard(&folder));
         }
         for (function, name, description, schema) in tools {
             // The session's own tools come later and replace others with the same name.
@@ -329,6 +354,11 @@ impl AgentSession {
             builder = builder.system(system);
         }
         let longest = approval_timeout.map(seconds).transpose()?;
+        let guards = GuardSettings {
+            confirm: read_word("confirm", confirm)?,
+            timeout: longest.unwrap_or(Approval::TIMEOUT),
+            mode: read_word("mode", mode)?,
+        };
         let approvals = approvals.map(|approvals| PyApprovals { port: port(approvals), longest });
         if let Some(display) = display {
             let display = port(display);
@@ -351,12 +381,20 @@ impl AgentSession {
                 .ok_or_else(|| unseen("a home, in which the server is: leave out `home=False`"))?;
             let log = log.ok_or_else(|| unseen("an `AuditLog` as `audit`, which has who answered what"))?;
             let commands = Arc::new(commands);
-            PyResult::Ok(ServerOptions { home: home.clone(), workspace: place, log, commands, longest })
+            PyResult::Ok(ServerOptions {
+                home: home.clone(),
+                workspace: place,
+                log,
+                commands,
+                longest,
+                mode: guards.mode,
+            })
         });
         let server = server.transpose()?;
-        let ready = SessionSetup { builder, approvals, server, servers, workspace: protected, protection };
+        let workspace = has_workspace.then(|| folder.clone());
+        let ready = SessionSetup { builder, guards, folder, approvals, server, servers, workspace, protection };
         let state = Mutex::new(SessionState::Ready(Box::new(ready)));
-        Ok(Self { hooks, ports, cancel, turns: Arc::default(), guard: Mutex::default(), state })
+        Ok(Self { hooks, ports, cancel, turns: Arc::default(), guards: Mutex::default(), state })
     }
 
     /// Starts a new session, resumes a stored one, or forks one.
@@ -379,10 +417,10 @@ impl AgentSession {
         };
         let this = slf.clone().unbind();
         let begin = async move {
-            let SessionSetup { mut builder, approvals, server, servers, workspace, protection } = *ready;
+            let SessionSetup { mut builder, guards, folder, approvals, server, servers, workspace, protection } =
+                *ready;
             let protection = protection.get();
-            *this.get().guard() =
-                workspace.and_then(|workspace| protection.guard(&this.get().hooks.get().kernel, &workspace));
+            this.get().guard(guards, folder, workspace.as_ref(), protection);
             let sandbox = protection.sandbox();
             sandbox.prepare();
             let mut started = Vec::new();
@@ -394,12 +432,13 @@ impl AgentSession {
                 started.push(server);
             }
             let (builder, remote) = match (server, approvals) {
+                _ if guards.mode == ApprovalMode::Deny => (builder.approvals(DenyAllApprovals), None),
                 (Some(server), own) => {
                     let (builder, remote) = server.connect(builder, own, &this.get().cancel);
                     (builder, Some(remote))
                 }
                 (None, Some(own)) => (builder.approvals(own), None),
-                (None, None) => (builder, None),
+                (None, None) => (builder.approvals(MissingApprovals), None),
             };
             let session = match (resume, fork) {
                 (Some(id), _) => builder.resume(&id).await,
@@ -421,8 +460,11 @@ impl AgentSession {
             };
             let running =
                 Arc::new(RunningSession { session, remote: Mutex::new(remote), servers: Mutex::new(started) });
+            let session = this.get();
+            if let Some(guards) = &lock(&session.guards).confirm {
+                guards.begin(running.session.id());
+            }
             Python::attach(|py| {
-                let session = this.get();
                 session.hooks.get().reserve(py, Some(running.session.id()))?;
                 *session.state() = SessionState::Running(running);
                 Ok(py.None())

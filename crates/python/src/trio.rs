@@ -1,39 +1,42 @@
-//! Time limits without an event loop of asyncio: on trio, by its cancel scopes.
+//! Time limits on trio, by its cancel scopes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::log;
 use crate::timer::seconds;
 
-/// Returns the Python part, if the caller has imported trio.
-fn support(py: Python<'_>) -> PyResult<Option<Bound<'_, PyModule>>> {
-    let loaded = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.contains("trio")?;
-    loaded.then(|| py.import("amplifier_core._trio")).transpose()
+/// Returns `true` if the caller has imported trio. Checked for each emission, so it costs no more than a lookup.
+fn is_imported(py: Python<'_>) -> PyResult<bool> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES
+        .get_or_try_init(py, || PyResult::Ok(py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.unbind()))?;
+    modules.bind(py).contains(intern!(py, "trio"))
 }
 
-/// Returns an awaitable that continues a waiting hook within its time limit; `None` outside trio.
-pub(crate) fn limited<'py>(
-    awaiting: &Bound<'py, PyAny>,
-    yielded: &Bound<'py, PyAny>,
-    limit: Duration,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = awaiting.py();
-    let Some(support) = support(py)? else { return Ok(None) };
-    if !support.call_method0(intern!(py, "is_running"))?.extract::<bool>()? {
-        return Ok(None);
-    }
-    support.call_method1(intern!(py, "limited"), (awaiting, yielded, seconds(limit))).map(Some)
+fn support(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "amplifier_core._trio"))
+}
+
+/// Returns `true` within a task of trio.
+pub(crate) fn is_running(py: Python<'_>) -> PyResult<bool> {
+    Ok(is_imported(py)? && support(py)?.call_method0(intern!(py, "is_running"))?.extract::<bool>()?)
+}
+
+/// Returns an awaitable that awaits a hook within its time limit. The hook must not have begun: its scopes are within that of the limit.
+pub(crate) fn limited<'py>(awaitable: &Bound<'py, PyAny>, limit: Duration) -> PyResult<Bound<'py, PyAny>> {
+    let py = awaitable.py();
+    support(py)?.call_method1(intern!(py, "limited"), (awaitable, seconds(limit)))
 }
 
 /// Returns `true` for the error of a hook whose time limit on trio has passed.
 pub(crate) fn is_time_limit(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
-    let Some(support) = support(py)? else { return Ok(false) };
-    Ok(error.is_instance(py, &support.getattr(intern!(py, "TimeLimitError"))?))
+    Ok(is_imported(py)? && error.is_instance(py, &support(py)?.getattr(intern!(py, "TimeLimitError"))?))
 }
 
 /// Warns once that a hook waits where its time limit cannot be enforced.

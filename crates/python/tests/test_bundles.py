@@ -337,7 +337,7 @@ def test_every_built_in_module_can_be_mounted_and_hears_a_session(tmp_path: path
     async def main() -> Session:
         script = [{"text": "Let me look.", "tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, "Done."]
         bundle = parse(json.dumps({"hooks": hooks}), tmp_path / "bundle.yaml")
-        async with Session(ScriptedProvider(script), workspace=tmp_path, bundle=bundle, config=UNRECORDED) as session:
+        async with Session(ScriptedProvider(script), workspace=tmp_path, confirm="off", bundle=bundle, config=UNRECORDED) as session:
             assert str(await session.prompt("look around")) == "Done."
             assert {name for names in session.hooks.list_handlers().values() for name in names} == set(names)
             await asyncio.sleep(0)
@@ -355,7 +355,7 @@ def test_the_bash_guard_asks_in_a_session_before_a_dangerous_command() -> None:
 
     async def main() -> None:
         bundle = parse("hooks: [{module: hooks-bash-guard}]")
-        async with Session(ScriptedProvider([]), workspace=".", bundle=bundle, approval_system=person, config=UNRECORDED) as session:
+        async with Session(ScriptedProvider([]), workspace=".", confirm="off", bundle=bundle, approval_system=person, config=UNRECORDED) as session:
             assert not (await session.execute_tool("Bash", {"command": "rm -rf /"})).success
             assert (await session.execute_tool("Bash", {"command": "echo hi"})).output == "hi"
 
@@ -514,7 +514,7 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
     person = ScriptedApprovals("Allow")
 
     async def main() -> None:
-        async with Session(bundle=tmp_path / "bundle.yaml", workspace=tmp_path, approval_system=person, config=UNRECORDED) as session:
+        async with Session(bundle=tmp_path / "bundle.yaml", workspace=tmp_path, confirm="off", approval_system=person, config=UNRECORDED) as session:
             assert session.tools == ["Read"]
             assert str(await session.prompt("hello")) == "From the script."
             assert session.context.get_messages()[0] == {"role": "system", "content": "Be brief."}
@@ -526,7 +526,7 @@ def test_a_bundle_says_which_model_tools_and_limits_a_session_has(tmp_path: path
 
 def test_what_a_session_and_its_bundle_leave_is_left_and_has_to_be_there(tmp_path: pathlib.Path) -> None:
     async def left(bundle: str, only: list[str]) -> list[str]:
-        async with Session(ScriptedProvider([]), bundle=parse(bundle), workspace=tmp_path, only=only, config=UNRECORDED) as session:
+        async with Session(ScriptedProvider([]), bundle=parse(bundle), workspace=tmp_path, confirm="off", only=only, config=UNRECORDED) as session:
             return session.tools
 
     assert run(left("tools: {only: [Read, Grep]}", ["Grep", "Bash"])) == ["Grep"]
@@ -541,7 +541,7 @@ def test_a_bundle_brings_the_tools_of_a_server(tmp_path: pathlib.Path) -> None:
     bundle = parse(json.dumps({"tools": {"mcp": {"local": {"command": sys.executable, "args": [str(server)]}}}}))
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=bundle, config=UNRECORDED) as session:
+        async with Session(ScriptedProvider([]), bundle=bundle, confirm="off", config=UNRECORDED) as session:
             assert "mcp__local__echo" in session.tools
             assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
             failed = await session.execute_tool("mcp__local__fail")
@@ -567,7 +567,7 @@ def test_a_server_of_tools_may_stand_beside_the_bundle(
     monkeypatch.chdir("elsewhere")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=bundle, confine=confine, config=UNRECORDED) as session:
+        async with Session(ScriptedProvider([]), bundle=bundle, confirm="off", confine=confine, config=UNRECORDED) as session:
             assert (await session.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
         missing = parse("tools: {mcp: {none: {command: ./no-such-program}}}", tmp_path / "bundle.yaml")
         with pytest.raises(RuntimeError, match=rf"the MCP server `none` cannot be started: `{tmp_path}/no-such-program`: .*[Nn]o such file"):

@@ -132,7 +132,7 @@ def test_a_hook_that_may_write_everywhere_still_cannot_change_what_governs_and_r
         bundle = workspace / "bundle.yaml"
         with open_log(place / "audit", place / "audit.key") as log:
             if is_session:
-                async with Session(ScriptedProvider([]), workspace=workspace, bundle=bundle, audit=log, store=place / "store") as running:
+                async with Session(ScriptedProvider([]), workspace=workspace, confirm="off", bundle=bundle, audit=log, store=place / "store") as running:
                     return (await running.coordinator.execute_with_hooks("tool:pre", {})).reason
             session = SessionCoordinator(HookRegistry(), audit=log)
             async with await mount(session, bundle, workspace=workspace):
@@ -197,10 +197,10 @@ def test_where_the_system_allows_no_namespaces_a_confined_hook_is_not_loaded_and
         except ValueError as error:
             print(error)
         try:
-            Session(ScriptedProvider([]), workspace=".", store="../store", confine=True)
+            Session(ScriptedProvider([]), workspace=".", confirm="off", store="../store", confine=True)
         except RuntimeError as error:
             print(error)
-        session = Session(ScriptedProvider([]), workspace=".", store="../store")
+        session = Session(ScriptedProvider([]), workspace=".", confirm="off", store="../store")
         print(asyncio.run(session.execute_tool("Bash", {{"command": "grep NoNewPrivs /proc/self/status"}})).output)
         """
     (tmp_path / "workspace").mkdir()
@@ -234,7 +234,7 @@ def session(governed: tuple[pathlib.Path, AuditLog], **options: Any) -> Session:
     place, log = governed
     workspace = place / "workspace"
     bundle = workspace / "hooks" / "bundle.yaml"
-    return Session(ScriptedProvider([]), workspace=workspace, bundle=bundle, audit=log, store=place / "store", **options)
+    return Session(ScriptedProvider([]), workspace=workspace, confirm="off", bundle=bundle, audit=log, store=place / "store", **options)
 
 
 ATTACKS = [
@@ -323,7 +323,7 @@ def test_nor_the_code_of_a_module_wherever_it_is(
     bundle = parse(f"hooks: [{{ module: '{name}' }}]", tmp_path / "bundle.yaml")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command, config=UNRECORDED) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, confirm="off", bundle=bundle, confine=is_command, config=UNRECORDED) as running:
             for file in MODULES[name]:
                 attack = f"mkdir -p {os.path.dirname(file) or '.'}; echo x > {file}"
                 write = ("Bash", {"command": attack}) if is_command else ("Write", {"file_path": file, "content": "x"})
@@ -355,7 +355,7 @@ def test_nor_bytecode_that_is_kept_elsewhere(
     )
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=is_command, config=UNRECORDED) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, confirm="off", bundle=bundle, confine=is_command, config=UNRECORDED) as running:
             assert not (await running.execute_tool(*write)).success
 
     try:
@@ -382,7 +382,7 @@ def test_nor_can_file_tools_put_another_module_before_one(
     bundle = parse(f"hooks: [{{ module: {name} }}]")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path, bundle=bundle, confine=False, config=UNRECORDED) as running:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, confirm="off", bundle=bundle, confine=False, config=UNRECORDED) as running:
             for file in before:
                 assert not (await running.execute_tool("Write", {"file_path": file, "content": "x"})).success, file
             for file in ("found_lone/notes.txt", "found_lone.txt", "found_spaces.py"):
@@ -433,7 +433,7 @@ def test_a_server_of_tools_is_confined_as_commands_are(place: pathlib.Path) -> N
     missing = parse("tools: {mcp: {none: {command: no-such-program-here}}}")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), bundle=good, store=place / "store", config=UNRECORDED) as running:
+        async with Session(ScriptedProvider([]), bundle=good, confirm="off", store=place / "store", config=UNRECORDED) as running:
             assert (await running.execute_tool("mcp__local__echo", {"text": "hello"})).output == "hello"
         with pytest.raises(RuntimeError, match="the MCP server `bad` failed the handshake"):
             await Session(ScriptedProvider([]), bundle=bad, store=place / "store", config=UNRECORDED).start()
@@ -449,7 +449,7 @@ def test_commands_are_confined_unless_there_is_nothing_to_protect_or_that_is_swi
 ) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     why = "this program has no interpreter of its own that could be started"
-    Session(ScriptedProvider([]), workspace=governed[0] / "workspace")
+    Session(ScriptedProvider([]), workspace=governed[0] / "workspace", confirm="off")
     session(governed, confine=False)
     assert caplog.records == []
     with pytest.raises(RuntimeError, match=f"^sandboxing is not available: {why}$"):
@@ -516,19 +516,19 @@ def test_tools_cannot_answer_for_the_person_or_change_what_the_person_has_config
 
 def test_a_session_without_a_home_makes_none(place: pathlib.Path, home: pathlib.Path) -> None:
     home.rmdir()
-    Session(ScriptedProvider([]), workspace=place / "workspace", store=place / "store")
-    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), home=False, config=UNRECORDED)
+    Session(ScriptedProvider([]), workspace=place / "workspace", confirm="off", store=place / "store")
+    Session(ScriptedProvider([]), workspace=place / "workspace", confirm="off", bundle=parse("hooks: []"), home=False, config=UNRECORDED)
     assert not home.exists()
-    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), home=place / "home", config=UNRECORDED)
+    Session(ScriptedProvider([]), workspace=place / "workspace", confirm="off", bundle=parse("hooks: []"), home=place / "home", config=UNRECORDED)
     assert (place / "home" / "server").is_dir()
-    Session(ScriptedProvider([]), workspace=place / "workspace", bundle=parse("hooks: []"), config=UNRECORDED)
+    Session(ScriptedProvider([]), workspace=place / "workspace", confirm="off", bundle=parse("hooks: []"), config=UNRECORDED)
     assert (home / "server").is_dir()
 
 
 def test_a_workspace_within_what_is_protected_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "store" / "workspace").mkdir(parents=True)
     with pytest.raises(ValueError, match="which tools cannot change; choose another workspace"):
-        Session(ScriptedProvider([]), workspace=tmp_path / "store" / "workspace", store=tmp_path / "store")
+        Session(ScriptedProvider([]), workspace=tmp_path / "store" / "workspace", confirm="off", store=tmp_path / "store")
 
 
 def test_a_new_version_cannot_name_a_program_that_tools_could_have_written(governed: tuple[pathlib.Path, AuditLog]) -> None:
@@ -560,8 +560,8 @@ def test_a_link_that_commands_could_turn_is_pointed_out(tmp_path: pathlib.Path, 
     (workspace / "bundle.yaml").write_text("hooks: [{command: ./guard.sh, on: 'tool:pre'}]")
     why = f"`{workspace}/guard.sh` is a link that .*; name the target instead: `{tmp_path}/real/guard.sh`"
     with pytest.raises(RuntimeError, match=why):
-        Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", confine=True, config=UNRECORDED)
-    Session(ScriptedProvider([]), workspace=workspace, bundle=workspace / "bundle.yaml", config=UNRECORDED)
+        Session(ScriptedProvider([]), workspace=workspace, confirm="off", bundle=workspace / "bundle.yaml", confine=True, config=UNRECORDED)
+    Session(ScriptedProvider([]), workspace=workspace, confirm="off", bundle=workspace / "bundle.yaml", config=UNRECORDED)
     assert re.search(why, caplog.text)
 
 
@@ -576,8 +576,8 @@ def test_a_key_behind_a_link_cannot_be_read_when_the_link_is_gone(tmp_path: path
     async def main() -> None:
         with open_log(tmp_path / "audit", workspace / "linked.key") as log:
             with pytest.raises(RuntimeError, match=why):
-                Session(ScriptedProvider([]), workspace=workspace, audit=log, confine=True)
-            async with Session(ScriptedProvider([]), workspace=workspace, audit=log) as running:
+                Session(ScriptedProvider([]), workspace=workspace, confirm="off", audit=log, confine=True)
+            async with Session(ScriptedProvider([]), workspace=workspace, confirm="off", audit=log) as running:
                 assert re.search(why, caplog.text)
                 assert (await running.execute_tool("Bash", {"command": "rm linked.key"})).success
                 assert not (await running.execute_tool("Bash", {"command": f"cat {key}"})).success
@@ -588,7 +588,7 @@ def test_a_key_behind_a_link_cannot_be_read_when_the_link_is_gone(tmp_path: path
 def test_file_tools_cannot_make_a_log_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:
     async def main() -> None:
         with open_log(tmp_path / "audit") as log:
-            async with Session(ScriptedProvider([]), workspace=tmp_path, audit=log, confine=False) as running:
+            async with Session(ScriptedProvider([]), workspace=tmp_path, confirm="off", audit=log, confine=False) as running:
                 written = await running.execute_tool("Write", {"file_path": "audit.key.log", "content": "0"})
                 assert "tools cannot change" in (written.error or ""), written
 
@@ -609,7 +609,7 @@ def test_the_program_of_a_server_of_tools_cannot_be_changed(
     monkeypatch.chdir(tmp_path)
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=".", bundle="bundle.yaml", confine=is_command, config=UNRECORDED) as running:
+        async with Session(ScriptedProvider([]), workspace=".", confirm="off", bundle="bundle.yaml", confine=is_command, config=UNRECORDED) as running:
             for file in ("own.sh", "server.py"):
                 write = ("Bash", {"command": f"echo x > {file}"}) if is_command else ("Write", {"file_path": file, "content": "x"})
                 assert not (await running.execute_tool(*write)).success, file

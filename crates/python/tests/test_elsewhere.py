@@ -57,7 +57,7 @@ def test_a_session_protects_the_log_that_was_opened_elsewhere(
     async def main() -> None:
         with open_log("audit", "audit.key") as log:
             monkeypatch.chdir(there)
-            async with Session(ScriptedProvider([]), workspace=here, audit=log, confine=False) as session:
+            async with Session(ScriptedProvider([]), workspace=here, confirm="off", audit=log, confine=False) as session:
                 assert not (await session.execute_tool("Read", {"file_path": "audit.key"})).success
                 assert not (await session.execute_tool("Write", {"file_path": "audit/x", "content": "x"})).success
 
@@ -80,7 +80,7 @@ def test_guards_judge_the_workspace_in_which_tools_work(
     (here / "workspace").mkdir()
 
     async def main() -> None:
-        session = Session(ScriptedProvider([]), workspace="workspace", bundle=parse(GUARD), confine=False, config=UNRECORDED)
+        session = Session(ScriptedProvider([]), workspace="workspace", confirm="off", bundle=parse(GUARD), confine=False, config=UNRECORDED)
         monkeypatch.chdir(there)
         async with session:
             for file in (here / "workspace" / "production" / "x", pathlib.Path("production/x")):

@@ -84,7 +84,7 @@ def guard(event: str, data: dict[str, Any]) -> None: ...
 
 @pytest.mark.parametrize(
     ("event", "meant"),
-    [("tool:prre", "tool:pre"), ("Tool:Post", "tool:post"), ("tool:before", "tool:pre"), ("prompt:sumbit", "prompt:submit"), ("tol:*", "tool:*")],
+    [("tool:prre", "tool:pre"), ("Tool:Post", "tool:post"), ("tool:before", "tool:pre' or 'tool:post' or 'tool:error"), ("prompt:sumbit", "prompt:submit"), ("tol:*", "tool:*")],
 )
 def test_an_event_that_is_probably_a_mistake_is_reported_once(event: str, meant: str, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):

@@ -27,7 +27,7 @@ def workspace(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def session(workspace: pathlib.Path, bundle: str = ASKS, **options: Any) -> Session:
-    return Session(ScriptedProvider([]), workspace=workspace, bundle=parse(bundle), config=UNRECORDED, confine=False, **options)
+    return Session(ScriptedProvider([]), workspace=workspace, confirm="off", bundle=parse(bundle), config=UNRECORDED, confine=False, **options)
 
 
 async def may_run(running: Session) -> bool:
@@ -96,7 +96,7 @@ def test_no_tool_writes_rules_also_without_a_bundle(workspace: pathlib.Path) -> 
     home = workspace.parent / "home"
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=workspace, home=home) as running:
+        async with Session(ScriptedProvider([]), workspace=workspace, confirm="off", home=home) as running:
             command = f"echo '{{}}' > {home}/approvals.json"
             assert not (await running.execute_tool("Bash", {"command": command})).success
 

@@ -99,7 +99,7 @@ def test_scripts_that_use_a_session_and_exit_at_once_end_well() -> None:
             folder = tempfile.TemporaryDirectory()
             log = open_log(folder.name + "/audit", durability="async")
             script = [{"tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, {"text": "x", "delay_ms": 2}]
-            session = Session(ScriptedProvider(script), workspace=folder.name, audit=log)
+            session = Session(ScriptedProvider(script), workspace=folder.name, confirm="off", audit=log)
             turn = asyncio.ensure_future(session.prompt("go"))
             registry = HookRegistry()
             await mount(registry, parse("hooks: [{command: 'sleep 5', on: 'tool:pre'}]"))
@@ -157,7 +157,7 @@ def test_a_process_that_was_forked_has_sessions_of_its_own() -> None:
 
         async def main():
             script = [{"tools": [{"name": "Bash", "input": {"command": "echo hi"}}]}, {"text": "done", "delay_ms": 5}]
-            async with Session(ScriptedProvider(script), workspace=".") as session:
+            async with Session(ScriptedProvider(script), workspace=".", confirm="off") as session:
                 assert str(await session.prompt("go")) == "done"
 
         asyncio.run(main())

@@ -503,7 +503,7 @@ async def _the_linter_feedback_loop(code: str) -> None:
     file = pathlib.Path("/tmp/test.py")
     before = file.read_bytes() if file.exists() else None
     try:
-        async with Session(ScriptedProvider(["Fixed."]), hooks=registry, workspace="/tmp", only=["Write"]) as session:
+        async with Session(ScriptedProvider(["Fixed."]), hooks=registry, workspace="/tmp", confirm="off", only=["Write"]) as session:
             space = await execute(code, session=session, **names)
             await space["test_linter_feedback_loop"]()
             assert file.read_text() == "x" * 200
@@ -526,7 +526,7 @@ async def _production_is_protected(code: str) -> None:
         assert default_decision == "Deny"
         return person
 
-    async with Session(ScriptedProvider([]), hooks=registry, workspace=".", approval_system=person) as session:
+    async with Session(ScriptedProvider([]), hooks=registry, workspace=".", confirm="off", approval_system=person) as session:
         # `Mock ApprovalSystem(…)` is no Python: the slip that is corrected here.
         code = code.replace("Mock ApprovalSystem(", "MockApprovalSystem(")
         space = await execute(code, session=session, MockApprovalSystem=mock)

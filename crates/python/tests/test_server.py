@@ -98,7 +98,7 @@ def touching(*names: str) -> ScriptedProvider:
 
 
 def session(workspace: pathlib.Path, log: AuditLog, bundle: str = SERVED, *, names: tuple[str, ...] = ("made",), **options: Any) -> Session:
-    return Session(touching(*names), workspace=workspace, bundle=parse(bundle), audit=log, confine=False, **options)
+    return Session(touching(*names), workspace=workspace, confirm="off", bundle=parse(bundle), audit=log, confine=False, **options)
 
 
 def bodies(home: pathlib.Path, kind: str) -> list[Any]:
@@ -291,7 +291,7 @@ def test_the_server_sees_a_session_from_its_start_to_its_end(server: Client, wor
 def test_a_turn_is_stopped_at_the_server(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
     async def main() -> None:
         provider = ScriptedProvider([calling("Bash", command="touch begun; sleep 30"), "Done.", "Again."])
-        async with Session(provider, workspace=workspace, audit=log, confine=False, serve=True) as running:
+        async with Session(provider, workspace=workspace, confirm="off", audit=log, confine=False, serve=True) as running:
             turn = asyncio.ensure_future(running.prompt("Wait"))
             await eventually((workspace / "begun").exists)
             for _ in range(2):
@@ -305,7 +305,7 @@ def test_a_turn_is_stopped_at_the_server(server: Client, workspace: pathlib.Path
 def test_a_session_is_ended_at_the_server_also_in_the_middle_of_a_turn(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
     async def main() -> None:
         provider = ScriptedProvider([calling("Bash", command="touch begun; sleep 30"), "Done."])
-        running = Session(provider, workspace=workspace, audit=log, confine=False, serve=True)
+        running = Session(provider, workspace=workspace, confirm="off", audit=log, confine=False, serve=True)
         turn = asyncio.ensure_future(running.prompt("Wait"))
         await eventually((workspace / "begun").exists)
         await asyncio.to_thread(server.end, running.id)
@@ -335,7 +335,7 @@ def test_a_session_that_starts_is_ended_at_the_server(server: Client, workspace:
 def test_a_session_whose_loop_stands_still_has_ended_when_it_is_used_next(server: Client, workspace: pathlib.Path, log: AuditLog) -> None:
     loop = asyncio.new_event_loop()
     try:
-        running = Session(touching(), workspace=workspace, audit=log, confine=False, serve=True)
+        running = Session(touching(), workspace=workspace, confirm="off", audit=log, confine=False, serve=True)
         loop.run_until_complete(running.start())
         until(lambda: seen(server, running.id)["connected"])
         server.end(running.id)
@@ -370,7 +370,7 @@ def test_a_bundle_is_reloaded_at_the_server(server: Client, workspace: pathlib.P
         return server.reload()["results"]
 
     async def main() -> None:
-        async with Session(touching(), workspace=workspace, bundle=bundle, audit=log, confine=False, follow=False) as running:
+        async with Session(touching(), workspace=workspace, confirm="off", bundle=bundle, audit=log, confine=False, follow=False) as running:
             await eventually(lambda: seen(server, running.id)["connected"])
             assert [one["result"] for one in await asyncio.to_thread(results)] == ["unchanged"]
             bundle.write_text(SERVED.replace("guard", "other"))
@@ -379,7 +379,7 @@ def test_a_bundle_is_reloaded_at_the_server(server: Client, workspace: pathlib.P
             bundle.write_text("hooks: [")
             (refused,) = await asyncio.to_thread(results)
             assert refused["result"] == "refused" and "bundle.yaml" in refused["message"]
-        async with Session(touching(), workspace=workspace, audit=log, confine=False, serve=True) as running:
+        async with Session(touching(), workspace=workspace, confirm="off", audit=log, confine=False, serve=True) as running:
             await eventually(lambda: seen(server, running.id)["connected"])
             assert [one["result"] for one in await asyncio.to_thread(results)] == ["unchanged"]
 
@@ -443,10 +443,10 @@ def test_the_home_of_the_session_says_which_server_sees_it(server: Client, works
 
 def test_a_session_that_no_server_can_see_is_a_mistake(workspace: pathlib.Path, log: AuditLog) -> None:
     with pytest.raises(ValueError, match="^a session with a server needs an `AuditLog` as `audit`, .*; or set `serve=False`$"):
-        Session(touching(), workspace=workspace, bundle=parse(SERVED), config=UNRECORDED)
+        Session(touching(), workspace=workspace, confirm="off", bundle=parse(SERVED), config=UNRECORDED)
     with pytest.raises(ValueError, match="^a session with a server needs a home, in which the server is: leave out `home=False`"):
         session(workspace, log, home=False)
-    with pytest.raises(ValueError, match="^`serve` has no effect with `mode: deny` in the bundle; leave out `serve`$"):
+    with pytest.raises(ValueError, match="^`serve` has no effect in the mode `deny`; leave out one of them$"):
         session(workspace, log, "session: { mode: deny }", serve=True)
 
 

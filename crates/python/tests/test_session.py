@@ -49,7 +49,7 @@ def test_hooks_run_on_the_callers_loop_and_thread_with_its_context() -> None:
 
         who.set("me")
         # A tool that takes its time on another thread of the kernel's: what wakes the turn comes from there.
-        session = Session(ScriptedProvider([calling("Bash", command="sleep 0.05; echo done"), "ok"]), hooks=hooks, workspace=".")
+        session = Session(ScriptedProvider([calling("Bash", command="sleep 0.05; echo done"), "ok"]), hooks=hooks, workspace=".", confirm="off")
         async with session:
             await session.prompt("go")
 
@@ -270,7 +270,7 @@ def test_a_session_runs_on_uvloop() -> None:
 
     async def main() -> None:
         script: list[Any] = [calling("Bash", command="echo hi"), {"text": "ok", "delay_ms": 1}]
-        async with Session(ScriptedProvider(script), workspace=".") as session:
+        async with Session(ScriptedProvider(script), workspace=".", confirm="off") as session:
             assert str(await session.prompt("go")) == "ok"
             assert contents(session, "tool") == ["hi"]
 

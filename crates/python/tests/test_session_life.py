@@ -137,7 +137,7 @@ def test_what_was_said_can_be_read_after_the_end() -> None:
 
 def test_a_person_stops_a_turn_from_another_thread() -> None:
     async def main() -> None:
-        async with Session(ScriptedProvider([calling("Bash", command="sleep 60")]), workspace=".") as session:
+        async with Session(ScriptedProvider([calling("Bash", command="sleep 60")]), workspace=".", confirm="off") as session:
             turn = asyncio.ensure_future(session.prompt("go"))
             await asyncio.sleep(0.1)
 
@@ -185,7 +185,7 @@ def test_no_call_that_wakes_the_turn_is_lost(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.txt").write_text("a")
 
     async def main() -> None:
-        async with Session(ScriptedProvider([]), workspace=tmp_path) as session:
+        async with Session(ScriptedProvider([]), workspace=tmp_path, confirm="off") as session:
             for _ in range(300):
                 assert (await session.execute_tool("Read", {"file_path": "a.txt"})).success
 
@@ -196,7 +196,7 @@ def test_sessions_on_several_loops_and_threads_at_once() -> None:
     def work(number: int, said: list[str]) -> None:
         async def main() -> None:
             script = [calling("Bash", command=f"echo {number}"), f"answer {number}"]
-            async with Session(ScriptedProvider(script), workspace=".") as session:
+            async with Session(ScriptedProvider(script), workspace=".", confirm="off") as session:
                 said.append(str(await session.prompt("go")))
                 assert contents(session, "tool") == [str(number)]
 
@@ -292,7 +292,7 @@ def test_what_a_session_cannot_use_is_refused_in_words() -> None:
     with pytest.raises(TypeError, match=r"a tool is a `Tool`, .*; found `int`"):
         Session(ScriptedProvider([]), tools=[3])
     with pytest.raises(OSError, match="the workspace `/nowhere` cannot be used"):
-        Session(ScriptedProvider([]), workspace="/nowhere")
+        Session(ScriptedProvider([]), workspace="/nowhere", confirm="off")
     with pytest.raises(ValueError, match="unknown option `stepz`; expected one of steps, tokens, "):
         Session(ScriptedProvider([]), options={"stepz": 1})
     for option, value, must_be in (

@@ -15,13 +15,14 @@ from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 
 trio = pytest.importorskip("trio")
+trio_testing = pytest.importorskip("trio.testing")
 
 EVENT = "my-app:event"
 
 
 def run(main: Any) -> Any:
     """Runs a function on trio, whose clock jumps ahead when everything waits."""
-    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return trio.run(main, clock=trio_testing.MockClock(autojump_threshold=0))
 
 
 def test_a_hook_that_takes_too_long_is_cancelled() -> None:
@@ -160,9 +161,9 @@ def test_work_that_needs_asyncio_says_so() -> None:
         denied = await SessionCoordinator(registry, None, Person(), None).execute_with_hooks("tool:pre", {})
         assert denied.action == "deny" and needs in (denied.reason or ""), denied
         bundled = HookRegistry()
-        with pytest.raises(RuntimeError, match="asyncio"):
-            await mount(bundled, parse("hooks: [{command: 'sleep 1', on: tool:pre, on_error: deny}]"))
-            await bundled.emit("tool:pre", {})
+        await mount(bundled, parse("hooks: [{command: 'sleep 1', on: tool:pre, on_error: deny}]"))
+        denied = await bundled.emit("tool:pre", {})
+        assert denied.action == "deny" and needs in (denied.reason or ""), denied
 
     run(main)
 

@@ -62,27 +62,27 @@ def _binds(handler):
 
 def warn_unknown(event, hook):
     """Warns once about an unknown event that is probably a mistake."""
-    nearest = suggestion(event)
-    if nearest is None or event in _REPORTED:
+    names = suggestions(event)
+    if not names or event in _REPORTED:
         return
     _REPORTED.add(event)
     from logging import getLogger
 
-    text = "Hook '%s' is registered for the unknown event '%s'; did you mean '%s'?"
-    getLogger("amplifier_core.hooks").warning(text, hook, event, nearest)
+    text = "Hook '%s' is registered for the unknown event '%s'; did you mean %s?"
+    getLogger("amplifier_core.hooks").warning(text, hook, event, " or ".join(f"'{name}'" for name in names))
 
 
-def suggestion(event):
-    """Returns the known event that an unknown one or a pattern resembles. Others are events of other programs; those have kinds of their own."""
+def suggestions(event):
+    """Returns the known event that an unknown one or a pattern resembles, or all events of its kind. Events of other programs have kinds of
+    their own, and no suggestions."""
     from difflib import get_close_matches
 
-    from amplifier_core._native import EVENTS
+    from amplifier_core._native import EVENTS, HookRegistry
 
-    known = list(EVENTS.values())
     kind, _, rest = event.lower().partition(":")
     if "*" in event:
-        close = get_close_matches(kind, {name.partition(":")[0] for name in known}, 1, 0.7)
-        return f"{close[0]}:{rest}" if close else None
-    of_kind = [name for name in known if name.startswith(f"{kind}:")]
-    close = get_close_matches(event.lower(), known, 1, 0.8) or get_close_matches(event.lower(), of_kind, 1, 0.0)
-    return close[0] if close else None
+        kinds = {name.partition(":")[0] for name in EVENTS.values()}
+        return [f"{close}:{rest}" for close in get_close_matches(kind, kinds, 1, 0.7)]
+    known = [*EVENTS.values(), HookRegistry.CONTEXT_PRE_COMPACT]
+    close = get_close_matches(event.lower(), known, 1, 0.8)
+    return close or [name for name in EVENTS.values() if name.startswith(f"{kind}:")]

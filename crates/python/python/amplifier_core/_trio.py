@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Generator
+from collections.abc import Awaitable
 from typing import Any
 
 import trio
@@ -22,24 +21,12 @@ def is_running() -> bool:
     return True
 
 
-@types.coroutine
-def limited(awaiting: Any, yielded: Any, seconds: float) -> Generator[Any, Any, Any]:
-    """Continues a hook that has started to wait, and cancels it after some seconds. Waits that the hook shields last longer."""
+async def limited(awaiting: Awaitable[Any], seconds: float) -> Any:
+    """Awaits a hook, and cancels it after some seconds. Waits that the hook shields last longer."""
     answer = cause = None
     with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
         try:
-            while True:
-                try:
-                    sent = yield yielded
-                except GeneratorExit:
-                    awaiting.close()
-                    raise
-                except BaseException as error:
-                    yielded = awaiting.throw(error)
-                else:
-                    yielded = next(awaiting) if sent is None else awaiting.send(sent)
-        except StopIteration as stop:
-            answer = stop.value
+            answer = await awaiting
         except Exception as error:
             if not scope.cancel_called:
                 raise

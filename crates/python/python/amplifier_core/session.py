@@ -16,6 +16,7 @@ import contextvars
 import inspect
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -33,9 +34,11 @@ from amplifier_core._native import (
     Protection,
     RemoteProvider,
     ScriptedProvider,
+    session_settings,
 )
 from amplifier_core._server import ServerCommands
 from amplifier_core._settings import settings_of
+from amplifier_core.approval import TerminalApprovals
 from amplifier_core.bundles import MountedBundle, Reload, _mount
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
 
@@ -225,6 +228,12 @@ class Session:
     which are limited to this folder. ``tools`` are custom tools: a :class:`Tool`, an object with ``name`` and ``execute(input)``, or a
     function. ``only`` limits the session to the named tools; an unknown name raises ``ValueError`` at the start.
 
+    A session with a workspace or with MCP servers asks before it acts: the built-in hook ``confirm`` requests approval for ``"all"`` commands,
+    writes and other tools, for ``"writes"`` and commands that may change something, for such ``"commands"`` alone, or is ``"off"``. ``mode`` is
+    ``"ask"``; ``"accept-edits"``, which accepts writes that git can undo; ``"plan"``, which denies changes; or ``"deny"``, which denies
+    every approval request. Both take precedence over those of the bundle. Without an ``approval_system``, the session asks on the
+    terminal; without a terminal, every approval request is denied.
+
     ``hooks``, ``approval_system``, ``display_system``, ``config`` and ``approval_rules`` are those of a ``SessionCoordinator``;
     ``audit`` is an ``AuditLog`` or an object with ``record``. ``bundle`` is a file or a ``Bundle``, whose hooks and settings apply to
     the session; changes of its files are reloaded while the session runs, unless ``follow`` is false. ``options`` are limits: ``steps``,
@@ -261,6 +270,8 @@ class Session:
         workspace: str | os.PathLike[str] | None = None,
         only: Iterable[str] | None = None,
         system: str | None = None,
+        confirm: Literal["all", "writes", "commands", "off"] | None = None,
+        mode: Literal["ask", "accept-edits", "plan", "deny"] | None = None,
         approval_system: Any = None,
         display_system: Any = None,
         audit: Any = None,
@@ -281,6 +292,8 @@ class Session:
         hooks = HookRegistry() if hooks is None else hooks
         if type(hooks).emit is not HookRegistry.emit:
             raise TypeError(f"a session does not call the `emit` of `{type(hooks).__name__}`; register hooks instead of overriding `emit`")
+        if approval_system is None and _has_terminal():
+            approval_system = TerminalApprovals()
         give(self, hooks=hooks, approval_system=approval_system, display_system=display_system, audit=audit)
         #: The name that a hook gave to the session.
         self.name: str | None = None
@@ -306,22 +319,17 @@ class Session:
         self._state: Literal["new", "starting", "running", "ended"] = "new"
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._ending: concurrent.futures.Future[None] | None = None
-        settings: dict[str, Any] = {} if bundle is None else bundle.session()
+        settings = session_settings(bundle, confirm=confirm, mode=mode, acts=workspace is not None)
         config = dict(config or {})
-        # A session that is built from configuration is strict by default.
-        limits = {**settings.get("config", {}), **settings_of(config)}
+        limits = {**settings["config"], **settings_of(config)}
         if bundle is not None and audit is None and limits["audit_required"]:
             raise ValueError('a session with a bundle needs an audit log; give `audit`, or `config={"audit_required": False}` for none')
         if bundle is not None and isinstance(audit, AuditLog):
             bundle.check_log(audit)
         approvals = _approvals(approval_system)
-        mode = settings.get("mode")
-        if mode == "plan":
-            # Nothing here denies changes, so the mode would be a promise that nobody keeps.
-            raise ValueError("`mode: plan` in the bundle is not available in Python sessions; use `mode: deny`, or `amplifier run`")
-        is_served = settings.get("approvals") == "server" if serve is None else serve
-        if is_served and mode == "deny":
-            raise ValueError("`serve` has no effect with `mode: deny` in the bundle; leave out `serve`")
+        is_served = settings["approvals"] == "server" if serve is None else serve
+        if is_served and settings["mode"] == "deny":
+            raise ValueError("`serve` has no effect in the mode `deny`; leave out one of them")
         self._server = ServerCommands(self) if is_served else None
         #: The protected paths. Commands run in its sandbox, as do the programs of hooks, which could run files that commands have written.
         self._protection = Protection(
@@ -332,7 +340,7 @@ class Session:
             home=None if home is None or home is False else _settled("home", home),
             is_home_used=home is not False and (bundle is not None or home is not None or is_served),
             confine=confine,
-            starts=workspace is not None or bool(settings.get("mcp")),
+            starts=workspace is not None or bool(settings["mcp"]),
         )
         for warning in self._protection.warnings:
             logger.warning("%s", warning)
@@ -345,19 +353,27 @@ class Session:
             tools=_tools(tools),
             place=self._place,
             has_workspace=workspace is not None,
-            only=[list(names) for names in (only, settings.get("only")) if names is not None],
-            system=settings.get("system") if system is None else system,
-            approvals=None if mode == "deny" else approvals,
-            approval_timeout=settings.get("approval_timeout"),
+            only=[list(names) for names in (only, settings["only"]) if names is not None],
+            system=settings["system"] if system is None else system,
+            confirm=settings["confirm"],
+            mode=settings["mode"],
+            approvals=approvals,
+            approval_timeout=settings["approval_timeout"],
             display=_display(display_system),
             audit=_audit(audit),
             config=limits,
             rules=dict(approval_rules or {}),
             options=dict(options or {}),
-            orchestrator=orchestrator or settings.get("orchestrator") or "loop-streaming",
-            servers=settings.get("mcp", {}),
+            orchestrator=orchestrator or settings["orchestrator"],
+            servers=settings["mcp"],
             store=store,
-            mount_plan={"client": {"name": "python"}, **({} if workspace is None else {"workspace": self._place}), **({"served": True} if is_served else {})},
+            mount_plan={
+                "client": {"name": "python"},
+                **({} if workspace is None else {"workspace": self._place}),
+                **({"served": True} if is_served else {}),
+                "mode": settings["mode"],
+                "confirm": settings["confirm"],
+            },
             protection=self._protection,
             server=self._server,
         )
@@ -575,6 +591,11 @@ def _logged() -> Generator[None, None, None]:
         yield
     except Exception as error:
         logger.error("A session did not end as it should: %s: %s", type(error).__name__, error, exc_info=error)
+
+
+def _has_terminal() -> bool:
+    """Returns ``True`` if somebody can answer on the terminal."""
+    return all(stream is not None and not stream.closed and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _settled(name: str, path: str | os.PathLike[str]) -> str:

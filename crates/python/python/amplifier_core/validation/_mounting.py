@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from amplifier_core._handlers import SignatureError, suggestion
+from amplifier_core._handlers import SignatureError, suggestions
 from amplifier_core.modules import Module, ModuleError, Mounted, Registration
 from amplifier_core.testing import make_coordinator
 from amplifier_core.validation._data import known
@@ -44,9 +44,9 @@ async def examine(module: Module, config: dict[str, Any], limits: Limits, report
 def _check_event(registration: Registration, report: Report) -> None:
     """Reports unknown events that are probably mistakes. Other custom events are valid."""
     event = registration.event
-    close = None if known(event) else suggestion(event)
-    if close is not None:
-        message = f"unknown event `{event}`; did you mean `{close}`?"
+    names = [] if known(event) else suggestions(event)
+    if names:
+        message = f"unknown event `{event}`; did you mean {' or '.join(f'`{name}`' for name in names)}?"
         report.add("event-name", message, registration.name, event, severity="warning")
 
 
