@@ -22,6 +22,7 @@ use crate::audit::AuditLog;
 use crate::bridge::KernelFuture;
 use crate::confine::Protection;
 use crate::coordinator::{Coordinator, Part, approval_rules, in_background, session_config};
+use crate::data::read_timestamp;
 use crate::fields::read_word;
 use crate::ports::{MissingApprovals, Port, PyApprovals, PyAudit, PyDisplay};
 use crate::registry::HookRegistry;
@@ -577,7 +578,18 @@ impl AgentSession {
         let list = PyList::empty(py);
         for message in self.started()?.session.history() {
             let message = serde_json::to_value(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
-            list.append(encode::to_python(py, &message)?)?;
+            let message = encode::to_python(py, &message)?;
+            let metadata = message.cast::<PyDict>()?.get_item("metadata")?;
+            if let Some(metadata) = metadata.and_then(|metadata| metadata.cast_into::<PyDict>().ok()) {
+                // Those of hooks are the kernel's; others are as they were given.
+                if metadata
+                    .get_item("source")?
+                    .is_some_and(|source| source.extract::<&str>().is_ok_and(|by| by == "hook"))
+                {
+                    read_timestamp(&metadata)?;
+                }
+            }
+            list.append(message)?;
         }
         Ok(list)
     }

@@ -259,6 +259,8 @@ def test_a_module_can_be_mounted_on_a_coordinator_itself(caplog: pytest.LogCaptu
         coordinator.register_cleanup(later)
         assert coordinator.get("hooks") is coordinator.hooks
         assert (coordinator.get("tools"), coordinator.get("hooks", "name")) == (None, None)
+        # Methods and internals are no mount points.
+        assert [coordinator.get(name) for name in ("reset_turn", "injection_budget", "_kernel", "__class__")] == [None] * 4
         with pytest.raises(TypeError, match="a cleanup must be callable; found `int`"):
             coordinator.register_cleanup(3)  # type: ignore[arg-type]
 
