@@ -1,4 +1,7 @@
-"""An agent with a tool of its own, a rule and a module of Python from a bundle, a person who is asked, and a record that is verified."""
+"""An agent with a tool of its own, a rule and a module of Python from a bundle, a person who is asked, and a record that is verified.
+
+The session asks before it writes. A real one would ask on the terminal: leave out `approval_system`.
+"""
 
 import asyncio
 import pathlib
@@ -52,7 +55,7 @@ async def main() -> None:
             workspace=workspace,
             tools=[Tool("Mail", mail, "Sends a mail.", {"type": "object", "required": ["to", "text"]})],
             bundle=parse(BUNDLE, pathlib.Path(__file__).with_name("bundle.yaml")),
-            approval_system=ScriptedApprovals("Allow", "Deny"),
+            approval_system=ScriptedApprovals("Allow once", "Allow", "Deny"),
             display_system=TerminalDisplay(),
             audit=log,
         ) as session:

@@ -9,7 +9,7 @@ from amplifier_core.models import HookResult
 registry = HookRegistry()
 
 
-@registry.register(HookRegistry.TOOL_PRE)
+@registry.register(HookRegistry.TOOL_PRE, on_error="deny")
 async def no_rm(event: str, data: dict[str, Any]) -> HookResult:
     if data.get("tool_name") == "rm":
         return HookResult(action="deny", reason="no rm")

@@ -41,7 +41,7 @@ def linter(event: str, data: dict[str, Any]) -> HookResult:
 
 async def main() -> None:
     hooks = HookRegistry()
-    hooks.register("tool:pre", production_guard)
+    hooks.register("tool:pre", production_guard, on_error="deny")
     hooks.register("tool:post", linter)
     conversation = Conversation()
     session = SessionCoordinator(hooks, conversation, Person(), TerminalDisplay(), session_id="demo")

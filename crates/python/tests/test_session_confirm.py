@@ -50,7 +50,6 @@ def test_a_session_with_a_workspace_asks_and_shows_what_would_happen(tmp_path: p
     assert (tmp_path / "a.txt").read_text() == "one\n"
     request = person.requests[0]
     assert (request.hook, request.event, request.prompt) == ("confirm", "tool:pre", "Write to `a.txt`?")
-    assert request.options == ["Allow once", "Allow always", "Deny"]
     assert [row["text"] for row in request.preview["body"] if row["kind"] == "added"] == ["one"]
 
 
