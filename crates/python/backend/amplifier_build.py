@@ -40,8 +40,7 @@ def build_command(profile: str, arguments: list[str]) -> pathlib.Path:
     command += ["--features", "wasm"] if has_wasm else []
     command += ["--target", options.target] if options.target else []
     command += ["--message-format", "json-render-diagnostics"]
-    built = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
-    messages = [json.loads(line) for line in built.splitlines()]
+    messages = [json.loads(line) for line in _output(*command).splitlines()]
     (program,) = [message["executable"] for message in messages if message.get("executable")]
     return pathlib.Path(program)
 
@@ -102,7 +101,9 @@ def _prepare(config_settings: dict[str, Any] | None) -> None:
     profile = argparse.ArgumentParser(add_help=False)
     profile.add_argument("--profile", default=maturin.get_config()["profile"])
     options, rest = profile.parse_known_args(arguments)
-    add_command(build_command(options.profile, rest))
+    # `--config-settings=program=FILE`: a command that is built already.
+    program = (config_settings or {}).get("program")
+    add_command(pathlib.Path(program) if program else build_command(options.profile, rest))
     add_licenses()
 
 
