@@ -1,0 +1,69 @@
+//! Adapters: one file for each client, all of one shape. `parse` turns a payload into our event, `answer` turns a decision into output.
+
+mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod form;
+mod gemini;
+mod opencode;
+
+use amplifier_core::Map;
+
+use crate::answer::{GuardAnswer, Reply};
+use crate::client::Client;
+use crate::event::ClientEvent;
+use crate::patch::PatchError;
+
+/// The reason why a payload cannot be understood. The hook then denies.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PayloadError {
+    /// The payload is not a JSON object.
+    #[error("the payload is not a JSON object: {0}")]
+    Json(String),
+    /// A field is missing or of the wrong type.
+    #[error("the payload of {client} has no usable field `{field}`")]
+    Field {
+        /// The client.
+        client: Client,
+        /// The field.
+        field: &'static str,
+    },
+    /// A tool input cannot be understood.
+    #[error("{0}")]
+    Input(String),
+    /// A patch cannot be read, so its files are unknown.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+}
+
+/// Parses the payload of a hook. `told` and `event` are from the command line; the payload overrides both.
+///
+/// # Errors
+/// If the payload cannot be understood: the hook must deny with [`HookOutput::failure`](crate::HookOutput::failure).
+pub fn parse(told: Client, event: Option<&str>, payload: &[u8]) -> Result<ClientEvent, PayloadError> {
+    let payload: Map = serde_json::from_slice(payload).map_err(|error| PayloadError::Json(error.to_string()))?;
+    let parse = match told.recognize(&payload) {
+        Client::Claude => claude::parse,
+        Client::Codex => codex::parse,
+        Client::Gemini => gemini::parse,
+        Client::Copilot => copilot::parse,
+        Client::Opencode => opencode::parse,
+        Client::Cursor => cursor::parse,
+    };
+    parse(event, &payload)
+}
+
+/// Expresses an answer in the words of the event's client.
+pub fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
+    let express = match event.client {
+        Client::Claude => claude::answer,
+        Client::Codex => codex::answer,
+        Client::Gemini => gemini::answer,
+        Client::Copilot => copilot::answer,
+        Client::Opencode => opencode::answer,
+        Client::Cursor => cursor::answer,
+    };
+    express(event, answer)
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod adapter;
+mod answer;
+mod client;
+mod event;
+mod patch;
+pub mod tools;
+
+pub use adapter::{PayloadError, answer, parse};
+pub use answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
+pub use client::Client;
+pub use event::{ClientEvent, ClientTool, Dialect, EventKind, Operation};
+pub use patch::{PatchError, operations as patch_operations};

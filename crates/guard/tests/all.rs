@@ -1,0 +1,9 @@
+//! The tests of this crate, as one program.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
+
+mod answers;
+mod denials;
+mod patches;
+mod payloads;
+mod samples;
