@@ -1,0 +1,85 @@
+//! The daemon: connects to it, and starts it if there is none.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The socket in the folder.
+const SOCKET: &str = "socket";
+/// The file that says how the daemon is started: `program=…`, and variables of its environment. `amplifier guard install` writes it.
+const START: &str = "start";
+/// The file in which a daemon that cannot start leaves the reason.
+const ERROR: &str = "error";
+/// The most bytes of these files.
+const MAX_FILE: u64 = 64 << 10;
+/// The time for a start.
+const START_LIMIT: Duration = Duration::from_secs(15);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Connects to the daemon of a folder, and starts it first if needed.
+pub(crate) fn connect(folder: &Path, deadline: Instant) -> Result<UnixStream, String> {
+    check_private(folder)?;
+    let socket = folder.join(SOCKET);
+    if let Ok(stream) = UnixStream::connect(&socket) {
+        return Ok(stream);
+    }
+    let limit = deadline.min(Instant::now() + START_LIMIT);
+    let mut child = start(folder)?;
+    loop {
+        match UnixStream::connect(&socket) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if Instant::now() >= limit => return Err(format!("the daemon does not answer: {error}")),
+            Err(_) => {}
+        }
+        // Another call may have started a daemon; then this one exits with success.
+        if let Ok(Some(status)) = child.try_wait()
+            && !status.success()
+        {
+            let reason = read(&folder.join(ERROR)).unwrap_or_else(|_| status.to_string());
+            return Err(format!("the daemon cannot start: {}", reason.trim()));
+        }
+        thread::sleep(RETRY_INTERVAL);
+    }
+}
+
+/// Another user could put a socket into a folder that is not private, and allow everything.
+fn check_private(folder: &Path) -> Result<(), String> {
+    let found = fs::symlink_metadata(folder)
+        .map_err(|error| format!("the folder `{}` cannot be used: {error}", folder.display()))?;
+    let mode = found.permissions().mode();
+    match found.is_dir() && mode & 0o077 == 0 {
+        true => Ok(()),
+        false => Err(format!("the folder `{}` is not private", folder.display())),
+    }
+}
+
+/// Starts the daemon with the environment of its installation. That of the agent does not count: a repository can set variables of it.
+///
+/// The daemon begins a session of its own. No output of this program is inherited, because a client waits until all its copies are closed.
+fn start(folder: &Path) -> Result<Child, String> {
+    let file = folder.join(START);
+    let content = read(&file).map_err(|error| {
+        format!("`{}` cannot be read: {error}; run `amplifier guard install` again", file.display())
+    })?;
+    let lines = || content.lines().filter_map(|line| line.split_once('='));
+    let program = lines().find(|(name, _)| *name == "program").map(|(_, program)| program);
+    let program = program.ok_or_else(|| format!("`{}` names no program", file.display()))?;
+    let mut command = Command::new(program);
+    command.args(["guard", "daemon", "--folder"]).arg(folder).current_dir("/").env_clear();
+    command.envs(lines().filter(|(name, _)| *name != "program"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map_err(|error| format!("the daemon `{program}` cannot be started: {error}"))
+}
+
+fn read(file: &Path) -> io::Result<String> {
+    let metadata = fs::symlink_metadata(file)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE {
+        return Err(io::Error::new(ErrorKind::InvalidData, "it is not a small file"));
+    }
+    fs::read_to_string(file)
+}

@@ -1,0 +1,86 @@
+//! One request to the daemon, and its answer.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{Read, Write, stdin};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use crate::Answer;
+use crate::arguments::Arguments;
+
+/// The first word of a request and of an answer, with the version of their form.
+const PROTOCOL: &str = "amplifier-guard 1";
+/// The most bytes of a payload.
+const MAX_PAYLOAD: u64 = 64 << 20;
+/// The most bytes of an answer.
+const MAX_ANSWER: u64 = 96 << 20;
+/// The time that this program keeps for itself.
+const RESERVE: Duration = Duration::from_millis(200);
+
+/// Reads the payload.
+pub(crate) fn read_payload() -> Result<Vec<u8>, String> {
+    let mut payload = Vec::new();
+    let read = stdin().lock().take(MAX_PAYLOAD + 1).read_to_end(&mut payload);
+    read.map_err(|error| format!("the event cannot be read: {error}"))?;
+    match payload.len() as u64 > MAX_PAYLOAD {
+        true => Err("the event is larger than 64 MiB".to_owned()),
+        false => Ok(payload),
+    }
+}
+
+/// Sends the payload, and waits for the answer.
+pub(crate) fn ask(
+    mut stream: UnixStream,
+    arguments: &Arguments,
+    payload: &[u8],
+    deadline: Instant,
+) -> Result<Answer, String> {
+    let nonce = nonce();
+    let left = deadline.saturating_duration_since(Instant::now() + RESERVE).as_millis();
+    let folder = std::env::current_dir().unwrap_or_default();
+    let Arguments { client, event, .. } = arguments;
+    let header = format!(
+        "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nlength {}\n\n",
+        hex(folder.as_os_str()),
+        payload.len()
+    );
+    let sent = stream.write_all(header.as_bytes()).and_then(|()| stream.write_all(payload));
+    sent.map_err(|error| format!("the daemon cannot be reached: {error}"))?;
+    let mut answer = Vec::new();
+    let received = stream.take(MAX_ANSWER).read_to_end(&mut answer);
+    received.map_err(|error| format!("the daemon gave no answer: {error}"))?;
+    parse(&answer, &nonce).ok_or_else(|| match answer.is_empty() {
+        true => "the daemon gave no answer".to_owned(),
+        false => "the answer of the daemon is broken".to_owned(),
+    })
+}
+
+/// Parses an answer: a line with the nonce, the exit code and two lengths, then both outputs. Anything else is no answer.
+fn parse(answer: &[u8], nonce: &str) -> Option<Answer> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let (line, rest) = (std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 1..]);
+    let line = line.strip_prefix(PROTOCOL)?.strip_prefix(' ')?.strip_prefix(nonce)?.strip_prefix(' ')?;
+    let mut numbers = line.split(' ').map(|number| number.parse::<usize>().ok());
+    let (code, stdout, stderr) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let is_whole = numbers.next().is_none() && stdout.checked_add(stderr) == Some(rest.len());
+    let code = u8::try_from(code).ok().filter(|code| is_whole && [0, 2].contains(code))?;
+    let (stdout, stderr) = rest.split_at(stdout);
+    Some(Answer { stdout: stdout.to_vec(), stderr: stderr.to_vec(), code })
+}
+
+/// Returns a number that the answer must repeat, so that no other answer is taken for it.
+fn nonce() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
+/// Returns the bytes of a path in a form without line breaks.
+fn hex(path: &OsStr) -> String {
+    path.as_bytes().iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}
