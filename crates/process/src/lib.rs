@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod command;
+mod detach;
 mod dumps;
 mod environment;
 pub mod files;
@@ -22,6 +23,7 @@ mod system;
 pub mod terminal;
 
 pub use command::Command;
+pub use detach::detach;
 pub use dumps::forbid_core_dumps;
 pub use environment::Environment;
 pub use links::follow_links;

@@ -1,12 +1,14 @@
 //! Processes on Unix.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::group::GroupWatcher;
 
@@ -25,6 +27,38 @@ pub(crate) fn os_string(bytes: &[u8]) -> Option<OsString> {
 
 pub(crate) fn start_session() -> io::Result<()> {
     Ok(setsid().map(drop)?)
+}
+
+pub(crate) fn detach() -> io::Result<()> {
+    match setsid() {
+        // A process that leads a group cannot start a session, and a signal to the group of its parent does not reach it.
+        Ok(_) | Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    release_standard()?;
+    #[cfg(target_os = "linux")]
+    close_inherited()?;
+    Ok(())
+}
+
+/// Replaces standard input, output and error by `/dev/null`.
+pub(crate) fn release_standard() -> io::Result<()> {
+    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    Ok(dup2_stderr(&null)?)
+}
+
+/// Closes all files but the standard streams.
+#[cfg(target_os = "linux")]
+pub(crate) fn close_inherited() -> io::Result<()> {
+    let listing = fs::read_dir("/proc/self/fd")?;
+    let numbers: Vec<i32> = listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // The list includes its own file, which is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
 }
 
 /// Replaces this process by the program. Returns only on failure.

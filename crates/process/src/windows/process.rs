@@ -23,6 +23,10 @@ pub(crate) fn start_session() -> io::Result<()> {
     Err(io::Error::new(ErrorKind::Unsupported, "not available on Windows; sandboxes need Linux"))
 }
 
+pub(crate) fn detach() -> io::Result<()> {
+    Err(io::Error::new(ErrorKind::Unsupported, "not available on Windows"))
+}
+
 pub(crate) fn replace(_program: &mut Command) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, "Windows cannot replace a process by a program")
 }

@@ -1,21 +1,16 @@
 //! Open files that a process inherits.
 
-use std::fs;
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::os::fd::OwnedFd;
 
 use super::{ErrorContext, SandboxError};
+use crate::system::process;
 
 /// Closes all files but the standard streams, and rejects those if they are terminals.
 ///
 /// An inherited open folder would lead around later mounts, and other processes write to and read from a terminal.
 pub(super) fn close_inherited() -> Result<(), SandboxError> {
-    let listing = fs::read_dir("/proc/self/fd").context("the open files")?;
-    let numbers: Vec<i32> = listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > 2) {
-        // The list includes its own file, which is closed already.
-        let _ = nix::unistd::close(number);
-    }
+    process::close_inherited().context("the open files")?;
     if stdin().is_terminal() || stdout().is_terminal() || stderr().is_terminal() {
         let text = "standard input, output or error is a terminal; use pipes or files";
         return Err(SandboxError(text.to_owned()));
@@ -32,9 +27,5 @@ pub(super) fn take_stdin() -> Result<OwnedFd, SandboxError> {
 
 /// Closes the pipes of the program in this process, so that others notice when the program closes them.
 pub(super) fn release_standard() -> Result<(), SandboxError> {
-    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null").context("`/dev/null`")?;
-    let released = rustix::stdio::dup2_stdin(&null)
-        .and_then(|()| rustix::stdio::dup2_stdout(&null))
-        .and_then(|()| rustix::stdio::dup2_stderr(&null));
-    released.context("standard input and output")
+    process::release_standard().context("standard input and output")
 }
