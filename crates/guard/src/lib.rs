@@ -3,6 +3,7 @@
 mod adapter;
 mod answer;
 mod client;
+pub mod daemon;
 mod event;
 mod patch;
 pub mod tools;

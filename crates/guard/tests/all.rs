@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
 
 mod answers;
+mod daemon;
 mod denials;
 mod patches;
 mod payloads;

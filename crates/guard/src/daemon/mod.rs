@@ -1,0 +1,186 @@
+//! The daemon: decides about the calls of all guarded clients of one user.
+
+mod collect;
+mod folder;
+mod once;
+mod protect;
+mod request;
+mod session;
+mod sessions;
+mod workspace;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use amplifier_host::{Config, Home};
+use amplifier_process::files::FileStatus;
+use amplifier_process::locks::FileLock;
+use amplifier_process::sockets::{SocketConnection, SocketListener, is_open};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub use self::folder::GuardFolder;
+pub use self::protect::{CANARY_HOOK, CANARY_TOOL};
+use self::request::Request;
+use self::sessions::Sessions;
+use crate::answer::HookOutput;
+
+/// The time for the arrival of a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+/// The time for another daemon to begin or to end.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Loads the configuration of a workspace.
+pub type LoadConfig = Box<dyn Fn(&Path) -> amplifier_host::Result<Config> + Send + Sync>;
+
+/// Options of a [`Daemon`].
+pub struct DaemonOptions {
+    /// The folder with the socket.
+    pub folder: GuardFolder,
+    /// The user's folders.
+    pub home: Home,
+    /// Loads the configuration of a workspace.
+    pub load: LoadConfig,
+    /// The time without a call after which the daemon ends.
+    pub idle: Duration,
+    /// The program of the daemon. If its file changes, the daemon ends, and the next call starts the new one.
+    pub program: Option<PathBuf>,
+}
+
+/// A daemon that listens.
+#[derive(Debug)]
+pub struct Daemon {
+    listener: SocketListener,
+    state: Arc<DaemonState>,
+    folder: GuardFolder,
+    idle: Duration,
+    program: Option<(PathBuf, FileStatus)>,
+    _lock: FileLock,
+}
+
+struct DaemonState {
+    sessions: Sessions,
+    calls: AtomicUsize,
+    activity: Notify,
+}
+
+impl std::fmt::Debug for DaemonState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DaemonState").field("calls", &self.calls).finish_non_exhaustive()
+    }
+}
+
+impl Daemon {
+    /// Listens on the socket; none if another daemon does. The socket of a daemon that is gone is replaced.
+    ///
+    /// # Errors
+    /// If the folder or the socket cannot be used.
+    pub async fn open(options: DaemonOptions) -> io::Result<Option<Self>> {
+        let DaemonOptions { folder, home, load, idle, program } = options;
+        folder.create()?;
+        let started = Instant::now();
+        let lock = loop {
+            match FileLock::try_lock(&folder.lock())? {
+                Some(lock) => break lock,
+                None if is_open(&folder.socket()) || started.elapsed() > LOCK_LIMIT => return Ok(None),
+                // The other daemon is about to begin or to end.
+                None => tokio::time::sleep(LOCK_INTERVAL).await,
+            }
+        };
+        // While the lock is held, an existing socket is left over from another run.
+        match std::fs::remove_file(folder.socket()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = SocketListener::bind(&folder.socket())?;
+        let program = program.and_then(|program| FileStatus::from_path(&program).ok().map(|status| (program, status)));
+        let sessions = Sessions::new(home, load);
+        let state = Arc::new(DaemonState { sessions, calls: AtomicUsize::new(0), activity: Notify::new() });
+        Ok(Some(Self { listener, state, folder, idle, program, _lock: lock }))
+    }
+
+    /// Decides about calls until none has come for the idle time, or the program has changed. Ends the sessions then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the calls without an answer, so they are denied.
+    pub async fn run(self) {
+        let Self { mut listener, state, folder, idle, program, _lock } = self;
+        let mut calls = JoinSet::new();
+        let mut last = Instant::now();
+        let is_idle = loop {
+            while calls.try_join_next().is_some() {}
+            tokio::select! {
+                accepted = listener.accept() => {
+                    last = Instant::now();
+                    match accepted {
+                        Ok(connection) => _ = calls.spawn(serve(connection, state.clone())),
+                        Err(error) => {
+                            // Mostly the limit of open files, which passes.
+                            tracing::warn!(%error, "cannot accept a call");
+                            tokio::time::sleep(Duration::from_millis(50)).await;
+                        }
+                    }
+                }
+                () = state.activity.notified() => last = Instant::now(),
+                () = tokio::time::sleep(idle.saturating_sub(last.elapsed())) => {
+                    if state.calls.load(Ordering::SeqCst) == 0 && last.elapsed() >= idle {
+                        break true;
+                    }
+                    last = Instant::now();
+                }
+            }
+            let is_replaced = |(program, status): &(PathBuf, FileStatus)| {
+                FileStatus::from_path(program).is_ok_and(|now| now != *status)
+            };
+            if program.as_ref().is_some_and(is_replaced) {
+                break false;
+            }
+        };
+        // A call from now on finds no socket, and starts the next daemon, which waits for the lock.
+        _ = std::fs::remove_file(folder.socket());
+        drop((listener, _lock));
+        while calls.join_next().await.is_some() {}
+        state.sessions.end(is_idle).await;
+    }
+}
+
+async fn serve(connection: SocketConnection, state: Arc<DaemonState>) {
+    state.calls.fetch_add(1, Ordering::SeqCst);
+    let served = answer_call(connection, &state).await;
+    state.calls.fetch_sub(1, Ordering::SeqCst);
+    state.activity.notify_one();
+    if let Err(error) = served {
+        tracing::debug!(%error, "a call has no answer");
+    }
+}
+
+/// Answers one call. Without an answer, the hook program denies.
+async fn answer_call(connection: SocketConnection, state: &DaemonState) -> io::Result<()> {
+    let (mut from, mut to, _) = connection.into_parts()?;
+    let request = timeout(REQUEST_LIMIT, Request::read(&mut from)).await??;
+    let decide = async {
+        match timeout(request.deadline, state.sessions.answer(&request)).await {
+            Ok(output) => output,
+            Err(_) => HookOutput::failure("amplifier guard: no decision within the time limit of this hook"),
+        }
+    };
+    let output = tokio::select! {
+        output = decide => output,
+        // The client gave up: an open approval request is withdrawn.
+        () = closed(&mut from) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
+    to.write_all(&request.frame(&output)).await?;
+    to.shutdown().await
+}
+
+/// Waits until the other end is closed. A request has nothing after its payload.
+async fn closed(from: &mut (impl AsyncRead + Unpin)) {
+    let mut byte = [0];
+    while !matches!(from.read(&mut byte).await, Ok(0) | Err(_)) {}
+}

@@ -1,0 +1,410 @@
+//! One session of a client: its events pass the hooks of the policy.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use amplifier_core::{
+    AGENT_SPAWN, AgentSpawn, ApprovalAnswer, ApprovalError, ApprovalSystem, CONTEXT_PRE_COMPACT, ContextPreCompact,
+    Coordinator, EventData, EventName, Map, ORCHESTRATOR_COMPLETE, OpenRequest, OrchestratorComplete, PROMPT_SUBMIT,
+    PromptSubmit, SESSION_END, SESSION_START, SessionEnd, SessionStart, TOOL_POST, TOOL_PRE, ToolPost, ToolPre,
+    Verdict, data,
+};
+use amplifier_host::{ApprovalChannel, Home, LinkTarget, ServerLink};
+use amplifier_link::{Command, LinkClient, is_open};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::collect::{ClientPorts, Collection};
+use super::workspace::GuardPolicy;
+use crate::answer::{Change, GuardAnswer, Reply};
+use crate::event::{ClientEvent, ClientTool, EventKind, Operation};
+use crate::tools;
+
+/// The event that records an answer which the client cannot express.
+const LOSS: &str = "guard:loss";
+
+/// A session of a client.
+pub(super) struct GuardSession {
+    id: String,
+    coordinator: Coordinator,
+    policy: Arc<GuardPolicy>,
+    started: Instant,
+    turns: AtomicU64,
+    calls: AtomicU64,
+    // A std lock: nothing awaits while it is held.
+    state: Arc<Mutex<SessionState>>,
+    link: Mutex<Option<(ServerLink, JoinHandle<()>)>>,
+}
+
+#[derive(Default)]
+struct SessionState {
+    /// The reason why nothing of the session is allowed.
+    denied: Option<String>,
+    /// Messages and context for the next answer.
+    context: Vec<String>,
+    messages: Vec<String>,
+    /// Context for the answer after the tool.
+    deferred: Vec<String>,
+    /// Ids of running calls, by content, for clients without ids.
+    running: HashMap<String, VecDeque<String>>,
+}
+
+impl GuardSession {
+    /// Starts a session. A session that hooks do not allow exists, and denies everything.
+    pub(super) async fn start(id: String, event: &ClientEvent, policy: Arc<GuardPolicy>) -> Arc<Self> {
+        let state: Arc<Mutex<SessionState>> = Arc::default();
+        let is_served = policy.policy.config().approvals == ApprovalChannel::Server;
+        let link = is_served.then(|| ServerLink::open(policy.policy.link_options(), &LINK, false));
+        let approvals =
+            GuardApprovals { link: link.as_ref().map(|link| link.client.clone()), home: policy.policy.home().clone() };
+        let coordinator = policy.policy.coordinator(&id, approvals).context(ClientPorts).display(ClientPorts);
+        let coordinator = coordinator.previews(policy.policy.workspace().clone()).build();
+        let link = link.map(|mut link| {
+            link.client.begin(&id, coordinator.clone());
+            link.client.set_mode(policy.policy.mode().current().as_str());
+            let (state, placeholder) = (state.clone(), tokio::sync::mpsc::channel(1).1);
+            let commands = std::mem::replace(&mut link.commands, placeholder);
+            (link, tokio::spawn(obey(commands, state)))
+        });
+        let session = Arc::new(Self {
+            id,
+            coordinator,
+            policy,
+            started: Instant::now(),
+            turns: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            state,
+            link: Mutex::new(link),
+        });
+        session.emit_start(event).await;
+        session
+    }
+
+    async fn emit_start(&self, event: &ClientEvent) {
+        let source = match &event.kind {
+            EventKind::SessionStart { source } => source.as_str(),
+            // The daemon was started in the middle of a session.
+            _ => "resume",
+        };
+        let workspace = self.policy.policy.workspace().root().display().to_string();
+        let plan = data! {
+            "client": event.client.as_str(), "client_version": event.version, "model": event.model, "workspace": workspace,
+            "orchestrator": event.client.as_str(),
+        };
+        let collection = Collection::default();
+        let start = self.coordinator.emit(SESSION_START, SessionStart::new(plan.into_map(), source));
+        let verdict = collection.during(start).await;
+        let (context, messages) = collection.take();
+        let mut state = self.state();
+        state.context.extend(context);
+        state.messages.extend(messages);
+        if let Verdict::Denied { .. } = verdict {
+            state.denied = Some(format!("the session must not start: {verdict}"));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides about an event.
+    ///
+    /// # Cancel safety
+    /// Dropping the future withdraws an open approval request. The client gets no answer, so the hook program denies.
+    pub(super) async fn decide(self: Arc<Self>, event: ClientEvent) -> GuardAnswer {
+        let collection = Collection::default();
+        let decided = collection.during(self.emit(&event)).await;
+        let (context, messages) = collection.take();
+        let mut answer = decided.unwrap_or_else(GuardAnswer::deny);
+        let mut state = self.state();
+        if let Some(reason) = state.denied.clone()
+            && (event.is_gate() || matches!(event.kind, EventKind::SessionStart { .. }))
+        {
+            answer = GuardAnswer::deny(reason);
+        }
+        answer.context.append(&mut state.context);
+        if matches!(event.kind, EventKind::ToolPost { .. }) {
+            answer.context.append(&mut state.deferred);
+        }
+        answer.messages.append(&mut state.messages);
+        answer.context.extend(context);
+        answer.messages.extend(self.policy.take_notices().into_iter().chain(messages));
+        answer
+    }
+
+    /// Emits the events of a call. The error is a denial.
+    async fn emit(&self, event: &ClientEvent) -> Result<GuardAnswer, String> {
+        if event.is_gate()
+            && let Some(reason) = self.state().denied.clone()
+        {
+            return Err(reason);
+        }
+        match &event.kind {
+            EventKind::Prompt { text } => {
+                self.turns.fetch_add(1, Ordering::Relaxed);
+                self.coordinator.begin_turn();
+                let data = allowed(self.coordinator.emit(PROMPT_SUBMIT, PromptSubmit::new(text.as_str())).await)?;
+                let changed = data.text("prompt").ok_or("a hook removed the prompt")?;
+                let change = (changed != text).then(|| Change::Prompt(changed.to_owned()));
+                Ok(GuardAnswer { change, ..GuardAnswer::default() })
+            }
+            EventKind::ToolPre(tool) => self.tool_pre(event, tool).await,
+            EventKind::ToolPost { tool, result, success, milliseconds } => {
+                self.tool_post(event, tool, result, *success, *milliseconds).await
+            }
+            EventKind::Compact { trigger } => {
+                let compact = ContextPreCompact::new(trigger.as_str(), 0, 0, 0);
+                self.observe(self.coordinator.emit(CONTEXT_PRE_COMPACT, compact).await)
+            }
+            EventKind::Complete { message } => {
+                let turns = self.turns.load(Ordering::Relaxed);
+                let complete = OrchestratorComplete::new(event.client.as_str(), turns, 0, "success");
+                let complete = match message {
+                    Some(text) => complete.with("final_message", json!({ "role": "assistant", "content": text })),
+                    None => complete,
+                };
+                self.observe(self.coordinator.emit(ORCHESTRATOR_COMPLETE, complete).await)
+            }
+            EventKind::SessionEnd { reason } => {
+                let stats = data! {
+                    "total_messages": self.turns.load(Ordering::Relaxed), "tool_invocations": self.calls.load(Ordering::Relaxed),
+                    "total_tokens": 0,
+                };
+                let milliseconds = self.started.elapsed().as_millis() as u64;
+                let end = SessionEnd::new(reason.as_str(), milliseconds, stats.into_map());
+                self.observe(self.coordinator.emit(SESSION_END, end).await)
+            }
+            EventKind::SessionStart { .. } | EventKind::Other => Ok(GuardAnswer::default()),
+        }
+    }
+
+    /// Ignores the verdict of an event whose denial has no effect in clients.
+    fn observe(&self, verdict: Verdict) -> Result<GuardAnswer, String> {
+        if let Verdict::Denied { by, .. } = &verdict {
+            tracing::debug!(%by, "a denial without effect");
+        }
+        Ok(GuardAnswer::default())
+    }
+
+    async fn tool_pre(&self, event: &ClientEvent, tool: &ClientTool) -> Result<GuardAnswer, String> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let call = self.begin_call(event, tool);
+        let mut change = None;
+        for (number, operation) in tool.operations.iter().enumerate() {
+            let id = operation_id(&call, number, tool);
+            let passed = match self.operation(event, operation, &id).await {
+                Ok(changed) if changed.is_none() || tool.operations.len() == 1 => Ok(changed),
+                Ok(_) => Err("a hook changed a part of the patch, which this client cannot apply".to_owned()),
+                Err(reason) => Err(reason),
+            };
+            match passed {
+                Ok(None) => {}
+                Ok(Some(input)) => {
+                    let theirs = tools::to_theirs(event.client, &tool.name, &input);
+                    change = Some(Change::Input(theirs.into()));
+                }
+                Err(reason) => {
+                    // The operations before this one have an intent in the log, and do not run either.
+                    for earlier in 0..number {
+                        let id = operation_id(&call, earlier, tool);
+                        self.record_not_run(&tool.operations[earlier], &id, &reason).await;
+                    }
+                    self.end_call(event, tool);
+                    return Err(reason);
+                }
+            }
+        }
+        Ok(GuardAnswer { change, ..GuardAnswer::default() })
+    }
+
+    /// Emits the events before one operation, and returns the input if hooks changed it.
+    async fn operation(&self, event: &ClientEvent, operation: &Operation, id: &str) -> Result<Option<Map>, String> {
+        let input = self.with_absolute_paths(event, operation);
+        let pre = ToolPre::new(operation.tool.as_str(), input.clone()).with("tool_call_id", id);
+        let pre = match &event.agent {
+            Some(agent) => pre.with("agent_id", agent.as_str()),
+            None => pre,
+        };
+        let data = allowed(self.coordinator.emit(TOOL_PRE, pre).await)?;
+        let deny = |reason: String| async {
+            self.record_not_run(operation, id, &reason).await;
+            Err(reason)
+        };
+        if data.text("tool_name") != Some(&operation.tool) {
+            return deny("a hook changed the tool, which no client can apply".to_owned()).await;
+        }
+        let Some(Value::Object(mut changed)) = data.get("tool_input").cloned() else {
+            return deny("a hook left no input of the tool".to_owned()).await;
+        };
+        if operation.tool == "Task" {
+            let text = |key: &str| changed.get(key).and_then(Value::as_str).unwrap_or_default();
+            let task = text("prompt").to_owned();
+            let names = ["subagent_type", "agent_type", "agent_name", "name"];
+            let name = names.into_iter().map(text).find(|name| !name.is_empty()).unwrap_or("general").to_owned();
+            let spawn = AgentSpawn::new(self.id.as_str(), name.as_str(), task.as_str()).with("tool_call_id", id);
+            let spawned = match allowed(self.coordinator.emit(AGENT_SPAWN, spawn).await) {
+                Ok(spawned) => spawned,
+                Err(reason) => return deny(reason).await,
+            };
+            if spawned.text("agent_name") != Some(&name) || spawned.get("config_override").is_some() {
+                return deny("a hook changed the agent, which this client cannot apply".to_owned()).await;
+            }
+            match spawned.text("task") {
+                Some(changed_task) if changed_task != task => {
+                    changed.insert("prompt".to_owned(), changed_task.into());
+                }
+                Some(_) => {}
+                None => return deny("a hook left no task for the agent".to_owned()).await,
+            }
+        }
+        Ok((changed != input).then_some(changed))
+    }
+
+    /// Paths are relative to the folder of the agent; those of rules and previews to the workspace.
+    fn with_absolute_paths(&self, event: &ClientEvent, operation: &Operation) -> Map {
+        let mut input = operation.input.clone();
+        let root = self.policy.policy.workspace().root();
+        let folder = event.folder.as_deref().filter(|folder| folder.is_absolute() && *folder != root);
+        if let (Some(folder), Some(Value::String(path))) = (folder, input.get_mut("file_path"))
+            && Path::new(path).is_relative()
+            && !path.starts_with('~')
+        {
+            *path = folder.join(&path).to_string_lossy().into_owned();
+        }
+        input
+    }
+
+    async fn tool_post(
+        &self,
+        event: &ClientEvent,
+        tool: &ClientTool,
+        result: &Value,
+        success: bool,
+        milliseconds: u64,
+    ) -> Result<GuardAnswer, String> {
+        let call = self.end_call(event, tool);
+        let mut result_now = result.clone();
+        for (number, operation) in tool.operations.iter().enumerate() {
+            let input = self.with_absolute_paths(event, operation);
+            let id = operation_id(&call, number, tool);
+            let post = ToolPost::new(operation.tool.as_str(), input, result_now.clone(), success, milliseconds)
+                .with("tool_call_id", id.as_str());
+            let data = allowed(self.coordinator.emit(TOOL_POST, post).await)?;
+            result_now = data.get("tool_result").cloned().ok_or("a hook left no result")?;
+        }
+        let change = (result_now != *result).then_some(Change::Result(result_now));
+        Ok(GuardAnswer { change, ..GuardAnswer::default() })
+    }
+
+    /// Records that an allowed operation does not run after all.
+    async fn record_not_run(&self, operation: &Operation, id: &str, reason: &str) {
+        let result = data! { "error": format!("not run: {reason}") }.into_map();
+        let post = ToolPost::new(operation.tool.as_str(), operation.input.clone(), result, false, 0);
+        _ = self.coordinator.emit(TOOL_POST, post.with("tool_call_id", id)).await;
+    }
+
+    /// Returns the id of a call. A client without ids gets one, which the end of the same call finds by its content.
+    fn begin_call(&self, event: &ClientEvent, tool: &ClientTool) -> String {
+        if let Some(call) = &event.call {
+            return call.clone();
+        }
+        let id = format!("{}-{}", event.client, self.calls.load(Ordering::Relaxed));
+        self.state().running.entry(content(tool)).or_default().push_back(id.clone());
+        id
+    }
+
+    fn end_call(&self, event: &ClientEvent, tool: &ClientTool) -> String {
+        if let Some(call) = &event.call {
+            return call.clone();
+        }
+        let mut state = self.state();
+        let key = content(tool);
+        let id = state.running.get_mut(&key).and_then(VecDeque::pop_front);
+        if state.running.get(&key).is_some_and(VecDeque::is_empty) {
+            state.running.remove(&key);
+        }
+        id.unwrap_or_else(|| format!("{}-unknown", event.client))
+    }
+
+    /// Records the parts of an answer that the client cannot express, and keeps context that it accepts later.
+    pub(super) async fn record_losses(&self, event: &ClientEvent, reply: &Reply) {
+        self.state().deferred.extend(reply.deferred.iter().cloned());
+        for loss in &reply.losses {
+            let data = data! {
+                "client": event.client.as_str(), "event": event.name.as_str(), "part": loss.part, "instead": loss.instead,
+            };
+            let Ok(name) = LOSS.parse::<EventName>() else { continue };
+            let (losses, data) = (Collection::default(), EventData::from(data));
+            _ = losses.during(self.coordinator.emit(name, data)).await;
+            if let (true, EventKind::ToolPre(tool)) = (loss.denies(), &event.kind) {
+                let call = self.end_call(event, tool);
+                for (number, operation) in tool.operations.iter().enumerate() {
+                    let id = operation_id(&call, number, tool);
+                    losses.during(self.record_not_run(operation, &id, "the client cannot apply the change")).await;
+                }
+            }
+        }
+    }
+
+    /// Seals the session, and leaves the server.
+    pub(super) async fn end(&self, reason: &str) {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((link, commands)) = link {
+            commands.abort();
+            link.close(reason).await;
+        }
+        if let Err(error) = self.policy.policy.log().seal(&self.id, reason).await {
+            tracing::error!(%error, "a session is not sealed");
+        }
+    }
+}
+
+const LINK: LinkTarget = LinkTarget::Socket { takes_prompts: false };
+
+/// Ends the session at the command of the server: everything after it is denied. Clients take no other command.
+async fn obey(mut commands: tokio::sync::mpsc::Receiver<Command>, state: Arc<Mutex<SessionState>>) {
+    while let Some(command) = commands.recv().await {
+        if command == Command::End {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.denied = Some("the session was ended in the console".to_owned());
+        }
+    }
+}
+
+fn allowed(verdict: Verdict) -> Result<EventData, String> {
+    match verdict {
+        Verdict::Proceed(data) => Ok(data),
+        denied @ Verdict::Denied { .. } => Err(denied.to_string()),
+    }
+}
+
+/// Each operation of a patch is an operation of its own in the log.
+fn operation_id(call: &str, number: usize, tool: &ClientTool) -> String {
+    if tool.operations.len() == 1 { call.to_owned() } else { format!("{call}#{}", number + 1) }
+}
+
+fn content(tool: &ClientTool) -> String {
+    json!([tool.name, tool.input]).to_string()
+}
+
+/// Sends approval requests to the server, if the configuration says so and one is running.
+struct GuardApprovals {
+    link: Option<LinkClient>,
+    home: Home,
+}
+
+impl ApprovalSystem for GuardApprovals {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        let failed = |text: &str| Err(ApprovalError::Failed(text.into()));
+        match &self.link {
+            None => failed(
+                "nobody can be asked: set `approvals = \"server\"` in the configuration, and run `amplifier serve`",
+            ),
+            Some(_) if !is_open(&self.home.server_folder()) => failed("no server is running; run `amplifier serve`"),
+            Some(link) => link.request_approval(request).await,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The daemon, through its socket, as the hook program calls it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_guard::HookOutput;
+use amplifier_guard::daemon::{CANARY_TOOL, Daemon, DaemonOptions, GuardFolder};
+use amplifier_host::{Config, Environment, Home, Overrides};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+
+const RULES: &str = r#"
+hooks:
+  - rule: no-force-push
+    on: tool:pre
+    when: tool_name == "Bash" && tool_input.command.contains("push --force")
+    deny: ask before you overwrite history
+  - rule: no-secrets
+    on: tool:pre
+    when: tool_name == "Write" && tool_input.file_path.endsWith(".env")
+    deny: secrets are not written
+  - rule: ask-deploy
+    on: tool:pre
+    when: tool_name == "Deploy"
+    ask: Deploy?
+    options: [Allow once, Deny]
+  - rule: no-secret-prompts
+    on: prompt:submit
+    when: prompt.contains("hunter2")
+    deny: the prompt contains a password
+  - rule: no-agents
+    on: agent:spawn
+    when: task.contains("delete")
+    deny: agents delete nothing
+"#;
+
+struct Place {
+    folder: TempDir,
+    daemon: Option<JoinHandle<()>>,
+}
+
+impl Place {
+    fn new(rules: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("home")).unwrap();
+        fs::create_dir_all(folder.path().join("repo/.git")).unwrap();
+        fs::create_dir_all(folder.path().join("repo/sub")).unwrap();
+        fs::write(folder.path().join("home/bundle.yaml"), rules).unwrap();
+        Self { folder, daemon: None }
+    }
+
+    async fn started(rules: &str) -> Self {
+        let mut place = Self::new(rules);
+        place.start(Duration::from_secs(600)).await;
+        place
+    }
+
+    fn home(&self) -> Home {
+        Home::at(self.folder.path().join("home")).with(Environment::default())
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.folder.path().join("repo").canonicalize().unwrap()
+    }
+
+    fn options(&self, idle: Duration) -> DaemonOptions {
+        let (home, config_home) = (self.home(), self.home());
+        let load = move |workspace: &std::path::Path| {
+            let overrides = Overrides { workspace: Some(workspace.to_owned()), ..Overrides::default() };
+            Config::load(&overrides, &config_home)
+        };
+        let folder = GuardFolder::new(self.folder.path().join("guard"));
+        DaemonOptions { folder, home, load: Box::new(load), idle, program: None }
+    }
+
+    async fn start(&mut self, idle: Duration) {
+        let daemon = Daemon::open(self.options(idle)).await.unwrap().unwrap();
+        self.daemon = Some(tokio::spawn(daemon.run()));
+    }
+
+    async fn send(&self, client: &str, event: &str, deadline: u64, payload: &[u8]) -> UnixStream {
+        let mut stream = UnixStream::connect(self.folder.path().join("guard/socket")).await.unwrap();
+        let header = format!(
+            "amplifier-guard 1\nclient {client}\nevent {event}\ndeadline {deadline}\nnonce 0f\nfolder 2f746d70\nlength {}\n\n",
+            payload.len()
+        );
+        stream.write_all(header.as_bytes()).await.unwrap();
+        stream.write_all(payload).await.unwrap();
+        stream
+    }
+
+    async fn bytes(&self, payload: &[u8]) -> HookOutput {
+        receive(self.send("claude", "PreToolUse", 20_000, payload).await).await.unwrap()
+    }
+
+    /// Calls the hook of Claude Code.
+    async fn call(&self, event: &str, fields: Value) -> HookOutput {
+        let payload = self.payload(event, fields).to_string();
+        receive(self.send("claude", event, 20_000, payload.as_bytes()).await).await.unwrap()
+    }
+
+    fn payload(&self, event: &str, fields: Value) -> Value {
+        let mut payload =
+            json!({ "session_id": "session-1", "prompt_id": "p-1", "cwd": self.repo(), "hook_event_name": event });
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        payload
+    }
+
+    async fn tool(&self, id: &str, name: &str, input: Value) -> HookOutput {
+        self.call("PreToolUse", json!({ "tool_name": name, "tool_input": input, "tool_use_id": id })).await
+    }
+
+    /// The lines of the audit log that contain all of these texts.
+    fn records(&self, texts: &[&str]) -> usize {
+        let folder = self.home().audit_folder();
+        let text: String =
+            fs::read_dir(folder).unwrap().filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok()).collect();
+        text.lines().filter(|line| texts.iter().all(|text| line.contains(text))).count()
+    }
+}
+
+async fn receive(mut stream: UnixStream) -> Option<HookOutput> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.ok()?;
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let line = std::str::from_utf8(&bytes[..end]).unwrap().strip_prefix("amplifier-guard 1 0f ").unwrap();
+    let numbers: Vec<usize> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+    let rest = &bytes[end + 1..];
+    assert_eq!(rest.len(), numbers[1] + numbers[2]);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    Some(HookOutput {
+        stdout: text(&rest[..numbers[1]]),
+        stderr: text(&rest[numbers[1]..]),
+        code: numbers[0].try_into().unwrap(),
+    })
+}
+
+#[track_caller]
+fn check_denied(output: &HookOutput, expected: &str) {
+    assert_eq!(output.code, 2, "{output:?}");
+    assert!(output.stderr.contains(expected), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rules_of_the_user_decide_about_every_client() {
+    let place = Place::started(RULES).await;
+    let command = "git push --force origin main";
+    check_denied(
+        &place.tool("t-1", "Bash", json!({ "command": command })).await,
+        "Denied by hook no-force-push: ask before you overwrite history",
+    );
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "git status" })).await, HookOutput::default());
+    let repo = place.repo();
+    for (client, event, payload) in [
+        (
+            "codex",
+            "PreToolUse",
+            json!({ "session_id": "s-cx", "turn_id": "t", "cwd": repo, "model": "m", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": { "command": command }, "tool_use_id": "c" }),
+        ),
+        (
+            "gemini",
+            "BeforeTool",
+            json!({ "session_id": "s-gm", "cwd": repo, "hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": { "command": command } }),
+        ),
+        (
+            "copilot",
+            "preToolUse",
+            json!({ "sessionId": "s-cp", "cwd": repo, "toolName": "bash", "toolArgs": { "command": command } }),
+        ),
+        (
+            "opencode",
+            "tool.execute.before",
+            json!({ "cwd": repo, "input": { "tool": "bash", "sessionID": "s-oc", "callID": "c" }, "output": { "args": { "command": command } } }),
+        ),
+    ] {
+        let output = receive(place.send(client, event, 20_000, payload.to_string().as_bytes()).await).await.unwrap();
+        check_denied(&output, "Denied by hook no-force-push");
+    }
+    let cursor = json!({ "conversation_id": "s-cu", "cursor_version": "3.9", "workspace_roots": [repo], "hook_event_name": "preToolUse", "tool_name": "Shell", "tool_input": { "command": command }, "tool_use_id": "c" });
+    let output =
+        receive(place.send("cursor", "preToolUse", 20_000, cursor.to_string().as_bytes()).await).await.unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["permission"], "deny");
+    for session in ["session-1", "s-cx", "s-gm", "s-cp", "s-oc", "s-cu"] {
+        assert!(place.records(&[session, "no-force-push"]) > 0, "{session}");
+    }
+    assert!(place.records(&["s-cx", "session:start", "codex"]) > 0);
+    assert!(place.records(&["s-cu", "session:start", "3.9"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_agents_and_files_of_patches_pass_the_rules() {
+    let place = Place::started(RULES).await;
+    check_denied(&place.call("UserPromptSubmit", json!({ "prompt": "use hunter2" })).await, "contains a password");
+    assert_eq!(place.call("UserPromptSubmit", json!({ "prompt": "hello" })).await.code, 0);
+    check_denied(
+        &place.tool("t-1", "Agent", json!({ "prompt": "delete all", "subagent_type": "general" })).await,
+        "agents delete nothing",
+    );
+    assert_eq!(place.tool("t-2", "Agent", json!({ "prompt": "read all", "subagent_type": "general" })).await.code, 0);
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Add File: prod/.env\n+KEY=1\n*** End Patch\n";
+    let payload = json!({ "session_id": "s", "turn_id": "t", "cwd": place.repo(), "hook_event_name": "PreToolUse", "tool_name": "apply_patch", "tool_input": { "command": patch }, "tool_use_id": "c" });
+    let output =
+        receive(place.send("codex", "PreToolUse", 20_000, payload.to_string().as_bytes()).await).await.unwrap();
+    check_denied(&output, "secrets are not written");
+    // The first file was allowed, and does not change either.
+    assert!(place.records(&["c#1", "not run"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_understood_is_denied() {
+    let place = Place::started(RULES).await;
+    check_denied(&place.bytes(b"").await, "not a JSON object");
+    check_denied(&place.bytes(b"{\"session_id\":\"s\xff\"}").await, "not a JSON object");
+    check_denied(
+        &place.bytes(br#"{"session_id":"s","tool_name":"Bash","tool_input":{},"cwd":"x"}"#).await,
+        "names no folder",
+    );
+    check_denied(
+        &place.bytes(br#"{"session_id":"s","tool_name":"Bash","tool_input":{},"cwd":"/nonexistent/x"}"#).await,
+        "the workspace `/nonexistent/x` cannot be used",
+    );
+    let output = receive(place.send("emacs", "PreToolUse", 20_000, b"{}").await).await.unwrap();
+    check_denied(&output, "unknown client `emacs`");
+    // Not a request: no answer, so the hook program denies.
+    let mut stream = UnixStream::connect(place.folder.path().join("guard/socket")).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\n\n").await.unwrap();
+    assert_eq!(receive(stream).await, None);
+    let large = json!({ "command": "x".repeat(11 << 20) });
+    assert_eq!(place.tool("t-1", "Bash", large).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_cannot_be_loaded_denies_and_says_why() {
+    let place = Place::started("hooks: [").await;
+    check_denied(&place.tool("t-1", "Bash", json!({ "command": "ls" })).await, "bundle.yaml");
+    // The next call finds the repaired file.
+    fs::write(place.folder.path().join("home/bundle.yaml"), RULES).unwrap();
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "ls" })).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_request_without_a_server_denies() {
+    let place = Place::started(RULES).await;
+    check_denied(&place.tool("t-1", "Deploy", json!({})).await, "nobody can be asked: set `approvals = \"server\"`");
+    let mut other = Place::new(RULES);
+    fs::write(other.folder.path().join("home/config.toml"), "approvals = \"server\"\n").unwrap();
+    other.start(Duration::from_secs(600)).await;
+    check_denied(&other.tool("t-1", "Deploy", json!({})).await, "no server is running");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_takes_too_long_is_a_denial() {
+    let mut place = Place::new("");
+    let pipe = place.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Nobody writes to the pipe.
+    let rules = format!("hooks:\n  - command: cat {}\n    name: slow\n    on: tool:pre\n", pipe.display());
+    fs::write(place.folder.path().join("home/bundle.yaml"), rules).unwrap();
+    place.start(Duration::from_secs(600)).await;
+    let fields = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" }, "tool_use_id": "t-1" });
+    let payload = place.payload("PreToolUse", fields).to_string();
+    let output = receive(place.send("claude", "PreToolUse", 700, payload.as_bytes()).await).await.unwrap();
+    check_denied(&output, "no decision within the time limit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_reaches_the_client_in_its_words() {
+    let rules = "hooks:\n  - rule: safe-list\n    on: tool:pre\n    when: tool_name == \"Bash\"\n    modify: { set: { /tool_input/command: ls -l } }\n";
+    let place = Place::started(rules).await;
+    let output = place.tool("t-1", "Bash", json!({ "command": "ls" })).await;
+    let stdout: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(stdout["hookSpecificOutput"]["updatedInput"], json!({ "command": "ls -l" }));
+    assert_eq!(stdout["hookSpecificOutput"].get("permissionDecision"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_arrives_twice_is_decided_once() {
+    let place = Arc::new(Place::started(RULES).await);
+    let input = json!({ "command": "echo unique-command" });
+    let calls = (0..8).map(|_| {
+        let (place, input) = (place.clone(), input.clone());
+        tokio::spawn(async move { place.tool("t-1", "Bash", input).await })
+    });
+    for call in futures::future::join_all(calls).await {
+        assert_eq!(call.unwrap().code, 0);
+    }
+    assert_eq!((place.records(&["t-1", "\"intent\""]), place.records(&["unique-command", "\"event\""])), (1, 1));
+    // Other content with the same id is another call.
+    check_denied(&place.tool("t-1", "Bash", json!({ "command": "git push --force" })).await, "no-force-push");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_cannot_change_the_files_that_decide_about_the_guard() {
+    let place = Place::started("hooks: []\n").await;
+    let home = place.folder.path().join("home");
+    for (name, input) in [
+        ("Write", json!({ "file_path": ".claude/settings.json", "content": "{}" })),
+        (
+            "Edit",
+            json!({ "file_path": place.repo().join(".claude/settings.local.json"), "old_string": "a", "new_string": "b" }),
+        ),
+        ("Write", json!({ "file_path": home.join("bundle.yaml"), "content": "hooks: []" })),
+        ("NotebookEdit", json!({ "notebook_path": place.repo().join(".gemini/settings.json") })),
+        ("move_file", json!({ "source_path": place.repo().join(".codex/hooks.json"), "target": "x" })),
+        ("Read", json!({ "file_path": home.join("audit.key") })),
+    ] {
+        check_denied(&place.tool("t-1", name, input).await, "Denied by hook protect-files");
+    }
+    for command in ["echo {} > .claude/settings.json", "rm -rf .gemini/settings.json"] {
+        check_denied(&place.tool("t-1", "Bash", json!({ "command": command })).await, "Denied by hook protect");
+    }
+    assert_eq!(place.tool("t-2", "Write", json!({ "file_path": "src/a.rs", "content": "" })).await.code, 0);
+    assert_eq!(place.tool("t-3", "list_directory", json!({ "dir_path": place.repo() })).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_is_relative_to_the_folder_of_the_agent() {
+    let place = Place::started("hooks: []\n").await;
+    let sub = place.repo().join("sub");
+    let fields = json!({ "cwd": sub, "tool_name": "Write", "tool_use_id": "t", "tool_input": { "file_path": "../.claude/settings.json", "content": "" } });
+    check_denied(&place.call("PreToolUse", fields).await, "Denied by hook protect-files");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_canary_is_denied_and_recorded() {
+    let place = Place::started("hooks: []\n").await;
+    check_denied(&place.tool("t-1", CANARY_TOOL, json!({ "nonce": "n-4711" })).await, "the guard is active: n-4711");
+    assert!(place.records(&["n-4711", "canary"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_daemon_does_not_start() {
+    let place = Place::started("hooks: []\n").await;
+    assert!(Daemon::open(place.options(Duration::from_secs(600))).await.unwrap().is_none());
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_is_left_over_is_replaced() {
+    let mut place = Place::new("hooks: []\n");
+    let folder = place.folder.path().join("guard");
+    fs::create_dir(&folder).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap());
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_daemon_ends_and_seals_its_sessions() {
+    let mut place = Place::new("hooks: []\n");
+    place.start(Duration::from_millis(500)).await;
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+    place.daemon.take().unwrap().await.unwrap();
+    assert!(place.records(&["session-1", "seal", "timeout"]) > 0);
+    assert!(!place.folder.path().join("guard/socket").exists());
+    // The session continues with the next daemon.
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "ls" })).await.code, 0);
+    assert!(place.records(&["session-1", "session:start", "resume"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_hooks_do_not_allow_denies_its_prompts_and_tools() {
+    let rules = "hooks:\n  - rule: closed\n    on: session:start\n    when: 'true'\n    deny: not today\n";
+    let place = Place::started(rules).await;
+    assert_eq!(place.call("SessionStart", json!({ "source": "startup" })).await.code, 0);
+    check_denied(&place.call("UserPromptSubmit", json!({ "prompt": "hello" })).await, "not today");
+    check_denied(&place.tool("t-1", "Read", json!({ "file_path": "a" })).await, "not today");
+    assert!(place.records(&["guard:loss", "denied at the first prompt or tool"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_with_a_seal() {
+    let place = Place::started("hooks: []\n").await;
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+    let result = json!({ "stdout": "a", "stderr": "", "interrupted": false, "isImage": false });
+    let post = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" }, "tool_response": result, "tool_use_id": "t-1", "duration_ms": 5 });
+    assert_eq!(place.call("PostToolUse", post).await, HookOutput::default());
+    assert_eq!(place.call("SessionEnd", json!({ "reason": "other" })).await.code, 0);
+    assert!(place.records(&["session-1", "seal", "complete"]) > 0);
+}
