@@ -11,6 +11,7 @@ use amplifier::commands::completions::Completions;
 use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
 use amplifier::commands::events::Events;
+use amplifier::commands::guard::Guard;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::init::Init;
 use amplifier::commands::man::Man;
@@ -42,6 +43,7 @@ enum Command {
     Sessions(SessionsCommand),
     Serve(Serve),
     Hooks(Hooks),
+    Guard(Guard),
     Init(Init),
     Events(Events),
     Tools(Tools),
@@ -111,6 +113,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Serve(serve) => block_on(serve.run(&home()?)),
         Command::Sessions(sessions) => block_on(sessions.run(&home()?)),
         Command::Hooks(hooks) => block_on(hooks.run(home())),
+        Command::Guard(guard) => match guard.run_alone()? {
+            Ok(code) => Ok(code),
+            Err(guard) => block_on(guard.run(&home()?)),
+        },
         Command::Init(init) => init.run(&home()?),
         Command::Events(events) => events.run(),
         Command::Tools(tools) => tools.run(),

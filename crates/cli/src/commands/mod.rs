@@ -7,6 +7,7 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod events;
+pub mod guard;
 pub mod hooks;
 pub mod init;
 pub mod man;
