@@ -5,11 +5,14 @@ mod answer;
 mod client;
 pub mod daemon;
 mod event;
+mod explain;
 mod patch;
+pub mod settings;
 pub mod tools;
 
 pub use adapter::{PayloadError, answer, parse};
 pub use answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 pub use client::Client;
 pub use event::{ClientEvent, ClientTool, Dialect, EventKind, Operation};
+pub use explain::{Expression, canary_payload, explain};
 pub use patch::{PatchError, operations as patch_operations};

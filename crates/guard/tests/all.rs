@@ -8,3 +8,4 @@ mod denials;
 mod patches;
 mod payloads;
 mod samples;
+mod settings;

@@ -1,0 +1,228 @@
+//! Changes of a JSON file that keep every other byte: comments are not JSON, but the order, spaces and numbers of users are theirs.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+use super::SettingsError;
+
+const HOOKS: &str = "hooks";
+
+/// Appends an entry to the list of an event.
+pub(super) fn append(text: &str, event: &str, entry: &Value) -> Result<String, SettingsError> {
+    let document = Document::parse(text)?;
+    let Some(hooks) = document.member(document.root, HOOKS)? else {
+        let value = Value::Object([(event.to_owned(), Value::Array(vec![entry.clone()]))].into_iter().collect());
+        return Ok(document.insert_member(document.root, HOOKS, &value, 1));
+    };
+    document.expect(hooks, b'{', "hooks", "an object")?;
+    let Some(list) = document.member(hooks, event)? else {
+        return Ok(document.insert_member(hooks, event, &Value::Array(vec![entry.clone()]), 2));
+    };
+    document.expect(list, b'[', event, "a list")?;
+    Ok(document.insert(list, &document.render(entry, 3), 3))
+}
+
+/// Sets a field of the root, unless it exists.
+pub(super) fn set_if_missing(text: &str, key: &str, value: &Value) -> Result<String, SettingsError> {
+    let document = Document::parse(text)?;
+    match document.member(document.root, key)? {
+        Some(_) => Ok(text.to_owned()),
+        None => Ok(document.insert_member(document.root, key, value, 1)),
+    }
+}
+
+/// Removes the entries of all events for which `is_removed` returns `true`, then lists and objects that became empty by this.
+pub(super) fn remove(text: &str, is_removed: impl Fn(&Value) -> bool) -> Result<String, SettingsError> {
+    let mut text = text.to_owned();
+    while let Some(next) = remove_one(&text, &is_removed)? {
+        text = next;
+    }
+    Ok(text)
+}
+
+fn remove_one(text: &str, is_removed: &impl Fn(&Value) -> bool) -> Result<Option<String>, SettingsError> {
+    let document = Document::parse(text)?;
+    let Some(hooks) = document.member(document.root, HOOKS)? else { return Ok(None) };
+    if document.bytes()[hooks.start] != b'{' {
+        return Ok(None);
+    }
+    let events = document.items(hooks);
+    for event in &events {
+        if document.bytes()[event.value.start] != b'[' {
+            continue;
+        }
+        let entries = document.items(event.value);
+        let is_ours = |entry: &&Item| {
+            serde_json::from_str(&text[entry.value.start..entry.value.end]).is_ok_and(|entry| is_removed(&entry))
+        };
+        let Some(found) = entries.iter().find(is_ours) else { continue };
+        return Ok(Some(match (entries.len(), events.len()) {
+            (1, 1) => document.cut(document.root, &document.items(document.root), hooks),
+            (1, _) => document.cut(hooks, &events, event.value),
+            _ => document.cut(event.value, &entries, found.value),
+        }));
+    }
+    Ok(None)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+/// A member of an object, or an element of a list.
+struct Item {
+    /// The start of the key, or of the element.
+    start: usize,
+    key: Option<String>,
+    value: Span,
+}
+
+/// A text that is known to be JSON with an object.
+struct Document<'a> {
+    text: &'a str,
+    root: Span,
+    indent: String,
+}
+
+impl<'a> Document<'a> {
+    fn parse(text: &'a str) -> Result<Self, SettingsError> {
+        let value: Value = serde_json::from_str(text).map_err(|error| SettingsError::Json(error.to_string()))?;
+        if !value.is_object() {
+            return Err(SettingsError::Form("the file".to_owned(), "an object"));
+        }
+        let start = text.find('{').unwrap_or_default();
+        let indented = text.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+        let indent = indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()]);
+        Ok(Self { text, root: Span { start, end: text.trim_end().len() }, indent: indent.to_owned() })
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    fn expect(&self, span: Span, first: u8, key: &str, kind: &'static str) -> Result<(), SettingsError> {
+        match self.bytes()[span.start] == first {
+            true => Ok(()),
+            false => Err(SettingsError::Form(key.to_owned(), kind)),
+        }
+    }
+
+    fn member(&self, object: Span, key: &str) -> Result<Option<Span>, SettingsError> {
+        let mut found = self.items(object).into_iter().filter(|item| item.key.as_deref() == Some(key));
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => Err(SettingsError::Twice(key.to_owned())),
+            (found, _) => Ok(found.map(|item| item.value)),
+        }
+    }
+
+    /// Returns the items of an object or list.
+    fn items(&self, container: Span) -> Vec<Item> {
+        let is_object = self.bytes()[container.start] == b'{';
+        let mut items = Vec::new();
+        let mut at = self.skip_space(container.start + 1);
+        while at < container.end - 1 {
+            let start = at;
+            let mut key = None;
+            if is_object {
+                let end = self.value_end(at);
+                key = serde_json::from_str(&self.text[at..end]).ok();
+                // Behind the colon.
+                at = self.skip_space(self.skip_space(end) + 1);
+            }
+            let value = Span { start: at, end: self.value_end(at) };
+            items.push(Item { start, key, value });
+            // Behind the comma.
+            at = self.skip_space(self.skip_space(value.end) + 1);
+        }
+        items
+    }
+
+    fn skip_space(&self, mut at: usize) -> usize {
+        while self.bytes().get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        at
+    }
+
+    /// Returns the end of the value that starts here.
+    fn value_end(&self, start: usize) -> usize {
+        let bytes = self.bytes();
+        let (mut depth, mut is_text, mut at) = (0_usize, false, start);
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'\\' if is_text => at += 1,
+                b'"' => {
+                    is_text = !is_text;
+                    if !is_text && depth == 0 {
+                        return at + 1;
+                    }
+                }
+                _ if is_text => {}
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth == 0 => return at,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return at + 1;
+                    }
+                }
+                b',' if depth == 0 => return at,
+                byte if depth == 0 && byte.is_ascii_whitespace() => return at,
+                _ => {}
+            }
+            at += 1;
+        }
+        at
+    }
+
+    fn has_lines(&self) -> bool {
+        self.text.trim_end().contains('\n') || self.items(self.root).is_empty()
+    }
+
+    fn line_break(&self, depth: usize) -> String {
+        if self.has_lines() { format!("\n{}", self.indent.repeat(depth)) } else { String::new() }
+    }
+
+    /// Returns a value as text whose lines are indented for a depth.
+    fn render(&self, value: &Value, depth: usize) -> String {
+        if !self.has_lines() {
+            return value.to_string();
+        }
+        let mut bytes = Vec::new();
+        let formatter = PrettyFormatter::with_indent(self.indent.as_bytes());
+        // Writing JSON into memory does not fail.
+        _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, formatter));
+        String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{}", self.indent.repeat(depth)))
+    }
+
+    fn insert_member(&self, object: Span, key: &str, value: &Value, depth: usize) -> String {
+        let colon = if self.has_lines() { ": " } else { ":" };
+        self.insert(object, &format!("{}{colon}{}", Value::from(key), self.render(value, depth)), depth)
+    }
+
+    /// Appends an item to a container.
+    fn insert(&self, container: Span, item: &str, depth: usize) -> String {
+        let (from, to, new) = match self.items(container).last() {
+            Some(last) => (last.value.end, last.value.end, format!(",{}{item}", self.line_break(depth))),
+            None => {
+                let inner = format!("{}{item}{}", self.line_break(depth), self.line_break(depth - 1));
+                (container.start + 1, container.end - 1, inner)
+            }
+        };
+        [&self.text[..from], &new, &self.text[to..]].concat()
+    }
+
+    /// Removes the item with this value, with the comma and space before or behind it.
+    fn cut(&self, container: Span, items: &[Item], value: Span) -> String {
+        let at = items.iter().position(|item| item.value == value).unwrap_or_default();
+        let (from, to) = match (at.checked_sub(1), items.get(at + 1)) {
+            (Some(before), _) => (items[before].value.end, value.end),
+            (None, Some(next)) => (items[at].start, next.start),
+            (None, None) => (container.start + 1, container.end - 1),
+        };
+        [&self.text[..from], &self.text[to..]].concat()
+    }
+}
