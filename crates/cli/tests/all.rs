@@ -17,6 +17,7 @@ mod common;
 mod confine;
 mod evasion;
 mod events;
+mod guard;
 mod headless;
 mod hooks;
 mod mistakes;

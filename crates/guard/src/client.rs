@@ -22,6 +22,18 @@ amplifier_core::words! {
 }
 
 impl Client {
+    /// Returns the version with which the behavior of the client was measured; empty if none was.
+    pub fn measured_version(self) -> &'static str {
+        match self {
+            Self::Claude => "2.1.325",
+            Self::Codex => "0.166.0",
+            Self::Gemini => "0.61.0",
+            Self::Copilot => "1.0.102",
+            Self::Opencode => "1.18.33",
+            Self::Cursor => "",
+        }
+    }
+
     /// Returns the client that sent a payload. Several clients run the hooks of others, so the payload decides, not the flag of the command line.
     /// Variables of the environment prove nothing: nested agents inherit them.
     pub fn recognize(self, payload: &Map<String, Value>) -> Self {

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::LoadConfig;
 use super::once::{CallKey, Decisions};
+use super::protect::CANARY_TOOL;
 use super::request::Request;
 use super::session::GuardSession;
 use super::workspace::Policies;
@@ -56,7 +57,10 @@ impl Sessions {
         };
         let reply = adapter::answer(&event, &answer);
         session.record_losses(&event, &reply).await;
-        if matches!(event.kind, EventKind::SessionEnd { .. }) {
+        // A canary is a session of one call.
+        let is_canary = matches!(&event.kind, EventKind::ToolPre(tool) if tool.name == CANARY_TOOL)
+            && event.session.starts_with("canary-");
+        if is_canary || matches!(event.kind, EventKind::SessionEnd { .. }) {
             self.forget(&event);
             session.end("complete").await;
         }

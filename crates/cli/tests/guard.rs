@@ -1,0 +1,230 @@
+//! `amplifier guard`: installed in the settings of an agent, called as the agent calls it, with daemons that come and go.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::common::Place;
+
+const RULES: &str = "hooks:\n  - rule: no-force-push\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"push --force\")\n    deny: ask before you overwrite history\n";
+
+/// A home with agents. Its daemon ends with it.
+struct Guarded {
+    place: Place,
+}
+
+impl Guarded {
+    fn new() -> Self {
+        let place = Place::with(json!([]));
+        place.write("home/bundle.yaml", RULES);
+        fs::create_dir(place.at("user")).unwrap();
+        fs::create_dir(place.at("user/.claude")).unwrap();
+        Self { place }
+    }
+
+    fn guard(&self, arguments: &[&str]) -> Output {
+        let mut command = self.place.command(&[&["guard"], arguments].concat());
+        command.env("HOME", self.place.at("user"));
+        command.output().unwrap()
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.place.at("user/.claude/settings.json")
+    }
+
+    /// The line that Claude Code runs at this event.
+    fn line(&self, event: &str) -> String {
+        let settings: Value = serde_json::from_str(&fs::read_to_string(self.settings()).unwrap()).unwrap();
+        settings["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
+    }
+
+    /// Calls the hook as Claude Code does, in an environment that a repository could have set.
+    fn call(&self, id: &str, command: &str) -> Output {
+        call(&self.line("PreToolUse"), &self.place.at("workspace").display().to_string(), id, command)
+    }
+
+    /// The process ids of the daemons of this place.
+    fn daemons(&self) -> Vec<i32> {
+        let folder = self.place.at("home/guard").display().to_string();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let is_daemon = |id: &i32| {
+            fs::read_to_string(format!("/proc/{id}/cmdline"))
+                .is_ok_and(|line| line.contains("\0daemon\0") && line.contains(&folder))
+        };
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_daemon).collect()
+    }
+
+    fn kill_daemons(&self) {
+        for id in self.daemons() {
+            _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.kill_daemons();
+    }
+}
+
+fn call(line: &str, folder: &str, id: &str, command: &str) -> Output {
+    let payload = json!({
+        "session_id": "session-1", "prompt_id": "p", "cwd": folder, "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": { "command": command }, "tool_use_id": id,
+    });
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", line])
+        .env("AMPLIFIER_HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    _ = child.stdin.take().unwrap().write_all(payload.to_string().as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn an_installed_guard_denies_what_the_rules_deny_and_is_silent_otherwise() {
+    let guarded = Guarded::new();
+    let before = "{\n  \"model\": \"opus\"\n}\n";
+    fs::write(guarded.settings(), before).unwrap();
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    assert!(
+        text(&installed).contains("+    \"PreToolUse\": [") && text(&installed).contains("claude: changed, checked")
+    );
+
+    let denied = guarded.call("t-1", "git push --force");
+    assert_eq!(denied.status.code(), Some(2), "{}", text(&denied));
+    assert!(text(&denied).contains("Denied by hook no-force-push: ask before you overwrite history"));
+    let allowed = guarded.call("t-2", "git status");
+    assert_eq!((allowed.status.code(), text(&allowed)), (Some(0), String::new()));
+
+    let tested = guarded.guard(&["test"]);
+    assert_eq!((tested.status.code(), text(&tested)), (Some(0), "claude (user): denied and recorded\n".to_owned()));
+    let status: Value = serde_json::from_slice(&guarded.guard(&["status", "--json"]).stdout).unwrap();
+    assert_eq!((&status[0]["installed"], &status[0]["problems"]), (&json!(["user"]), &json!([])));
+
+    let removed = guarded.guard(&["uninstall", "claude"]);
+    assert!(removed.status.success(), "{}", text(&removed));
+    assert_eq!(fs::read_to_string(guarded.settings()).unwrap(), before);
+    assert_eq!(guarded.guard(&["test"]).status.code(), Some(2));
+    let report = guarded.place.amplifier(&["audit", "verify"]).fine();
+    assert!(report.starts_with("sound: "), "{report}");
+}
+
+#[test]
+fn a_preview_changes_nothing() {
+    let guarded = Guarded::new();
+    let shown = guarded.guard(&["install", "--dry-run"]);
+    assert!(shown.status.success() && text(&shown).contains("claude: nothing was changed"), "{}", text(&shown));
+    assert!(!guarded.settings().exists() && !guarded.place.at("home/guard").exists());
+}
+
+#[test]
+fn settings_that_are_not_json_are_left_alone() {
+    let guarded = Guarded::new();
+    fs::write(guarded.settings(), "{ // mine\n}").unwrap();
+    let refused = guarded.guard(&["install", "claude", "--json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert!(report[0]["problem"].as_str().unwrap().starts_with("it is not JSON, so nothing was changed"), "{report}");
+    assert_eq!(fs::read_to_string(guarded.settings()).unwrap(), "{ // mine\n}");
+}
+
+#[test]
+fn a_link_to_settings_stays_a_link() {
+    let guarded = Guarded::new();
+    let target = guarded.place.at("dotfiles.json");
+    fs::write(&target, "{}").unwrap();
+    std::os::unix::fs::symlink(&target, guarded.settings()).unwrap();
+    let installed = guarded.guard(&["install"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    assert!(guarded.settings().is_symlink() && fs::read_to_string(target).unwrap().contains("PreToolUse"));
+}
+
+#[test]
+fn every_supported_agent_can_be_guarded_and_tested() {
+    let guarded = Guarded::new();
+    let installed = guarded.guard(&["install", "--all"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    let tested: Value = serde_json::from_slice(&guarded.guard(&["test", "--json"]).stdout).unwrap();
+    let denied: Vec<&Value> = tested.as_array().unwrap().iter().map(|one| &one["denied"]).collect();
+    assert_eq!(denied, [&json!(true); 4], "{tested}");
+    assert!(guarded.place.at("user/.codex/config.toml").exists());
+    let status = guarded.guard(&["status"]);
+    assert!(status.status.success(), "{}", text(&status));
+    // A repository switches the hooks off.
+    fs::create_dir(guarded.place.at("workspace/.claude")).unwrap();
+    guarded.place.write("workspace/.claude/settings.json", "{\"disableAllHooks\": true}");
+    let status = guarded.guard(&["status"]);
+    assert_eq!(status.status.code(), Some(1));
+    assert!(text(&status).contains("`disableAllHooks` is set"), "{}", text(&status));
+}
+
+#[test]
+fn a_killed_daemon_lets_nothing_through_and_loses_no_acknowledged_record() {
+    let guarded = Guarded::new();
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    let (line, folder) = (Arc::new(guarded.line("PreToolUse")), guarded.place.at("workspace").display().to_string());
+    let callers = (0..4).map(|caller| {
+        let (line, folder) = (line.clone(), folder.clone());
+        thread::spawn(move || {
+            (0..30)
+                .map(|number| {
+                    let id = format!("t-{caller}-{number}");
+                    let is_forbidden = number % 3 == 0;
+                    let command = if is_forbidden { "git push --force" } else { "git status" };
+                    let output = call(&line, &folder, &id, command);
+                    let is_allowed = output.status.success();
+                    assert!(is_allowed || output.status.code() == Some(2), "{}", text(&output));
+                    assert!(!(is_allowed && is_forbidden));
+                    (id, is_allowed)
+                })
+                .collect::<Vec<_>>()
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    while callers.iter().any(|caller| !caller.is_finished()) {
+        guarded.kill_daemons();
+        // Long enough for some calls, also on a slow machine.
+        _ = guarded.call("t-between", "git status");
+        _ = guarded.call("t-between-2", "git status");
+    }
+    let calls: Vec<(String, bool)> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+    let log: String = fs::read_dir(guarded.place.at("home/audit"))
+        .unwrap()
+        .filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok())
+        .collect();
+    let mut allowed = 0;
+    for (id, _) in calls.iter().filter(|(_, is_allowed)| *is_allowed) {
+        allowed += 1;
+        let needle = format!("\"{id}\"");
+        assert!(log.lines().any(|line| line.contains("\"intent\"") && line.contains(&needle)), "{id} has no record");
+    }
+    assert!(allowed > 0);
+    let report = guarded.place.amplifier(&["audit", "verify"]).fine();
+    assert!(report.starts_with("sound: "), "{report}");
+}
+
+#[test]
+fn explain_names_what_a_client_cannot_express() {
+    let guarded = Guarded::new();
+    let explained = text(&guarded.guard(&["explain", "claude"]));
+    assert!(explained.contains("tool:pre       deny            exact"), "{explained}");
+    assert!(explained.contains("prompt:submit  modify          denied"), "{explained}");
+    assert!(explained.contains("session:start  deny            denied at the first prompt or tool"), "{explained}");
+}
