@@ -94,12 +94,12 @@ pub struct ClientTool {
     /// The input as the client sent it.
     pub input: Value,
     /// The operations in our words: one, or one for each file of a patch. All must pass.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ToolOperation>,
 }
 
 /// One operation of a tool call, in our words.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct ToolOperation {
     /// The tool.
     pub tool: String,
     /// Its input.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::adapter;
 use crate::answer::{Change, GuardAnswer};
 use crate::client::Client;
-use crate::event::{ClientEvent, ClientTool, Dialect, EventKind, Operation};
+use crate::event::{ClientEvent, ClientTool, Dialect, EventKind, ToolOperation};
 
 /// An answer at an event, as a client expresses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +61,7 @@ pub fn explain(client: Client) -> Vec<Expression> {
 fn command() -> ClientTool {
     let input = json!({ "command": "ls" });
     let ours = input.as_object().cloned().unwrap_or_default();
-    let operations = vec![Operation { tool: "Bash".to_owned(), input: ours }];
+    let operations = vec![ToolOperation { tool: "Bash".to_owned(), input: ours }];
     ClientTool { name: "Bash".to_owned(), input, operations }
 }
 

@@ -13,6 +13,6 @@ pub mod tools;
 pub use adapter::{PayloadError, answer, parse};
 pub use answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 pub use client::Client;
-pub use event::{ClientEvent, ClientTool, Dialect, EventKind, Operation};
+pub use event::{ClientEvent, ClientTool, Dialect, EventKind, ToolOperation};
 pub use explain::{Expression, canary_payload, explain};
 pub use patch::{PatchError, operations as patch_operations};

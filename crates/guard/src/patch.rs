@@ -3,7 +3,7 @@
 use amplifier_core::Map;
 use serde_json::Value;
 
-use crate::event::Operation;
+use crate::event::ToolOperation;
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -27,7 +27,7 @@ pub struct PatchError {
 ///
 /// # Errors
 /// If a line is not as the format requires, or there is no file.
-pub fn operations(patch: &str) -> Result<Vec<Operation>, PatchError> {
+pub fn operations(patch: &str) -> Result<Vec<ToolOperation>, PatchError> {
     let lines: Vec<&str> = patch.trim().lines().collect();
     let error = |at: usize, problem| PatchError { line: at + 1, problem };
     let (first, last) = (lines.first().copied().unwrap_or_default(), lines.last().copied().unwrap_or_default());
@@ -42,7 +42,7 @@ pub fn operations(patch: &str) -> Result<Vec<Operation>, PatchError> {
         return Err(error(lines.len() - 1, "expected `*** End Patch`"));
     }
     let mut operations = Vec::new();
-    let mut file: Option<FileChange> = None;
+    let mut file: Option<PatchedFile> = None;
     for (at, line) in lines.iter().enumerate().take(lines.len() - 1).skip(1) {
         if let Some(file) = file.as_mut().filter(|file| file.takes(line)) {
             file.push(line).map_err(|problem| error(at, problem))?;
@@ -59,9 +59,9 @@ pub fn operations(patch: &str) -> Result<Vec<Operation>, PatchError> {
         let found = kinds.into_iter().find_map(|(marker, kind)| Some((kind, header.strip_prefix(marker)?)));
         let (kind, named) = found.ok_or_else(|| error(at, "expected a file or a change of it"))?;
         let path = path(named).ok_or_else(|| error(at, "a path is missing"))?;
-        operations.extend(file.replace(FileChange::new(kind, path)).into_iter().flat_map(FileChange::operations));
+        operations.extend(file.replace(PatchedFile::new(kind, path)).into_iter().flat_map(PatchedFile::operations));
     }
-    operations.extend(file.into_iter().flat_map(FileChange::operations));
+    operations.extend(file.into_iter().flat_map(PatchedFile::operations));
     if operations.is_empty() {
         return Err(error(0, "it names no file"));
     }
@@ -80,7 +80,7 @@ enum ChangeKind {
     Delete,
 }
 
-struct FileChange {
+struct PatchedFile {
     kind: ChangeKind,
     path: String,
     target: Option<String>,
@@ -88,7 +88,7 @@ struct FileChange {
     after: String,
 }
 
-impl FileChange {
+impl PatchedFile {
     fn new(kind: ChangeKind, path: String) -> Self {
         Self { kind, path, target: None, before: String::new(), after: String::new() }
     }
@@ -129,9 +129,9 @@ impl FileChange {
         Ok(())
     }
 
-    fn operations(self) -> Vec<Operation> {
+    fn operations(self) -> Vec<ToolOperation> {
         let Self { kind, path, target, before, after } = self;
-        let operation = |tool: &str, fields: &[(&str, &str)]| Operation {
+        let operation = |tool: &str, fields: &[(&str, &str)]| ToolOperation {
             tool: tool.to_owned(),
             input: fields.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect::<Map>(),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(25);
 
 /// The arguments.
-pub(crate) struct Arguments {
+pub(crate) struct HookArguments {
     /// The client that calls.
     pub(crate) client: String,
     /// The event, for clients whose payload does not name it.
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     pub(crate) is_observer: bool,
 }
 
-impl Arguments {
+impl HookArguments {
     /// Parses the arguments.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::Answer;
-use crate::arguments::Arguments;
+use crate::arguments::HookArguments;
 
 /// The first word of a request and of an answer, with the version of their form.
 const PROTOCOL: &str = "amplifier-guard 1";
@@ -34,14 +34,14 @@ pub(crate) fn read_payload() -> Result<Vec<u8>, String> {
 /// Sends the payload, and waits for the answer.
 pub(crate) fn ask(
     mut stream: UnixStream,
-    arguments: &Arguments,
+    arguments: &HookArguments,
     payload: &[u8],
     deadline: Instant,
 ) -> Result<Answer, String> {
     let nonce = nonce();
     let left = deadline.saturating_duration_since(Instant::now() + RESERVE).as_millis();
     let folder = std::env::current_dir().unwrap_or_default();
-    let Arguments { client, event, .. } = arguments;
+    let HookArguments { client, event, .. } = arguments;
     let header = format!(
         "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nlength {}\n\n",
         hex(folder.as_os_str()),

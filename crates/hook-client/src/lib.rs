@@ -14,7 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Instant;
 
-use crate::arguments::Arguments;
+use crate::arguments::HookArguments;
 
 /// Output for the client.
 struct Answer {
@@ -26,7 +26,7 @@ struct Answer {
 /// Answers one call of a hook, with the arguments after the name of the program. The exit code is 0, or 2 for a denial.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let started = Instant::now();
-    let arguments = match Arguments::parse(arguments.into_iter()) {
+    let arguments = match HookArguments::parse(arguments.into_iter()) {
         Ok(arguments) => arguments,
         Err(problem) => return print(&denial::answer(&problem)),
     };
@@ -51,14 +51,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 #[cfg(unix)]
-fn answer_from_daemon(arguments: &Arguments, deadline: Instant) -> Result<Answer, String> {
+fn answer_from_daemon(arguments: &HookArguments, deadline: Instant) -> Result<Answer, String> {
     let payload = exchange::read_payload()?;
     let stream = daemon::connect(&arguments.folder, deadline)?;
     exchange::ask(stream, arguments, &payload, deadline)
 }
 
 #[cfg(not(unix))]
-fn answer_from_daemon(_: &Arguments, _: Instant) -> Result<Answer, String> {
+fn answer_from_daemon(_: &HookArguments, _: Instant) -> Result<Answer, String> {
     Err("the guard does not support this system; use Linux or macOS".to_owned())
 }
 

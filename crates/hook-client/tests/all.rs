@@ -119,7 +119,7 @@ fn a_payload_of_many_megabytes_arrives_whole() {
     let sent = payload.clone();
     let daemon = place.daemon(move |request, mut stream| {
         assert!(request.payload == sent);
-        write!(stream, "amplifier-guard 1 {} 0 0 0\n", request.get("nonce")).unwrap();
+        writeln!(stream, "amplifier-guard 1 {} 0 0 0", request.get("nonce")).unwrap();
     });
     let output = place.run(&[], &payload);
     daemon.join().unwrap();

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::PayloadError;
 use super::claude::{blocked, deny_change, observed, with_context, with_messages};
-use super::form::{Form, NESTED, result_text};
+use super::form::{NESTED, PayloadForm, result_text};
 use crate::answer::{GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 
-const FORM: Form = Form { client: Client::Codex, ..NESTED };
+const FORM: PayloadForm = PayloadForm { client: Client::Codex, ..NESTED };
 
 pub(super) fn parse(told: Option<&str>, payload: &Map) -> Result<ClientEvent, PayloadError> {
     FORM.parse(told, payload)

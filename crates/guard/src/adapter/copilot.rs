@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::PayloadError;
 use super::claude::{self, blocked};
-use super::form::{Form, Meaning, NESTED, NESTED_EVENTS, result_text};
+use super::form::{Meaning, NESTED, NESTED_EVENTS, PayloadForm, result_text};
 use crate::answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, Dialect, EventKind};
 
-const FORM: Form = Form {
+const FORM: PayloadForm = PayloadForm {
     client: Client::Copilot,
     dialect: Dialect::Own,
     session: "sessionId",
@@ -35,8 +35,13 @@ const FORM: Form = Form {
     ],
 };
 
-const NESTED_FORM: Form =
-    Form { client: Client::Copilot, dialect: Dialect::Nested, result: "tool_result", events: NESTED_EVENTS, ..NESTED };
+const NESTED_FORM: PayloadForm = PayloadForm {
+    client: Client::Copilot,
+    dialect: Dialect::Nested,
+    result: "tool_result",
+    events: NESTED_EVENTS,
+    ..NESTED
+};
 
 pub(super) fn parse(told: Option<&str>, payload: &Map) -> Result<ClientEvent, PayloadError> {
     if payload.contains_key("session_id") {

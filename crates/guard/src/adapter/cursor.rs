@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::PayloadError;
 use super::claude::deny_change;
-use super::form::{Form, Meaning, NESTED};
+use super::form::{Meaning, NESTED, PayloadForm};
 use crate::answer::{GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 
-const FORM: Form = Form {
+const FORM: PayloadForm = PayloadForm {
     client: Client::Cursor,
     session: "conversation_id",
     result: "tool_output",

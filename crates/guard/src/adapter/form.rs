@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::PayloadError;
 use crate::client::Client;
-use crate::event::{ClientEvent, ClientTool, Dialect, EventKind, Operation};
+use crate::event::{ClientEvent, ClientTool, Dialect, EventKind, ToolOperation};
 use crate::{patch, tools};
 
 /// The meaning of an event name.
@@ -23,7 +23,7 @@ pub(super) enum Meaning {
 }
 
 /// The names of fields and events in the payloads of one client.
-pub(super) struct Form {
+pub(super) struct PayloadForm {
     pub(super) client: Client,
     pub(super) dialect: Dialect,
     pub(super) session: &'static str,
@@ -50,7 +50,7 @@ pub(super) const NESTED_EVENTS: &[(&str, Meaning)] = &[
 ];
 
 /// The form of Claude, which others follow.
-pub(super) const NESTED: Form = Form {
+pub(super) const NESTED: PayloadForm = PayloadForm {
     client: Client::Claude,
     dialect: Dialect::Own,
     session: "session_id",
@@ -62,7 +62,7 @@ pub(super) const NESTED: Form = Form {
     events: NESTED_EVENTS,
 };
 
-impl Form {
+impl PayloadForm {
     /// Parses a payload. The event is that of the payload, else that of the command line.
     pub(super) fn parse(&self, told: Option<&str>, payload: &Map) -> Result<ClientEvent, PayloadError> {
         let text = |key: &str| payload.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -158,7 +158,7 @@ impl Form {
         }
         let Value::Object(fields) = &input else { return Err(self.missing(self.input)) };
         let ours = tools::to_ours(self.client, name, fields).map_err(PayloadError::Input)?;
-        let operation = Operation { tool: tools::name(self.client, name), input: ours };
+        let operation = ToolOperation { tool: tools::name(self.client, name), input: ours };
         Ok(tool(input, vec![operation]))
     }
 

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::PayloadError;
 use super::claude::{deny_change, observed, with_messages};
-use super::form::{Form, Meaning, NESTED, result_text};
+use super::form::{Meaning, NESTED, PayloadForm, result_text};
 use crate::answer::{GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 use crate::tools;
 
-const FORM: Form = Form {
+const FORM: PayloadForm = PayloadForm {
     client: Client::Gemini,
     events: &[
         ("SessionStart", Meaning::SessionStart),

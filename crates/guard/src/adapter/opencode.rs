@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::PayloadError;
 use super::claude::deny_change;
-use super::form::{Form, Meaning, result_text};
+use super::form::{Meaning, PayloadForm, result_text};
 use crate::answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, Dialect, EventKind};
 
-const FORM: Form = Form {
+const FORM: PayloadForm = PayloadForm {
     client: Client::Opencode,
     dialect: Dialect::Own,
     session: "sessionID",

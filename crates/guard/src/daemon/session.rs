@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use super::collect::{ClientPorts, Collection};
 use super::workspace::GuardPolicy;
 use crate::answer::{Change, GuardAnswer, Reply};
-use crate::event::{ClientEvent, ClientTool, EventKind, Operation};
+use crate::event::{ClientEvent, ClientTool, EventKind, ToolOperation};
 use crate::tools;
 
 /// The event that records an answer which the client cannot express.
@@ -35,12 +35,12 @@ pub(super) struct GuardSession {
     turns: AtomicU64,
     calls: AtomicU64,
     // A std lock: nothing awaits while it is held.
-    state: Arc<Mutex<SessionState>>,
+    state: Arc<Mutex<GuardState>>,
     link: Mutex<Option<(ServerLink, JoinHandle<()>)>>,
 }
 
 #[derive(Default)]
-struct SessionState {
+struct GuardState {
     /// The reason why nothing of the session is allowed.
     denied: Option<String>,
     /// Messages and context for the next answer.
@@ -55,7 +55,7 @@ struct SessionState {
 impl GuardSession {
     /// Starts a session. A session that hooks do not allow exists, and denies everything.
     pub(super) async fn start(id: String, event: &ClientEvent, policy: Arc<GuardPolicy>) -> Arc<Self> {
-        let state: Arc<Mutex<SessionState>> = Arc::default();
+        let state: Arc<Mutex<GuardState>> = Arc::default();
         let is_served = policy.policy.config().approvals == ApprovalChannel::Server;
         let link = is_served.then(|| ServerLink::open(policy.policy.link_options(), &LINK, false));
         let approvals =
@@ -106,7 +106,7 @@ impl GuardSession {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, SessionState> {
+    fn state(&self) -> MutexGuard<'_, GuardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -221,7 +221,7 @@ impl GuardSession {
     }
 
     /// Emits the events before one operation, and returns the input if hooks changed it.
-    async fn operation(&self, event: &ClientEvent, operation: &Operation, id: &str) -> Result<Option<Map>, String> {
+    async fn operation(&self, event: &ClientEvent, operation: &ToolOperation, id: &str) -> Result<Option<Map>, String> {
         let input = self.with_absolute_paths(event, operation);
         let pre = ToolPre::new(operation.tool.as_str(), input.clone()).with("tool_call_id", id);
         let pre = match &event.agent {
@@ -264,7 +264,7 @@ impl GuardSession {
     }
 
     /// Paths are relative to the folder of the agent; those of rules and previews to the workspace.
-    fn with_absolute_paths(&self, event: &ClientEvent, operation: &Operation) -> Map {
+    fn with_absolute_paths(&self, event: &ClientEvent, operation: &ToolOperation) -> Map {
         let mut input = operation.input.clone();
         let root = self.policy.policy.workspace().root();
         let folder = event.folder.as_deref().filter(|folder| folder.is_absolute() && *folder != root);
@@ -300,7 +300,7 @@ impl GuardSession {
     }
 
     /// Records that an allowed operation does not run after all.
-    async fn record_not_run(&self, operation: &Operation, id: &str, reason: &str) {
+    async fn record_not_run(&self, operation: &ToolOperation, id: &str, reason: &str) {
         let result = data! { "error": format!("not run: {reason}") }.into_map();
         let post = ToolPost::new(operation.tool.as_str(), operation.input.clone(), result, false, 0);
         _ = self.coordinator.emit(TOOL_POST, post.with("tool_call_id", id)).await;
@@ -365,7 +365,7 @@ impl GuardSession {
 const LINK: LinkTarget = LinkTarget::Socket { takes_prompts: false };
 
 /// Ends the session at the command of the server: everything after it is denied. Clients take no other command.
-async fn obey(mut commands: tokio::sync::mpsc::Receiver<Command>, state: Arc<Mutex<SessionState>>) {
+async fn obey(mut commands: tokio::sync::mpsc::Receiver<Command>, state: Arc<Mutex<GuardState>>) {
     while let Some(command) = commands.recv().await {
         if command == Command::End {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -52,7 +52,7 @@ pub(super) enum Change {
 }
 
 /// One changed file.
-struct FileChange {
+struct SettingsChange {
     file: PathBuf,
     before: String,
     after: String,
@@ -87,12 +87,12 @@ pub(super) fn install(selection: &Selection, change: Change, as_json: bool, home
             let known = gemini_name(client, &before);
             let options = HookOptions { name: known.as_deref().unwrap_or(options.name), ..options.clone() };
             let after = settings::install(client, &before, &options)?;
-            let mut changes = vec![FileChange { file: file.to_owned(), before, after }];
+            let mut changes = vec![SettingsChange { file: file.to_owned(), before, after }];
             if client == Client::Codex && selection.scope() != Scope::System {
                 let hooks = installed(&changes[0].after)?;
                 let (config, before) = codex_config(file)?;
                 let after = codex_trust(&before, file, &hooks).with_context(|| format!("`{}`", config.display()))?;
-                changes.push(FileChange { file: config, before, after });
+                changes.push(SettingsChange { file: config, before, after });
             }
             Ok(changes)
         },
@@ -117,11 +117,11 @@ pub(super) fn uninstall(selection: &Selection, change: Change, as_json: bool, ho
             let before = read(file)?;
             let hooks = installed(&before)?;
             let after = settings::uninstall(client, &before)?;
-            let mut changes = vec![FileChange { file: file.to_owned(), before, after }];
+            let mut changes = vec![SettingsChange { file: file.to_owned(), before, after }];
             if client == Client::Codex && !hooks.is_empty() {
                 let (config, before) = codex_config(file)?;
                 let after = codex_untrust(&before, file, &hooks).with_context(|| format!("`{}`", config.display()))?;
-                changes.push(FileChange { file: config, before, after });
+                changes.push(SettingsChange { file: config, before, after });
             }
             Ok(changes)
         },
@@ -137,13 +137,14 @@ fn each_client(
     files: &[(Client, PathBuf)],
     change: Change,
     as_json: bool,
-    plan: impl Fn(Client, &Path) -> Result<Vec<FileChange>>,
+    plan: impl Fn(Client, &Path) -> Result<Vec<SettingsChange>>,
     check: impl Fn(Client, &Path) -> Result<()>,
 ) -> Result<ExitCode> {
     let mut reports = Vec::new();
     for (client, file) in files {
         let outcome = plan(*client, file).and_then(|changes| {
-            let changes: Vec<FileChange> = changes.into_iter().filter(|change| change.before != change.after).collect();
+            let changes: Vec<SettingsChange> =
+                changes.into_iter().filter(|change| change.before != change.after).collect();
             if !as_json {
                 show(&changes)?;
             }
@@ -179,9 +180,9 @@ fn each_client(
     Ok(ExitCode::from(u8::from(has_failed)))
 }
 
-fn show(changes: &[FileChange]) -> Result<()> {
+fn show(changes: &[SettingsChange]) -> Result<()> {
     let mut out = stdout();
-    for FileChange { file, before, after } in changes {
+    for SettingsChange { file, before, after } in changes {
         let name = file.display().to_string();
         let diff = TextDiff::from_lines(before.as_str(), after.as_str());
         let text = diff.unified_diff().header(&name, &name).to_string();
@@ -193,7 +194,7 @@ fn show(changes: &[FileChange]) -> Result<()> {
 }
 
 /// Writes a file atomically, with its mode, and reads it back. A link stays a link.
-fn write(change: &FileChange) -> Result<()> {
+fn write(change: &SettingsChange) -> Result<()> {
     let file = change.file.canonicalize().unwrap_or_else(|_| change.file.clone());
     if read(&file)? != change.before {
         bail!("it changed meanwhile; try again");
