@@ -1,5 +1,7 @@
 //! Payloads become our events, with our names of tools and fields.
 
+use std::slice::from_ref;
+
 use amplifier_guard::{Client, EventKind, parse, tools};
 use serde_json::{Value, json};
 
@@ -52,7 +54,7 @@ fn the_same_action_has_the_same_words_in_every_client() {
     let bash = ("Bash".to_owned(), json!({ "command": "ls" }));
     let names = ["Bash", "Bash", "run_shell_command", "bash", "bash", "Shell"];
     for (client, name) in Client::ALL.into_iter().zip(names) {
-        assert_eq!(pre(client, name, &json!({ "command": "ls" })), [bash.clone()], "{client}");
+        assert_eq!(pre(client, name, &json!({ "command": "ls" })), from_ref(&bash), "{client}");
     }
     let write = ("Write".to_owned(), json!({ "file_path": "/r/a", "content": "x" }));
     let ours = json!({ "file_path": "/r/a", "content": "x" });
@@ -63,17 +65,17 @@ fn the_same_action_has_the_same_words_in_every_client() {
         (Client::Opencode, "write", json!({ "filePath": "/r/a", "content": "x" })),
         (Client::Cursor, "Write", ours),
     ] {
-        assert_eq!(pre(client, name, &input), [write.clone()], "{client}");
+        assert_eq!(pre(client, name, &input), from_ref(&write), "{client}");
     }
     let patch = json!({ "command": "*** Begin Patch\n*** Add File: /r/a\n+x\n*** End Patch\n" });
     let written = ("Write".to_owned(), json!({ "file_path": "/r/a", "content": "x\n" }));
-    assert_eq!(pre(Client::Codex, "apply_patch", &patch), [written.clone()]);
+    assert_eq!(pre(Client::Codex, "apply_patch", &patch), from_ref(&written));
     // Copilot sends the patch itself.
     assert_eq!(pre(Client::Copilot, "apply_patch", &patch["command"]), [written]);
     let edit = ("Edit".to_owned(), json!({ "file_path": "/r/a", "old_string": "x", "new_string": "y" }));
     assert_eq!(
         pre(Client::Copilot, "edit", &json!({ "path": "/r/a", "old_str": "x", "new_str": "y" })),
-        [edit.clone()]
+        from_ref(&edit)
     );
     assert_eq!(
         pre(Client::Opencode, "edit", &json!({ "filePath": "/r/a", "oldString": "x", "newString": "y" })),

@@ -337,7 +337,7 @@ impl GuardSession {
                 "client": event.client.as_str(), "event": event.name.as_str(), "part": loss.part, "instead": loss.instead,
             };
             let Ok(name) = LOSS.parse::<EventName>() else { continue };
-            let (losses, data) = (Collection::default(), EventData::from(data));
+            let losses = Collection::default();
             _ = losses.during(self.coordinator.emit(name, data)).await;
             if let (true, EventKind::ToolPre(tool)) = (loss.denies(), &event.kind) {
                 let call = self.end_call(event, tool);
