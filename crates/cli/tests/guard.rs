@@ -8,10 +8,16 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use amplifier_core::{Actor, ApprovalAnswer};
+use amplifier_host::Home;
+use amplifier_link::{AnswerScope, OpenApproval};
+use amplifier_server::hub::SubmittedAnswer;
+use amplifier_server::{Hub, LinkListener};
 use serde_json::{Value, json};
 
-use crate::common::Place;
+use crate::common::{LIMIT, Place};
 
 const RULES: &str = "hooks:\n  - rule: no-force-push\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"push --force\")\n    deny: ask before you overwrite history\n";
 
@@ -227,4 +233,46 @@ fn explain_names_what_a_client_cannot_express() {
     assert!(explained.contains("tool:pre       deny            exact"), "{explained}");
     assert!(explained.contains("prompt:submit  modify          denied"), "{explained}");
     assert!(explained.contains("session:start  deny            denied at the first prompt or tool"), "{explained}");
+}
+
+fn answering(approval: &OpenApproval, option: &str) -> SubmittedAnswer {
+    let by = Actor { name: "ann".to_owned(), via: "console".to_owned() };
+    let answer = ApprovalAnswer { by: Some(by), ..option.into() };
+    SubmittedAnswer { answer, nonce: approval.nonce.clone(), scope: AnswerScope::Once }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_request_is_answered_in_the_console_while_the_agent_waits() {
+    let guarded = Guarded::new();
+    guarded.place.write("home/config.toml", "approvals = \"server\"\n");
+    let rules = "hooks:\n  - rule: ask-deploy\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"deploy\")\n    ask: Deploy now?\n    options: [Allow once, Deny]\n";
+    guarded.place.write("home/bundle.yaml", rules);
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    // Nobody can answer, so nobody is waited for.
+    assert!(text(&guarded.call("t-0", "deploy")).contains("no server is running"));
+
+    let hub = Hub::new();
+    let _listener = LinkListener::open(&Home::at(guarded.place.at("home")).server_folder(), hub.clone()).unwrap();
+    let (line, folder) = (guarded.line("PreToolUse"), guarded.place.at("workspace").display().to_string());
+    for (id, option, code) in [("t-1", "Allow once", 0), ("t-2", "Deny", 2)] {
+        let (line, folder) = (line.clone(), folder.clone());
+        let called = tokio::task::spawn_blocking(move || call(&line, &folder, id, "deploy"));
+        let asked = async {
+            loop {
+                match hub.pending().pop() {
+                    Some(approval) => return approval,
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        let approval = tokio::time::timeout(LIMIT, asked).await.unwrap();
+        assert_eq!((approval.session.as_str(), approval.prompt.as_str()), ("session-1", "Deploy now?"));
+        assert_eq!(approval.preview.body[0].text, "deploy");
+        hub.answer(&approval.id, answering(&approval, option)).await.unwrap();
+        let output = called.await.unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+    }
+    let tail = guarded.place.amplifier(&["audit", "tail", "--json", "--session", "session-1"]).fine();
+    assert!(tail.contains("\"ann\""), "{tail}");
 }

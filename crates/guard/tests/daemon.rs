@@ -230,8 +230,8 @@ async fn what_cannot_be_understood_is_denied() {
     let mut stream = UnixStream::connect(place.folder.path().join("guard/socket")).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\n\n").await.unwrap();
     assert_eq!(receive(stream).await, None);
-    let large = json!({ "command": "x".repeat(11 << 20) });
-    assert_eq!(place.tool("t-1", "Bash", large).await.code, 0);
+    let large = json!({ "file_path": "large.txt", "content": "x".repeat(11 << 20) });
+    assert_eq!(place.tool("t-1", "Write", large).await.code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
