@@ -61,7 +61,10 @@ fn hooks_of_others_stay_first_and_unchanged() {
 #[test]
 fn each_client_gets_its_own_units_and_form() {
     let hooks = |client| serde_json::from_str::<Value>(&installed_in(client, "")).unwrap()["hooks"].clone();
-    assert_eq!(hooks(Client::Claude)["PreToolUse"][0]["hooks"][0]["timeout"], 330);
+    let claude = hooks(Client::Claude);
+    assert_eq!(claude["PreToolUse"][0]["hooks"][0]["timeout"], 330);
+    // Nobody is asked there.
+    assert_eq!(claude["Stop"][0]["hooks"][0]["timeout"], 10);
     let codex = hooks(Client::Codex);
     assert_eq!(codex["PreToolUse"][0]["hooks"][0]["timeout"], 330);
     assert_eq!(codex["PreToolUse"][0]["hooks"][0].get("onFailure"), None);
@@ -80,8 +83,8 @@ fn the_command_line_denies_before_the_limit_and_if_the_program_is_missing() {
     assert_eq!(
         line("PreToolUse"),
         "/bin/sh -c '\"/opt/amplifier hook/amplifier-hook\" --client claude --event PreToolUse --deadline 325000 \
-         --folder \"/home/ada/.local/share/amplifier/guard\"; r=$?; [ $r = 0 ] || [ $r = 2 ] || \
-         { echo \"amplifier guard failed\" >&2; exit 2; }; exit $r' amplifier-guard"
+         --folder \"/home/ada/.local/share/amplifier/guard\"; [ $? = 0 ] || \
+         { echo \"amplifier guard: this call is denied\" >&2; exit 2; }' amplifier-guard"
     );
     for (event, code) in
         [("PreToolUse", 2), ("UserPromptSubmit", 2), ("PostToolUse", 2), ("Stop", 0), ("SessionEnd", 0)]

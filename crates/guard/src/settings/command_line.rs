@@ -53,7 +53,8 @@ impl HookProgram {
             self.words
         );
         let rest = match is_gate {
-            true => "; r=$?; [ $r = 0 ] || [ $r = 2 ] || { echo \"amplifier guard failed\" >&2; exit 2; }; exit $r",
+            // Some clients take exit code 2 for a denial only if there is text.
+            true => "; [ $? = 0 ] || { echo \"amplifier guard: this call is denied\" >&2; exit 2; }",
             false => " --observe; exit 0",
         };
         Ok(format!("/bin/sh -c '{call}{rest}{MARKER}"))

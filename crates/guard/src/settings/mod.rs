@@ -17,6 +17,9 @@ pub use self::command_line::{HookProgram, UnusablePath};
 pub use self::switches::find as find_switches;
 use crate::client::Client;
 
+/// The time limit of a hook at an event without a gate.
+const OBSERVER_LIMIT: Duration = Duration::from_secs(10);
+
 /// The reason why settings cannot be changed. Nothing is changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -220,7 +223,9 @@ fn hook_of(entry: &Value) -> Option<InstalledHook> {
 
 fn entry(client: Client, event: &EventHook, options: &HookOptions<'_>) -> Result<Value, SettingsError> {
     let HookOptions { program, folder, limit, name } = options;
-    let command = program.line(client, event.name, event.is_gate, *limit, folder)?;
+    // Nobody is asked at an event without a gate, and a guard that hangs must not hold the agent there.
+    let limit = if event.is_gate { *limit } else { (*limit).min(OBSERVER_LIMIT) };
+    let command = program.line(client, event.name, event.is_gate, limit, folder)?;
     let (seconds, milliseconds) = (limit.as_secs(), limit.as_millis() as u64);
     let mut handler = Map::from_iter([("type".to_owned(), json!("command"))]);
     match client {
