@@ -1,0 +1,36 @@
+"""The ways in which a hook answers or fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# Hooks leave calls alone whose payload does not contain this: the calls that an agent makes on its own.
+MARKER = "ran.txt"
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """One behavior of the test hook: output first, then the end."""
+
+    stdout: str = ""
+    stderr: str = ""
+    exit: int = 0
+    # The name of a signal with which the hook ends itself.
+    signal: str = ""
+    # Seconds between the output and the end.
+    sleep: float = 0
+    # Seconds for which a child keeps the standard output open after the end.
+    hold: float = 0
+    # Blanks after the output.
+    padding: int = 0
+    when: str = MARKER
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def answer(value: dict[str, Any], **further: Any) -> Behavior:
+    """A hook that prints an answer and succeeds."""
+    return Behavior(stdout=json.dumps(value), **further)

@@ -1,0 +1,44 @@
+"""The lines and the table of a run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one scenario with one agent."""
+
+    agent: str
+    scenario: str
+    outcome: str
+    expected: str | None
+    exit: int | None
+    seconds: float
+    detail: str = ""
+
+    @property
+    def is_expected(self) -> bool:
+        return self.expected is None or self.outcome == self.expected
+
+    def line(self) -> str:
+        mark = "ok  " if self.is_expected else "DIFF"
+        wanted = "" if self.is_expected else f" (expected: {self.expected})"
+        detail = f"\n     {self.detail}" if self.detail and not self.is_expected else ""
+        return f"{mark} {self.agent:18} {self.scenario:20} {self.outcome}{wanted}  {self.seconds:.1f} s{detail}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"is_expected": self.is_expected}
+
+
+def table(results: list[Result]) -> str:
+    """Scenarios as rows, agents as columns. A star marks an outcome that was not expected."""
+    agents = list(dict.fromkeys(result.agent for result in results))
+    rows = list(dict.fromkeys(result.scenario for result in results))
+    cells = {(result.scenario, result.agent): result.outcome + ("" if result.is_expected else " *") for result in results}
+    lines = [["scenario", *agents]] + [[row, *(cells.get((row, agent), "–") for agent in agents)] for row in rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(text)

@@ -1,0 +1,38 @@
+"""The hooks of the tests, in the form of each agent: they measure the agent itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+from agents import Agent, Workspace
+from scenarios import HOOK_LIMIT, Scenario
+
+HOOK = Path(__file__).resolve().with_name("hook.py")
+MOMENTS = ("before_tool", "after_tool", "prompt_submit")
+
+
+class TestHooks:
+    """One test hook per event."""
+
+    def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None:
+        events = {moment: getattr(agent, moment) for moment in MOMENTS}
+        behaviors = {events[moment]: behavior.to_json() for moment, behavior in scenario.behaviors(agent, agent).items()}
+        (place.hooks / "behaviors.json").write_text(json.dumps(behaviors))
+        commands = {event: self.command(scenario, place, event) for event in events.values()}
+        agent.install_hooks(place, commands, HOOK_LIMIT)
+
+    def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
+        pass
+
+    def command(self, scenario: Scenario, place: Workspace, event: str) -> str:
+        if scenario.program:
+            program = place.hooks / "program"
+            if scenario.program == "not executable":
+                program.write_text("#!/bin/sh\nexit 0\n")
+                program.chmod(0o644)
+            return shlex.join([str(program), event])
+        # Isolated and without site packages: a start takes 15 ms instead of 40.
+        return shlex.join([sys.executable, "-I", "-S", str(HOOK), str(place.hooks), event])
