@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable
 
 from agents import Agent, Workspace
@@ -41,10 +41,15 @@ class Scenario:
     needs_mcp: bool = False
     # A program to configure in place of the hook: `missing`, `not executable`.
     program: str = ""
-    is_failure: bool = field(default=False)
+    # A way to break the installed hooks that only one agent knows.
+    broken_hooks: str = ""
+    is_failure: bool = False
 
     def expected_of(self, agent: Agent) -> str | None:
         """`None` where nothing was measured before."""
+        # A plugin of opencode decides itself what a failure means; there is nothing to measure.
+        if self.is_failure and agent.name == "opencode":
+            return self.expected.get(agent.name)
         return self.expected.get(agent.name, self.expected.get("*"))
 
 
@@ -190,8 +195,9 @@ SCENARIOS += [
     failure("exit-2", "exit code 2 and a reason on stderr", before_tool(Behavior(stderr=REASON, exit=2))),
     failure("exit-2-silent", "exit code 2 without output", before_tool(Behavior(exit=2)), codex=OPEN, gemini=OPEN),
     failure("exit-3", "another exit code, with text", before_tool(Behavior(stderr=REASON, exit=3)), claude=OPEN, codex=OPEN),
+    failure("exit-126", "the exit code of a shell that cannot execute a program", before_tool(Behavior(stderr=REASON, exit=126)), claude=OPEN, codex=OPEN, copilot=OPEN),
     failure("missing", "the program is missing", quiet, program="missing", claude=OPEN, codex=OPEN),
-    failure("not-executable", "the program is not executable", quiet, program="not executable", claude=OPEN, codex=OPEN),
+    failure("not-executable", "the program is not executable", quiet, program="not executable", claude=OPEN, codex=OPEN, copilot=OPEN),
     failure("killed", "killed by a signal", before_tool(Behavior(signal="SIGKILL")), claude=OPEN, codex=OPEN, gemini=OPEN),
     failure("timeout", "no end before the time limit", before_tool(Behavior(sleep=LONGER_THAN_THE_LIMIT)), claude=OPEN, codex=OPEN, gemini=OPEN, copilot=OPEN),
     failure(
@@ -253,4 +259,9 @@ SCENARIOS += [
         copilot=OPEN,
     ),
     failure("deny-12mb", "a denial of 12 MB", lambda agent, dialect: {"before_tool": answer(dialect.deny(REASON + "x" * 12_000_000))}, copilot=OPEN),
+]
+
+SCENARIOS += [
+    Scenario("plugin-syntax", "a plugin with a syntax error", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="syntax error", is_failure=True),
+    Scenario("plugin-throws", "a plugin that throws while loading", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="throws while loading", is_failure=True),
 ]

@@ -21,18 +21,23 @@ class TestHooks:
         events = {moment: getattr(agent, moment) for moment in MOMENTS}
         behaviors = {events[moment]: behavior.to_json() for moment, behavior in scenario.behaviors(agent, agent).items()}
         (place.hooks / "behaviors.json").write_text(json.dumps(behaviors))
-        commands = {event: self.command(scenario, place, event) for event in events.values()}
+        commands = {event: self.command(place, event) for event in events.values()}
+        if scenario.program:
+            commands[agent.before_tool] = self.broken_program(scenario, place)
         agent.install_hooks(place, commands, HOOK_LIMIT)
+        if scenario.broken_hooks:
+            agent.break_hooks(place, scenario.broken_hooks)
 
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
         pass
 
-    def command(self, scenario: Scenario, place: Workspace, event: str) -> str:
-        if scenario.program:
-            program = place.hooks / "program"
-            if scenario.program == "not executable":
-                program.write_text("#!/bin/sh\nexit 0\n")
-                program.chmod(0o644)
-            return shlex.join([str(program), event])
+    def broken_program(self, scenario: Scenario, place: Workspace) -> str:
+        program = place.hooks / "program"
+        if scenario.program == "not executable":
+            program.write_text("#!/bin/sh\nexit 0\n")
+            program.chmod(0o644)
+        return shlex.quote(str(program))
+
+    def command(self, place: Workspace, event: str) -> str:
         # Isolated and without site packages: a start takes 15 ms instead of 40.
         return shlex.join([sys.executable, "-I", "-S", str(HOOK), str(place.hooks), event])

@@ -58,6 +58,10 @@ class Agent(ABC):
     def install_hooks(self, place: Workspace, commands: dict[str, str], timeout: int) -> None:
         """Writes one hook per event, with a time limit in seconds."""
 
+    def break_hooks(self, place: Workspace, how: str) -> None:
+        """Breaks the installed hooks in a way that only this agent knows."""
+        raise NotImplementedError(f"`{self.name}` knows no hooks that are broken by `{how}`")
+
     @abstractmethod
     def command(self, place: Workspace, program: Path, prompt: str) -> list[str]:
         """The command line of a run without a terminal, in which nothing asks for permission."""

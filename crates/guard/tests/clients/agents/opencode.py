@@ -39,10 +39,16 @@ class OpenCode(Agent):
         if mcp:
             settings["mcp"] = {"marker": {"type": "local", "command": mcp, "enabled": True}}
         place.write(place.home / ".config/opencode/opencode.json", settings)
+        # With a plugin, each start installs a package for types. Without network, four attempts take 72 seconds.
+        place.write(place.home / ".npmrc", "fetch-retries=0\n")
 
     def install_hooks(self, place: Workspace, commands: dict[str, str], timeout: int) -> None:
         text = PLUGIN.read_text().replace("/* COMMANDS */ {}", json.dumps(commands))
         place.write(place.home / ".config/opencode/plugin/test.js", text)
+
+    def break_hooks(self, place: Workspace, how: str) -> None:
+        code = {"syntax error": "export const TestHooks = async () => ({\n", "throws while loading": 'throw new Error("scripted");\n'}
+        place.write(place.home / ".config/opencode/plugin/test.js", code[how])
 
     def command(self, place: Workspace, program: Path, prompt: str) -> list[str]:
         return [str(program), "run", "--auto", "-m", "scripted/scripted", prompt]
