@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 # Hooks leave calls alone whose payload does not contain this: the calls that an agent makes on its own.
@@ -23,14 +23,16 @@ class Behavior:
     sleep: float = 0
     # Seconds for which a child keeps the standard output open after the end.
     hold: float = 0
-    # Blanks after the output.
-    padding: int = 0
+    # Fields that the hook changes in the data of the event, for hooks of a bundle.
+    merge: dict[str, Any] | None = None
     when: str = MARKER
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def answer(value: dict[str, Any], **further: Any) -> Behavior:
+def answer(value: dict[str, Any] | Behavior, **further: Any) -> Behavior:
     """A hook that prints an answer and succeeds."""
+    if isinstance(value, Behavior):
+        return replace(value, **further)
     return Behavior(stdout=json.dumps(value), **further)

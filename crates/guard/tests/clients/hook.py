@@ -25,7 +25,12 @@ def main() -> int:
     if behavior.get("hold"):
         # This child keeps the standard output of the hook open after the hook has ended.
         subprocess.Popen(["sleep", str(behavior["hold"])], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    stdout = behavior.get("stdout", "") + " " * behavior.get("padding", 0)
+    stdout = behavior.get("stdout", "")
+    if behavior.get("merge"):
+        data = json.loads(payload)["data"]
+        for key, value in behavior["merge"].items():
+            data[key] = data[key] | value if isinstance(value, dict) and isinstance(data.get(key), dict) else value
+        stdout = json.dumps({"action": "modify", "data": data})
     try:
         sys.stdout.write(stdout)
         sys.stdout.flush()

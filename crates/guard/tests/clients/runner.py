@@ -27,6 +27,9 @@ HERE = Path(__file__).resolve().parent
 class Hooks(Protocol):
     """The hooks of a run: those of the tests, or those of `amplifier guard`."""
 
+    def expected(self, agent: Agent, scenario: Scenario) -> str | None:
+        """The outcome that counts as right; `None` to skip the scenario."""
+
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None: ...
 
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None: ...
@@ -43,8 +46,8 @@ class Runner:
     keep: bool = False
 
     def run(self, agent: Agent, scenario: Scenario) -> Observation:
-        # Below /var/tmp, because Codex refuses a home below the folder for temporary files.
-        place = Workspace(Path(tempfile.mkdtemp(prefix=f"{agent.name}-{scenario.name}-", dir="/var/tmp")))
+        # Below /var/tmp, because Codex refuses a home below the folder for temporary files. Short, because paths of sockets are.
+        place = Workspace(Path(tempfile.mkdtemp(prefix="guard-", dir="/var/tmp")))
         try:
             return self._run(agent, scenario, place)
         finally:

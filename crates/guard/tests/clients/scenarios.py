@@ -43,14 +43,20 @@ class Scenario:
     program: str = ""
     # A way to break the installed hooks that only one agent knows.
     broken_hooks: str = ""
+    # A failure of the guard itself, which the hooks of the tests do not have.
+    guard_fault: str = ""
     is_failure: bool = False
 
     def expected_of(self, agent: Agent) -> str | None:
-        """`None` where nothing was measured before."""
-        # A plugin of opencode decides itself what a failure means; there is nothing to measure.
-        if self.is_failure and agent.name == "opencode":
+        """The outcome with the hooks of the tests; `None` if there is nothing to measure."""
+        # A plugin of opencode decides itself what a failure means.
+        if self.guard_fault or (self.is_failure and agent.name == "opencode"):
             return self.expected.get(agent.name)
         return self.expected.get(agent.name, self.expected.get("*"))
+
+
+def outcome_of(scenario: Scenario, seen: Observation) -> str:
+    return "timed out" if seen.exit is None else scenario.outcome(seen)
 
 
 def shell_script(command: str) -> Callable[[Agent, Workspace], Script]:
@@ -195,9 +201,9 @@ SCENARIOS += [
     failure("exit-2", "exit code 2 and a reason on stderr", before_tool(Behavior(stderr=REASON, exit=2))),
     failure("exit-2-silent", "exit code 2 without output", before_tool(Behavior(exit=2)), codex=OPEN, gemini=OPEN),
     failure("exit-3", "another exit code, with text", before_tool(Behavior(stderr=REASON, exit=3)), claude=OPEN, codex=OPEN),
-    failure("exit-126", "the exit code of a shell that cannot execute a program", before_tool(Behavior(stderr=REASON, exit=126)), claude=OPEN, codex=OPEN, copilot=OPEN),
+    failure("exit-126", "the exit code of a shell that cannot execute a program", before_tool(Behavior(stderr=REASON, exit=126)), claude=OPEN, codex=OPEN),
     failure("missing", "the program is missing", quiet, program="missing", claude=OPEN, codex=OPEN),
-    failure("not-executable", "the program is not executable", quiet, program="not executable", claude=OPEN, codex=OPEN, copilot=OPEN),
+    failure("not-executable", "the program is not executable", quiet, program="not executable", claude=OPEN, codex=OPEN),
     failure("killed", "killed by a signal", before_tool(Behavior(signal="SIGKILL")), claude=OPEN, codex=OPEN, gemini=OPEN),
     failure("timeout", "no end before the time limit", before_tool(Behavior(sleep=LONGER_THAN_THE_LIMIT)), claude=OPEN, codex=OPEN, gemini=OPEN, copilot=OPEN),
     failure(
@@ -264,4 +270,22 @@ SCENARIOS += [
 SCENARIOS += [
     Scenario("plugin-syntax", "a plugin with a syntax error", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="syntax error", is_failure=True),
     Scenario("plugin-throws", "a plugin that throws while loading", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="throws while loading", is_failure=True),
+]
+
+
+def guard_fault(name: str, summary: str) -> Scenario:
+    return Scenario(name, summary, TOUCH, quiet, ran_or_denied, {"*": "denied"}, guard_fault=name, is_failure=True)
+
+
+SCENARIOS += [
+    guard_fault("guard-exit-1", "the hook program exits with 1"),
+    guard_fault("guard-killed", "the hook program is killed by a signal"),
+    guard_fault("daemon-missing", "the program of the daemon is missing"),
+    guard_fault("daemon-exits", "the daemon exits at once"),
+    guard_fault("daemon-closes", "the daemon closes each connection"),
+    guard_fault("daemon-garbage", "the daemon answers with garbage"),
+    guard_fault("daemon-forged", "something else on the socket allows everything"),
+    guard_fault("daemon-hangs", "the daemon never answers"),
+    guard_fault("folder-open", "others can access the folder of the socket"),
+    guard_fault("bundle-broken", "the user's bundle cannot be loaded"),
 ]

@@ -17,6 +17,9 @@ MOMENTS = ("before_tool", "after_tool", "prompt_submit")
 class TestHooks:
     """One test hook per event."""
 
+    def expected(self, agent: Agent, scenario: Scenario) -> str | None:
+        return scenario.expected_of(agent)
+
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None:
         events = {moment: getattr(agent, moment) for moment in MOMENTS}
         behaviors = {events[moment]: behavior.to_json() for moment, behavior in scenario.behaviors(agent, agent).items()}
@@ -34,7 +37,8 @@ class TestHooks:
     def broken_program(self, scenario: Scenario, place: Workspace) -> str:
         program = place.hooks / "program"
         if scenario.program == "not executable":
-            program.write_text("#!/bin/sh\nexit 0\n")
+            # It denies if it runs: Copilot makes a hook's program executable first.
+            program.write_text("#!/bin/sh\nexit 2\n")
             program.chmod(0o644)
         return shlex.quote(str(program))
 

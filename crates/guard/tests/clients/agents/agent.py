@@ -106,6 +106,10 @@ class Agent(ABC):
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         """The answer that stops a prompt."""
 
+    def events(self) -> list[str]:
+        """The events that need a hook."""
+        return [self.before_tool, self.after_tool, self.prompt_submit]
+
     def unknown_value(self, answer: dict[str, Any]) -> dict[str, Any]:
         """The same answer with a decision that no client knows: `DENY`."""
         return json.loads(json.dumps(answer).replace('"deny"', '"DENY"'))
