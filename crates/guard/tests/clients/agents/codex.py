@@ -25,14 +25,11 @@ class Codex(Agent):
             'model_provider = "scripted"',
             "check_for_update_on_startup = false",
             "",
-            # Without these a run waits five seconds for servers that it cannot reach.
+            # Otherwise each run ends with five seconds for a server that it cannot reach.
             "[analytics]",
             "enabled = false",
             "",
             "[features]",
-            "apps = false",
-            "plugins = false",
-            "remote_plugin = false",
             # Sub-agents without a search for their tools.
             "multi_agent_v2 = true",
             "",
