@@ -23,7 +23,7 @@ def enter() -> bool:
     unshare = shutil.which("unshare")
     # The namespace for processes ends everything with the run, also what went into another session.
     options = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if unshare is None or subprocess.run([unshare, *options, "true"], capture_output=True).returncode != 0:
+    if unshare is None or subprocess.run([unshare, *options, "true"], check=False, capture_output=True).returncode != 0:
         return False
     os.environ[INSIDE] = "1"
     os.execv(unshare, [unshare, *options, sys.executable, *sys.argv])

@@ -35,7 +35,7 @@ def install(agent: Agent, cache: Path) -> float:
     shutil.copytree(PACKAGES / agent.package, partial)
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     try:
-        done = subprocess.run(command, cwd=partial, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, check=False, cwd=partial, capture_output=True, text=True, timeout=600)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InstallError(f"cannot install `{agent.package}`: {error}; check `npm` and the network") from error
     if done.returncode != 0:

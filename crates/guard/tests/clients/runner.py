@@ -115,9 +115,7 @@ def share_cache(agent: Agent, cache: Path, place: Workspace) -> None:
 def run_with_limit(command: list[str], place: Workspace, environment: dict[str, str], limit: float) -> int | None:
     """Runs the agent in a session of its own. Returns its exit code, or `None` if it had to be ended."""
     with open(place.root / "stdout", "wb") as stdout, open(place.root / "stderr", "wb") as stderr:
-        process = subprocess.Popen(
-            command, cwd=place.repo, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
-        )
+        process = subprocess.Popen(command, cwd=place.repo, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from agents import Agent, Workspace
 from behavior import MARKER, Behavior, answer
@@ -269,7 +270,16 @@ SCENARIOS += [
 
 SCENARIOS += [
     Scenario("plugin-syntax", "a plugin with a syntax error", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="syntax error", is_failure=True),
-    Scenario("plugin-throws", "a plugin that throws while loading", TOUCH, denial, ran_or_denied, {"opencode": OPEN}, broken_hooks="throws while loading", is_failure=True),
+    Scenario(
+        "plugin-throws",
+        "a plugin that throws while loading",
+        TOUCH,
+        denial,
+        ran_or_denied,
+        {"opencode": OPEN},
+        broken_hooks="throws while loading",
+        is_failure=True,
+    ),
 ]
 
 

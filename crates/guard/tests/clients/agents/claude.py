@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from model import Call, Text
 
@@ -16,7 +16,7 @@ class Claude(Agent):
     program = "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
     before_tool, after_tool, prompt_submit = "PreToolUse", "PostToolUse", "UserPromptSubmit"
     # Further keys of each hook.
-    options: dict[str, Any] = {}
+    options: ClassVar[dict[str, Any]] = {}
 
     def configure(self, place: Workspace, url: str, mcp: list[str] | None) -> None:
         servers = {"marker": {"type": "stdio", "command": mcp[0], "args": mcp[1:]}} if mcp else {}
@@ -76,4 +76,4 @@ class ClaudeOnFailure(Claude):
     """Claude Code with hooks that block when they fail."""
 
     name = "claude-on-failure"
-    options = {"onFailure": "block"}
+    options: ClassVar[dict[str, Any]] = {"onFailure": "block"}
