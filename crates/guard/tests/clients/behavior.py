@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 # Hooks leave calls alone whose payload does not contain this: the calls that an agent makes on its own.
@@ -23,16 +24,17 @@ class Behavior:
     sleep: float = 0
     # Seconds for which a child keeps the standard output open after the end.
     hold: float = 0
-    # Fields that the hook changes in the data of the event, for hooks of a bundle.
-    merge: dict[str, Any] | None = None
+    # For hooks of a bundle: fields of objects in the data that the hook changes, and texts that it replaces in the result.
+    merge: dict[str, dict[str, Any]] = field(default_factory=dict)
+    replace: dict[str, str] = field(default_factory=dict)
     when: str = MARKER
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return dataclasses.asdict(self)
 
 
 def answer(value: dict[str, Any] | Behavior, **further: Any) -> Behavior:
     """A hook that prints an answer and succeeds."""
     if isinstance(value, Behavior):
-        return replace(value, **further)
+        return dataclasses.replace(value, **further)
     return Behavior(stdout=json.dumps(value), **further)

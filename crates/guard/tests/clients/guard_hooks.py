@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shlex
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -16,12 +17,15 @@ from typing import Any
 from agents import Agent, Workspace
 from behavior import Behavior
 from model import Call
-from scenarios import HOOK_LIMIT, Scenario
+from scenarios import HOOK_LIMIT, SECRET, Scenario
 from test_hooks import HOOK
 
-# Seconds until the hook program of the guard denies, and until the agent ends it.
-GUARD_DEADLINE = 20
-AGENT_LIMIT = 30
+# The folder of the daemon, below the home.
+FOLDER = ".local/share/amplifier/guard"
+CONFIG = ".config/amplifier"
+# Agents that `amplifier guard install` knows.
+GUARDED = ("claude", "codex", "gemini", "copilot")
+INSTALL_LIMIT = 60
 EVENTS = {"before_tool": "tool:pre", "after_tool": "tool:post", "prompt_submit": "prompt:submit"}
 
 
@@ -40,7 +44,7 @@ class FlatForm:
         return {"action": "inject_context", "context_injection": text}
 
     def redact(self, text: str) -> Behavior:
-        return Behavior(merge={"tool_result": text})
+        return Behavior(replace={SECRET: text})
 
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return self.deny(reason)
@@ -53,22 +57,19 @@ class GuardHooks:
         self.amplifier = amplifier
 
     def expected(self, agent: Agent, scenario: Scenario) -> str | None:
-        if agent.name != agent.guard_name or scenario.broken_hooks:
+        if agent.name not in GUARDED or scenario.broken_hooks:
             return None
         # No failure lets a tool run, in any agent.
-        return "denied" if scenario.is_failure else scenario.expected_of(agent)
+        return "denied" if scenario.is_failure else scenario.expected.get(agent.name, scenario.expected.get("*"))
 
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None:
         programs = self.copy_programs(place)
         self.write_bundle(agent, scenario, place)
-        folder = place.home / ".local/share/amplifier/guard"
-        folder.mkdir(parents=True, mode=0o700)
-        variables = {"HOME": str(place.home), "PATH": environment["PATH"]}
-        start = {"program": str(programs / "amplifier")} | variables
-        place.write(folder / "start", "".join(f"{name}={value}\n" for name, value in start.items()))
-        commands = {event: self.command(agent, event, programs, folder) for event in agent.events()}
-        agent.install_hooks(place, commands, AGENT_LIMIT)
-        self.break_guard(scenario, programs, folder, place)
+        command = [str(programs / "amplifier"), "guard", "install", agent.guard_name]
+        done = subprocess.run(command, check=False, cwd=place.repo, env=environment, capture_output=True, text=True, timeout=INSTALL_LIMIT)
+        (place.root / "install").write_text(done.stdout + done.stderr)
+        if done.returncode != 0:
+            raise RuntimeError(f"the guard cannot be installed: {done.stdout[-500:]}{done.stderr[-500:]}")
 
     def copy_programs(self, place: Workspace) -> Path:
         """Gives the run programs of its own, which it can break."""
@@ -93,30 +94,30 @@ class GuardHooks:
             for moment, event in EVENTS.items()
         ]
         # YAML reads JSON. Nobody is there to approve anything, so only the hooks decide.
-        place.write(place.home / ".config/amplifier/bundle.yaml", {"session": {"confirm": "off"}, "hooks": hooks})
+        place.write(place.home / CONFIG / "bundle.yaml", {"session": {"confirm": "off"}, "hooks": hooks})
+        # The time limits of the hooks follow from that of an approval.
+        place.write(place.home / CONFIG / "config.toml", "approval_timeout = 1\n")
 
-    def command(self, agent: Agent, event: str, programs: Path, folder: Path) -> str:
-        words = [str(programs / "amplifier-hook"), "--client", agent.guard_name, "--event", event]
-        words += ["--deadline", str(GUARD_DEADLINE * 1000), "--folder", str(folder)]
-        failed = '{ echo "amplifier guard failed" >&2; exit 2; }'
-        return "/bin/sh -c " + shlex.quote(f"{shlex.join(words)}; r=$?; [ $r = 0 ] || [ $r = 2 ] || {failed}; exit $r")
-
-    def break_guard(self, scenario: Scenario, programs: Path, folder: Path, place: Workspace) -> None:
-        hook = programs / "amplifier-hook"
-        start = folder / "start"
-        match scenario.program or scenario.guard_fault:
+    def break_down(self, scenario: Scenario, place: Workspace) -> None:
+        folder, programs = place.home / FOLDER, place.root / "bin"
+        fault = scenario.program or scenario.guard_fault
+        if fault.startswith("daemon"):
+            end_daemon(folder)
+            (folder / "socket").unlink(missing_ok=True)
+        hook, daemon, start = programs / "amplifier-hook", programs / "amplifier", folder / "start"
+        match fault:
             case "missing":
                 hook.unlink()
             case "not executable":
                 hook.chmod(0o644)
             case "guard-exit-1":
-                hook.write_text("#!/bin/sh\nexit 1\n")
+                replace_program(hook, "exit 1")
             case "guard-killed":
-                hook.write_text("#!/bin/sh\nkill -9 $$\n")
+                replace_program(hook, "kill -9 $$")
             case "daemon-missing":
                 start.write_text(start.read_text().replace("/bin/amplifier\n", "/bin/missing\n"))
             case "daemon-exits":
-                (programs / "amplifier").write_text("#!/bin/sh\nexit 1\n")
+                replace_program(daemon, "exit 1")
             case "daemon-closes":
                 FalseDaemon(folder, b"").start()
             case "daemon-garbage":
@@ -128,20 +129,33 @@ class GuardHooks:
             case "folder-open":
                 folder.chmod(0o755)
             case "bundle-broken":
-                place.write(place.home / ".config/amplifier/bundle.yaml", "hooks: [\n")
+                place.write(place.home / CONFIG / "bundle.yaml", "hooks: [\n")
+                end_daemon(folder)
+            case "bundle-edited":
+                place.write(place.home / CONFIG / "bundle.yaml", "hooks: [\n")
 
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
-        """Ends the daemon, which has a session of its own."""
-        path = place.home / ".local/share/amplifier/guard/socket"
-        with socket.socket(socket.AF_UNIX) as daemon:
-            try:
-                daemon.connect(str(path))
-                credentials = daemon.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            except OSError:
-                return
-        pid = struct.unpack("3i", credentials)[0]
-        if pid != os.getpid():
-            os.kill(pid, signal.SIGKILL)
+        end_daemon(place.home / FOLDER)
+
+
+def replace_program(program: Path, script: str) -> None:
+    # A running program cannot be written, but replaced.
+    program.unlink()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+def end_daemon(folder: Path) -> None:
+    """Ends the daemon, which has a session of its own."""
+    with socket.socket(socket.AF_UNIX) as daemon:
+        try:
+            daemon.connect(str(folder / "socket"))
+            credentials = daemon.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return
+    pid = struct.unpack("3i", credentials)[0]
+    if pid != os.getpid():
+        os.kill(pid, signal.SIGKILL)
 
 
 class FalseDaemon(threading.Thread):
@@ -162,6 +176,6 @@ class FalseDaemon(threading.Thread):
             if self.answer is None:
                 self.held.append(connection)
                 continue
-            with connection:
+            with connection, contextlib.suppress(OSError):
                 connection.recv(1 << 16)
                 connection.sendall(self.answer)

@@ -26,10 +26,12 @@ def main() -> int:
         # This child keeps the standard output of the hook open after the hook has ended.
         subprocess.Popen(["sleep", str(behavior["hold"])], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stdout = behavior.get("stdout", "")
-    if behavior.get("merge"):
+    if behavior.get("merge") or behavior.get("replace"):
         data = json.loads(payload)["data"]
-        for key, value in behavior["merge"].items():
-            data[key] = data[key] | value if isinstance(value, dict) and isinstance(data.get(key), dict) else value
+        for key, value in behavior.get("merge", {}).items():
+            data[key] = data[key] | value
+        for old, new in behavior.get("replace", {}).items():
+            data["tool_result"] = json.loads(json.dumps(data["tool_result"]).replace(old, new))
         stdout = json.dumps({"action": "modify", "data": data})
     try:
         sys.stdout.write(stdout)

@@ -32,6 +32,9 @@ class Hooks(Protocol):
 
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None: ...
 
+    def break_down(self, scenario: Scenario, place: Workspace) -> None:
+        """Breaks a part in the middle of the run: the prompt has passed, the tool has not."""
+
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None: ...
 
 
@@ -60,7 +63,7 @@ class Runner:
         share_cache(agent, self.cache, place)
         subprocess.run(["git", "init", "--quiet", str(place.repo)], check=True)
         mcp = [sys.executable, str(HERE / "mcp_server.py")] if scenario.needs_mcp else None
-        with ModelServer(scenario.script(agent, place)) as server:
+        with ModelServer(scenario.script(agent, place), lambda: self.hooks.break_down(scenario, place)) as server:
             environment = base_environment(place) | agent.environment(place, server.url)
             agent.configure(place, server.url, mcp)
             self.hooks.install(agent, scenario, place, environment)

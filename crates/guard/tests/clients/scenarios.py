@@ -283,6 +283,11 @@ SCENARIOS += [
 ]
 
 
+def guard_repair(name: str, summary: str) -> Scenario:
+    """A fault after which the guard decides as before."""
+    return Scenario(name, summary, TOUCH, denial, denied_with_reason, {"*": "denied, reason told"}, guard_fault=name)
+
+
 def guard_fault(name: str, summary: str) -> Scenario:
     return Scenario(name, summary, TOUCH, quiet, ran_or_denied, {"*": "denied"}, guard_fault=name, is_failure=True)
 
@@ -297,5 +302,7 @@ SCENARIOS += [
     guard_fault("daemon-forged", "something else on the socket allows everything"),
     guard_fault("daemon-hangs", "the daemon never answers"),
     guard_fault("folder-open", "others can access the folder of the socket"),
-    guard_fault("bundle-broken", "the user's bundle cannot be loaded"),
+    guard_fault("bundle-broken", "the daemon starts again, and cannot load the user's bundle"),
+    guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),
+    guard_repair("bundle-edited", "the user's bundle is broken while the daemon runs; the earlier one stays"),
 ]

@@ -31,6 +31,9 @@ class TestHooks:
         if scenario.broken_hooks:
             agent.break_hooks(place, scenario.broken_hooks)
 
+    def break_down(self, scenario: Scenario, place: Workspace) -> None:
+        pass
+
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
         pass
 

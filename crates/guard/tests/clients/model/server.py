@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import Any
@@ -16,8 +17,9 @@ from .turns import Exchange, Script
 class ModelServer:
     """A model server for one run. Use it as a context manager."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, at_first_turn: Callable[[], None] = lambda: None) -> None:
         self.script = script
+        self.at_first_turn = at_first_turn
         self.exchanges: list[Exchange] = []
         # Paths that no wire knows: a client that needs one of them shows up here.
         self.unknown: list[str] = []
@@ -41,6 +43,8 @@ class ModelServer:
     def record(self, exchange: Exchange) -> int:
         """Records one request and chooses its turn. Returns its number."""
         with self._lock:
+            if not exchange.is_side_request and all(earlier.is_side_request for earlier in self.exchanges):
+                self.at_first_turn()
             exchange.turn = self.script.turn(exchange)
             self.exchanges.append(exchange)
             return len(self.exchanges)
