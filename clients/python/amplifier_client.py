@@ -108,9 +108,8 @@ class Client:
         return cast("list[OpenApproval]", self._get("/api/approvals")["approvals"])
 
     def answer(self, approval: OpenApproval, option: str, *, scope: str | None = None, rule: RuleOffer | None = None) -> DecidedApproval:
-        """Answers with the label of an option. If somebody was faster, or it is too late, that is a ``ServerError`` with status 409.
-        ``rule`` is one of the ``offers`` of the approval, for an option that always allows."""
-        chosen = None if rule is None else {"operations": rule["operations"], "scope": rule["scope"]}
+        """Answers with an option, or with a ``rule`` of the ``offers``. If somebody was faster, or it is too late, the ``ServerError`` has status 409."""
+        chosen = rule and {"operations": rule["operations"], "scope": rule["scope"]}
         body = {"option": option, "nonce": approval.get("nonce", ""), "scope": scope, "rule": chosen}
         return cast("DecidedApproval", self._post(f"/api/approvals/{_part(approval['id'])}/answer", body))
 
