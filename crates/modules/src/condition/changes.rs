@@ -18,6 +18,9 @@ const WRITING: [&str; 3] = ["Write", "Edit", "MultiEdit"];
 const CHANGES: usize = 1_000;
 const FILES: usize = 50_000;
 
+/// Maximum number of earlier changes that are compared with the source of a copy.
+const EARLIER: usize = 64;
+
 /// The globs of one call of `changes`.
 #[derive(Debug)]
 pub(super) struct ChangedPaths<'g, 's> {
@@ -54,22 +57,27 @@ impl<'g, 's> ChangedPaths<'g, 's> {
         }
         !analysis.analysable
             || effects.changes.len() + effects.unknown_programs.len() > CHANGES
-            || effects.changes.iter().any(|change| self.change(change))
+            || effects
+                .changes
+                .iter()
+                .enumerate()
+                .any(|(at, change)| self.change(change, effects.changes.get(..at).unwrap_or_default()))
             || effects.unknown_programs.iter().any(|program| self.program(program))
     }
 
-    fn change(&self, change: &FileChange) -> bool {
+    /// `true` if a change may affect the files; `before` are the earlier changes of the command.
+    fn change(&self, change: &FileChange, before: &[FileChange]) -> bool {
         let Some(paths) = &change.file.paths else { return true };
         paths.iter().any(|path| match self.changed_locations(path) {
             None => true,
             Some(places) => places.into_iter().any(|place| match &change.file.found {
                 Some(pattern) => self.existing(&place.join(pattern)),
-                None => self.extent(place, &change.extent),
+                None => self.extent(place, &change.extent, before),
             }),
         })
     }
 
-    fn extent(&self, place: PathPattern, extent: &ChangeExtent) -> bool {
+    fn extent(&self, place: PathPattern, extent: &ChangeExtent, before: &[FileChange]) -> bool {
         match extent {
             ChangeExtent::File => self.contains(&place),
             ChangeExtent::Anything if place.path().is_some_and(|path| Path::new(&path).is_file()) => {
@@ -77,7 +85,7 @@ impl<'g, 's> ChangedPaths<'g, 's> {
             }
             ChangeExtent::Anything => self.may_contain(&place),
             ChangeExtent::Existing => self.existing(&place),
-            ChangeExtent::Copy(from) => self.contains(&place) || self.copied(&place, from),
+            ChangeExtent::Copy(from) => self.contains(&place) || self.copied(&place, from, before),
             ChangeExtent::Repository => {
                 let workspace = PathPattern::from_file(self.scope.workspace()).below();
                 let is_here = place.overlaps(&workspace);
@@ -117,12 +125,16 @@ impl<'g, 's> ChangedPaths<'g, 's> {
     }
 
     /// `true` if a copy of a file or folder has files that match.
-    fn copied(&self, to: &PathPattern, from: &FileReference) -> bool {
+    fn copied(&self, to: &PathPattern, from: &FileReference, before: &[FileChange]) -> bool {
         if !self.contains(&to.clone().below()) {
             return false;
         }
         let Some(target) = to.path() else { return true };
         let Some(paths) = from.paths.as_ref().filter(|_| from.found.is_none()) else { return true };
+        if before.len() > EARLIER || paths.iter().any(|path| before.iter().any(|change| self.fills(change, path))) {
+            // The files to copy do not exist yet.
+            return true;
+        }
         paths.iter().any(|path| {
             let sources =
                 self.changed_locations(path).and_then(|places| places.iter().map(PathPattern::path).collect());
@@ -135,6 +147,25 @@ impl<'g, 's> ChangedPaths<'g, 's> {
                 any_file_below(Path::new(source), is_copied)
             })
         })
+    }
+
+    /// `true` if a change may create files in a folder.
+    fn fills(&self, change: &FileChange, folder: &str) -> bool {
+        let Some(folders) = self.changed_locations(folder) else { return true };
+        let Some(paths) = &change.file.paths else { return true };
+        let is_within = |path: &String| {
+            let Some(places) = self.changed_locations(path) else { return true };
+            places.iter().any(|place| match change.extent {
+                ChangeExtent::Anything | ChangeExtent::Repository => {
+                    folders.iter().any(|folder| folder.clone().below().overlaps(&place.clone().below()))
+                }
+                ChangeExtent::File | ChangeExtent::Copy(_) => {
+                    folders.iter().any(|folder| folder.clone().join("*").below().overlaps(place))
+                }
+                ChangeExtent::Existing => false,
+            })
+        };
+        paths.iter().any(is_within)
     }
 
     /// `true` if a program of unknown effect runs among the files, or names them.

@@ -145,8 +145,38 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
                 folders.iter().for_each(|folder| downloads(folder, false, arguments, walker));
             }
         }
+        "python" | "python3" if command.texts().any(|text| matches!(text, "zipfile" | "tarfile")) => {
+            if command.texts().any(|text| matches!(text, "-e" | "--extract")) {
+                anything(&here(), walker);
+            }
+        }
+        _ if changes_tree(name, command) => {
+            for file in walker.file_references(&here()) {
+                walker.changes(file, ChangeExtent::Repository);
+            }
+        }
         _ => formats(name, command, walker),
     }
+}
+
+/// Returns `true` if a program changes the working tree of a repository, as `git checkout` does.
+fn changes_tree(name: &str, command: &Command) -> bool {
+    const OTHERS: &[(&str, &[&str])] = &[
+        ("gh", &["checkout", "sync"]),
+        ("glab", &["checkout"]),
+        (
+            "hg",
+            &[
+                "checkout", "co", "graft", "import", "merge", "pull", "purge", "rebase", "revert", "shelve",
+                "unshelve", "up", "update",
+            ],
+        ),
+        ("hub", &["am", "checkout", "cherry-pick", "merge", "pull"]),
+        ("jj", &["abandon", "edit", "new", "rebase", "restore", "squash", "undo"]),
+        ("svn", &["checkout", "co", "merge", "patch", "revert", "sw", "switch", "up", "update"]),
+    ];
+    let words = OTHERS.iter().find(|(program, _)| *program == name).map_or(&[][..], |(_, words)| words);
+    command.texts().take(3).any(|text| words.contains(&text))
 }
 
 fn existing<'a>(words: impl IntoIterator<Item = &'a Word>, walker: &mut Walker) {
@@ -203,7 +233,8 @@ fn copies(arguments: &Arguments, walker: &mut Walker) {
             let paths = names.filter(|_| to.paths.is_some()).map(|names| names.iter().flat_map(into).collect());
             let within = FileReference { paths, ..to.clone() };
             walker.changes(within, ChangeExtent::Copy(from.clone()));
-            if !is_folder {
+            // With a slash at its end, a folder may be copied without its name.
+            if !is_folder || source.lead().ends_with(['/', '.']) {
                 walker.changes(to.clone(), ChangeExtent::Copy(from));
             }
         }
@@ -241,7 +272,7 @@ fn formats(name: &str, command: &Command, walker: &mut Walker) {
 /// Records a program of which only its name and its arguments are known.
 pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
     let writes = |text: &str| WRITING.iter().any(|option| text == *option || text.starts_with(&format!("{option}=")));
-    let is_reader = READERS.contains(&name) && !command.texts().any(writes);
+    let is_reader = READERS.contains(&name) && !command.texts().any(|text| text == "cp" || writes(text));
     if writes::records_all(name) || is_reader {
         return;
     }
