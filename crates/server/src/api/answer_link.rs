@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use amplifier_core::text::{EscapeMode, Piece, pieces};
-use amplifier_core::{ActionPreview, Actor, ApprovalAnswer, DefaultDecision, Effect, PreviewRow, PreviewRowKind};
+use amplifier_core::{ActionPreview, ApprovalAnswer, DefaultDecision, Effect, PreviewRow, PreviewRowKind};
 use amplifier_link::{AnswerScope, DecidedApproval, OpenApproval};
 use axum::extract::{Form, State};
 use axum::http::header::RETRY_AFTER;
@@ -146,9 +146,8 @@ async fn submit(app: &App, link: &AnswerLink, form: &AnswerForm) -> Result<Decid
     let Some(label) = label(&approval, effect) else {
         return Err(again("The request does not offer this answer. Open the link again."));
     };
-    let by = Some(Actor::new(&link.name, "link"));
-    let reason = Some(form.reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-    let answer = ApprovalAnswer { label: label.to_owned(), by, reason, rule: None };
+    let answer = ApprovalAnswer::by(label, &link.name, "link");
+    let answer = if form.reason.trim().is_empty() { answer } else { answer.because(form.reason.trim()) };
     let submitted = SubmittedAnswer { answer, nonce: form.nonce.clone(), scope: AnswerScope::Once };
     let decided = app.answer(&approval.id, submitted).await.map_err(|error: HubError| {
         use HubErrorCode::{Answered, Closed, Late};
