@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from amplifier_core._handlers import SignatureError
 from amplifier_core.approval import ApprovalTimeoutError
 from amplifier_core.hooks import ChangedInPlaceError
 from amplifier_core.modules import ModuleError
@@ -22,6 +23,7 @@ from amplifier_core.session import SessionRefusedError
         SessionRefusedError("Denied by hook door: closed", "door", "closed"),
         ChangedInPlaceError("meddler", ["tool_input", "metadata"]),
         ModuleError("there is no module `x`"),
+        SignatureError("guard", "tool:pre", "()"),
         ApprovalTimeoutError("nobody answered"),
     ],
 )

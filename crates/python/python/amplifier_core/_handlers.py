@@ -19,6 +19,11 @@ class SignatureError(TypeError):
         )
         self.hook = hook
         self.event = event
+        self.signature = str(signature)
+
+    # By default, a copy would contain only the text.
+    def __reduce__(self):
+        return type(self), (self.hook, self.event, self.signature), self.__dict__
 
 
 def check(handler, hook, event):
