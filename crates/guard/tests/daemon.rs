@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amplifier_guard::HookOutput;
 use amplifier_guard::daemon::{CANARY_TOOL, Daemon, DaemonOptions, GuardFolder};
-use amplifier_host::{Config, Environment, Home, Overrides};
+use amplifier_host::{Config, Environment, Home, Overrides, Project, ProjectTrust};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -383,4 +383,54 @@ async fn a_session_ends_with_a_seal() {
     assert_eq!(place.call("PostToolUse", post).await, HookOutput::default());
     assert_eq!(place.call("SessionEnd", json!({ "reason": "other" })).await.code, 0);
     assert!(place.records(&["session-1", "seal", "complete"]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_configuration_counts_for_the_next_session() {
+    let place = Place::started("hooks: []\n").await;
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "touch a" })).await.code, 0);
+    fs::write(place.folder.path().join("home/config.toml"), "confirm = \"all\"\n").unwrap();
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "touch a" })).await.code, 0);
+    let fields = json!({ "session_id": "session-2", "tool_name": "Bash", "tool_input": { "command": "touch a" }, "tool_use_id": "t-3" });
+    check_denied(&place.call("PreToolUse", fields).await, "nobody can be asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bundle_of_a_project_counts_only_if_it_is_trusted_and_the_user_is_told() {
+    let place = Place::started("hooks: []\n").await;
+    fs::create_dir(place.repo().join(".amplifier")).unwrap();
+    let bundle = place.repo().join(".amplifier/bundle.yaml");
+    fs::write(&bundle, "hooks:\n  - rule: closed\n    on: tool:pre\n    when: 'true'\n    deny: closed\n").unwrap();
+    let output = place.tool("t-1", "Bash", json!({ "command": "ls" })).await;
+    assert_eq!(output.code, 0);
+    let stdout: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert!(stdout["systemMessage"].as_str().unwrap().contains("bundle.yaml"), "{output:?}");
+    let Project { state: ProjectTrust::Untrusted(_, pins, _), .. } = Project::find(bundle, &place.home().trust_store())
+    else {
+        panic!("the bundle is trusted already");
+    };
+    place.home().trust_store().trust(&pins).unwrap();
+    // Also in a folder below the project.
+    let fields = json!({
+        "session_id": "session-2", "cwd": place.repo().join("sub"), "tool_name": "Bash", "tool_input": { "command": "ls" },
+        "tool_use_id": "t-2",
+    });
+    check_denied(&place.call("PreToolUse", fields).await, "Denied by hook closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_whose_program_was_replaced_makes_room_for_the_new_one() {
+    let mut place = Place::new("hooks: []\n");
+    let program = place.folder.path().join("program");
+    fs::write(&program, "old").unwrap();
+    let options = DaemonOptions { program: Some(program.clone()), ..place.options(Duration::from_secs(600)) };
+    let old = tokio::spawn(Daemon::open(options).await.unwrap().unwrap().run());
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+    fs::write(&program, "new version").unwrap();
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "ls" })).await.code, 0);
+    old.await.unwrap();
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.tool("t-3", "Bash", json!({ "command": "ls" })).await.code, 0);
+    // The session goes on.
+    assert_eq!(place.records(&["session-1", "\"seal\""]), 0);
 }

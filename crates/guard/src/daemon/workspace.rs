@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_host::{Error, Home, Notice, Notices, PROJECT_BUNDLE, Policy, Source};
+use amplifier_process::files::FileStatus;
 use tokio::sync::OnceCell;
 
 use super::{LoadConfig, protect};
@@ -26,7 +27,14 @@ impl GuardPolicy {
 pub(super) struct Policies {
     home: Home,
     load: LoadConfig,
-    loaded: Mutex<HashMap<PathBuf, Arc<OnceCell<Arc<GuardPolicy>>>>>,
+    loaded: Mutex<HashMap<PathBuf, WorkspaceEntry>>,
+}
+
+/// The policy for new sessions in a workspace.
+struct WorkspaceEntry {
+    /// The files that a policy reads only when it is loaded.
+    files: Vec<Option<FileStatus>>,
+    policy: Arc<OnceCell<Arc<GuardPolicy>>>,
 }
 
 impl Policies {
@@ -38,10 +46,23 @@ impl Policies {
     pub(super) async fn find(&self, folder: &Path) -> Result<Arc<GuardPolicy>, Error> {
         let workspace = workspace_of(folder);
         let cell = {
+            let files = self.files(&workspace);
             let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            loaded.entry(workspace.clone()).or_default().clone()
+            let new = || WorkspaceEntry { files: files.clone(), policy: Arc::default() };
+            let entry = loaded.entry(workspace.clone()).or_insert_with(new);
+            if entry.files != files {
+                // Sessions that run keep their policy.
+                *entry = new();
+            }
+            entry.policy.clone()
         };
         cell.get_or_try_init(|| self.load(&workspace)).await.cloned()
+    }
+
+    /// Returns the state of the configuration, of the trust store, and of the project's bundle. Bundles in use are reloaded by the policy itself.
+    fn files(&self, workspace: &Path) -> Vec<Option<FileStatus>> {
+        let files = [self.home.config_file(), self.home.trust_file(), workspace.join(PROJECT_BUNDLE)];
+        files.iter().map(|file| FileStatus::from_path(file).ok()).collect()
     }
 
     async fn load(&self, workspace: &Path) -> Result<Arc<GuardPolicy>, Error> {
@@ -67,7 +88,7 @@ impl Policies {
     /// Returns all loaded policies.
     pub(super) fn all(&self) -> Vec<Arc<GuardPolicy>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.values().filter_map(|cell| cell.get().cloned()).collect()
+        loaded.values().filter_map(|entry| entry.policy.get().cloned()).collect()
     }
 }
 
