@@ -12,8 +12,8 @@ use amplifier_core::{
     ApprovalOption, ApprovalRuleSource, ApprovalRules, ApprovalSystem, AuditEntry, Contribution,
     ContributorRegistration, Conversation, Coordinator, CoordinatorBuilder, DecisionBasis, DefaultDecision, Display,
     DisplayMessage, Effect, FailedContribution, HookRegistry, HookResult, Injection, InvalidRules, Level, Map,
-    MemoryAudit, OpenRequest, OverBudget, Placement, PortError, SessionConfig, TOOL_PRE, TokenCounter, ToolPre,
-    Verdict, approval_channel, data,
+    MemoryAudit, OpenRequest, OverBudget, Placement, PortError, ReportedDecision, SessionConfig, TOOL_PRE,
+    TokenCounter, ToolPre, Verdict, approval_channel, data,
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -86,6 +86,38 @@ fn a_display_without_a_transcript_shows_output_as_a_message() {
     assert!(session.emit(TOOL_PRE, tool_pre()).now_or_never().unwrap().is_proceed());
     let message = DisplayMessage { text: "hi".to_owned(), level: Level::Info, source: "hook:hook".to_owned() };
     assert_eq!(display.messages(), [message]);
+}
+
+#[test]
+fn a_display_is_told_each_decision_with_the_rule_that_made_it() {
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<ReportedDecision>>>);
+    impl Display for Screen {
+        async fn show_message(&self, _: &DisplayMessage) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        async fn show_decision(&self, decided: &ReportedDecision) -> Result<(), PortError> {
+            self.0.lock().unwrap().push(decided.clone());
+            Ok(())
+        }
+    }
+    let told = |rules: &str| {
+        let screen = Screen::default();
+        let rules = ApprovalRules::from_json(rules).unwrap();
+        let builder = answering(HookResult::ask("Really?")).display(screen.clone()).approval_rules(rules);
+        let verdict = builder.build().emit(TOOL_PRE, tool_pre()).now_or_never().unwrap();
+        let told = screen.0.lock().unwrap().clone();
+        let [ReportedDecision { hook, prompt, decision, .. }] = &told[..] else { panic!("{told:?}") };
+        assert_eq!((&**hook, prompt.as_str(), decision.granted), ("hook", "Really?", verdict.is_proceed()));
+        (decision.granted, decision.basis, decision.rule.clone())
+    };
+    let rule = |rule: &str| Some(rule.to_owned());
+    assert_eq!(told(r#"{ "hook:Real*": "allow" }"#), (true, DecisionBasis::Rule, rule("hook:Real*")));
+    // Of several rules, the one that denies has decided.
+    let both = r#"{ "hook:*": "allow", "hook:Really?": "deny" }"#;
+    assert_eq!(told(both), (false, DecisionBasis::Rule, rule("hook:Really?")));
+    assert_eq!(told("{}"), (false, DecisionBasis::NoApprovalSystem, None));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::event::events::{
 };
 use crate::event::{Digest, EventData, EventKey};
 use crate::ports::approval::AnyApprovalSystem;
+use crate::ports::display::ReportedDecision;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
 use crate::ports::rules::ToolDefinition;
 use crate::ports::{BoxFuture, PortError};
@@ -118,6 +119,7 @@ impl Coordinator {
             let Some(decision) = decided.await else { continue };
             span.record("approval.granted", decision.granted);
             span.record("approval.basis", decision.basis.as_str());
+            self.show_decision(recording, &key, &decision).await;
             self.announce(&key, &decision).await;
             if !decision.granted {
                 return Verdict::denied(key.hook, &decision.reason);
@@ -379,6 +381,14 @@ impl Coordinator {
         if let Err(error) = self.record(&key.event, entry) {
             super::route::log("audit", &error);
         }
+    }
+
+    async fn show_decision(&self, recording: &mut RecordWriter<'_>, key: &ApprovalKey, decision: &ApprovalDecision) {
+        let Some(display) = &self.shared.display else { return };
+        let (hook, prompt) = (key.hook.clone(), key.prompt.clone());
+        let decided = ReportedDecision { hook, prompt, decision: decision.clone() };
+        // A failure is recorded.
+        let _ = recording.call("display", display.decision(&decided)).await;
     }
 
     async fn announce(&self, key: &ApprovalKey, decision: &ApprovalDecision) {

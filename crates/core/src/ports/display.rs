@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::{BoxFuture, PortError};
+use crate::approval::ApprovalDecision;
 use crate::result::{Level, Placement};
 
 /// Shows the messages of hooks.
@@ -31,6 +32,27 @@ pub trait Display: Send + Sync + 'static {
         let _ = added;
         std::future::ready(Ok(()))
     }
+
+    /// Shows the decision on an approval request, also if no user was asked; nothing by default.
+    ///
+    /// # Errors
+    /// As for messages.
+    fn show_decision(&self, decided: &ReportedDecision) -> impl Future<Output = Result<(), PortError>> + Send {
+        let _ = decided;
+        std::future::ready(Ok(()))
+    }
+}
+
+/// The decision on an approval request, for a display.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportedDecision {
+    /// The hook that requested approval.
+    pub hook: Arc<str>,
+    /// The prompt.
+    pub prompt: String,
+    /// The decision.
+    pub decision: ApprovalDecision,
 }
 
 /// A text that a hook added to the conversation of the agent. A display shows that it was added, not its content.
@@ -74,6 +96,10 @@ impl<T: Display> Display for Arc<T> {
     fn show_context(&self, added: &AddedContext) -> impl Future<Output = Result<(), PortError>> + Send {
         T::show_context(self, added)
     }
+
+    fn show_decision(&self, decided: &ReportedDecision) -> impl Future<Output = Result<(), PortError>> + Send {
+        T::show_decision(self, decided)
+    }
 }
 
 pub(crate) struct DisplayFn<F>(pub(crate) F);
@@ -89,6 +115,7 @@ pub(crate) trait AnyDisplay: Send + Sync {
     fn message<'a>(&'a self, message: &'a DisplayMessage) -> BoxFuture<'a, Result<(), PortError>>;
     fn output<'a>(&'a self, source: &'a str, output: &'a str) -> BoxFuture<'a, Result<(), PortError>>;
     fn context<'a>(&'a self, added: &'a AddedContext) -> BoxFuture<'a, Result<(), PortError>>;
+    fn decision<'a>(&'a self, decided: &'a ReportedDecision) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
 impl<T: Display> AnyDisplay for T {
@@ -102,6 +129,10 @@ impl<T: Display> AnyDisplay for T {
 
     fn context<'a>(&'a self, added: &'a AddedContext) -> BoxFuture<'a, Result<(), PortError>> {
         Box::pin(async move { self.show_context(added).await })
+    }
+
+    fn decision<'a>(&'a self, decided: &'a ReportedDecision) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move { self.show_decision(decided).await })
     }
 }
 
