@@ -87,6 +87,16 @@ impl ModelChoice {
         Ok(Self::Remote { kind, model, base_url: some(base_url), key: key_of(kind) })
     }
 
+    /// Describes the choice: provider, model and address.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Unconfigured => "no model".to_owned(),
+            Self::Script(file) => format!("script `{}`", file.display()),
+            Self::Remote { kind, model, base_url: Some(url), .. } => format!("{kind}, {model}, at {url}"),
+            Self::Remote { kind, model, base_url: None, .. } => format!("{kind}, {model}"),
+        }
+    }
+
     /// Connects to the model, or loads the script.
     ///
     /// # Errors
