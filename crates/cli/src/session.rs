@@ -86,8 +86,12 @@ pub struct TerminalObserver {
 #[derive(Default)]
 struct TurnDisplay {
     thinking: Option<Spinner>,
+    /// `true` if a part of the response has arrived.
+    has_text: bool,
     /// Spinners of running tools, by call id.
     tools: HashMap<String, Spinner>,
+    /// The call whose line is the last one. The result of any other call names its tool.
+    last_call: Option<String>,
     failure: Option<io::Error>,
 }
 
@@ -119,17 +123,25 @@ impl SessionObserver for TerminalObserver {
         let mut state = self.state();
         // Dropped first, so that two spinners never overlap.
         state.thinking = None;
+        state.has_text = false;
         state.thinking = Some(self.screen.spinner("thinking"));
     }
 
     fn text(&self, text: &str) {
-        self.state().thinking = None;
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.has_text, true) {
+            state.thinking = None;
+            // Rows appear when they are complete. Until then, the progress line shows that more is coming.
+            state.thinking = self.screen.shows_rows().then(|| self.screen.spinner("writing"));
+        }
+        drop(state);
         self.screen.text(text);
     }
 
     fn response_ended(&self, _usage: &TokenUsage) {
         let mut state = self.state();
         state.thinking = None;
+        state.has_text = false;
         // The agent continues; `end_turn` returns the error.
         if let Err(error) = self.screen.end_text() {
             state.failure.get_or_insert(error);
@@ -139,13 +151,20 @@ impl SessionObserver for TerminalObserver {
     fn tool_started(&self, call: &ToolCall) {
         self.screen.tool(&call.name, &describe_call(call));
         let working = self.screen.spinner(&format!("running {}", call.name));
-        self.state().tools.insert(call.id.clone(), working);
+        let mut state = self.state();
+        state.tools.insert(call.id.clone(), working);
+        state.last_call = Some(call.id.clone());
     }
 
     fn tool_ended(&self, call: &ToolCall, success: bool, output: &str) {
-        let has_begun = self.state().tools.remove(&call.id).is_some();
-        if has_begun {
+        let mut state = self.state();
+        let has_begun = state.tools.remove(&call.id).is_some();
+        let is_below = state.last_call.take().as_ref() == Some(&call.id);
+        drop(state);
+        if has_begun && is_below {
             self.screen.tool_done(success, &excerpt(output));
+        } else if has_begun {
+            self.screen.tool_done(success, &format!("{}: {}", call.name, excerpt(output)));
         } else {
             // The call was denied. The reason is shown in full, because it may say what to do.
             self.screen.tool(&call.name, &describe_call(call));

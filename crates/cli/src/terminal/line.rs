@@ -79,6 +79,29 @@ impl StyledLine {
         self.spans.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
+    /// Returns the number of characters of the line.
+    pub(super) fn length(&self) -> usize {
+        self.spans.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
+    /// Returns the text without styles.
+    pub(super) fn text(&self) -> String {
+        self.spans.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Returns the line without spaces at its end.
+    #[must_use]
+    pub(super) fn without_trailing_spaces(mut self) -> Self {
+        while let Some((_, text)) = self.spans.last_mut() {
+            text.truncate(text.trim_end_matches(' ').len());
+            if !text.is_empty() {
+                break;
+            }
+            self.spans.pop();
+        }
+        self
+    }
+
     /// Splits the line into rows of at most `width` columns; an empty line is one row.
     pub(super) fn wrap(&self, width: usize, at: Break) -> Vec<Self> {
         let characters: Vec<_> =

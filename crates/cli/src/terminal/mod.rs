@@ -5,16 +5,19 @@
 //! escape control and hidden characters.
 
 mod approve;
+pub(crate) mod decision;
 mod dialog;
 mod display;
 mod key_filter;
 mod keys;
 mod line;
+mod markdown;
 mod prompt;
 mod reason;
 mod rule_menu;
 mod screen;
 mod spinner;
+mod table;
 mod trust;
 
 pub use amplifier_core::text::{EscapeMode, visible};
@@ -22,6 +25,7 @@ pub use approve::{HeadlessApprovals, TerminalApprovals};
 pub use dialog::{Dialog, DialogAnswer};
 pub use display::TerminalDisplay;
 pub use line::StyledLine;
+pub(crate) use prompt::preview_rows;
 pub use screen::{OutputMode, Screen};
 pub use spinner::Spinner;
 pub use trust::{TerminalTrustPrompt, trust_dialog};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use amplifier_core::{
-    ActionPreview, Actor, ApprovalAnswer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField,
-    PreviewRow, PreviewRowKind,
+    ActionPreview, ApprovalAnswer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
+    PreviewRowKind,
 };
 
+use super::decision::describe_approver;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, fold};
 
 /// The maximum number of options: each has its own key, and the options must not push the operation off the screen.
@@ -78,6 +79,13 @@ fn title(ActionPreview { title, target, summary, .. }: &ActionPreview) -> Styled
     more.fold(StyledLine::new().exact(BOLD, title), |line, (style, text)| line.exact(PLAIN, "  ").exact(style, text))
 }
 
+/// Returns the rows of a preview, without folding and without a frame.
+pub(crate) fn preview_rows(preview: &ActionPreview) -> Vec<StyledLine> {
+    let warnings = preview.warnings.iter().map(|warning| StyledLine::new().exact(YELLOW, "! ").exact(YELLOW, warning));
+    let body = preview.body.iter().map(|row| StyledLine::new().exact(PLAIN, "  ").then(&body_row(&preview.title, row)));
+    std::iter::once(title(preview)).chain(warnings).chain(body).collect()
+}
+
 fn body_row(title: &str, PreviewRow { kind, text, .. }: &PreviewRow) -> StyledLine {
     match kind {
         PreviewRowKind::Plain => StyledLine::new().exact(if title == "Bash" { BOLD } else { PLAIN }, text),
@@ -131,15 +139,6 @@ pub(super) fn elsewhere_row(options: &[ApprovalOption], answer: &ApprovalAnswer)
     match options.iter().find(|option| option.label == answer.label) {
         Some(option) => answered_row(option.effect).exact(DIM, format!(" {by}")),
         None => corner().exact(RED, "✗ denied").exact(DIM, format!(": unknown option `{}` {by}", answer.label)),
-    }
-}
-
-fn describe_approver(by: Option<&Actor>) -> String {
-    match by {
-        None => "elsewhere".to_owned(),
-        Some(Actor { name, via }) if via == "console" => format!("by {name} in the console"),
-        Some(Actor { name, via }) if via == "api" => format!("by {name} over the API"),
-        Some(Actor { name, via }) => format!("by {name} ({via})"),
     }
 }
 

@@ -13,6 +13,7 @@ use terminal_size::terminal_size_of;
 
 use super::key_filter::KeyFilter;
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW};
+use super::markdown::MarkdownStream;
 use super::prompt::Size;
 use super::spinner::ProgressTasks;
 
@@ -75,6 +76,8 @@ struct ScreenState {
     side: Stream,
     /// A fixed size; `None` reads the size of the terminal.
     size: Option<Size>,
+    /// The model's answer, if it is shown with styles. Files and pipes get the text as it is.
+    markdown: Option<MarkdownStream>,
     /// `true` if model text ended in the middle of a line.
     is_answer_open: bool,
     answer_failed: Option<io::Error>,
@@ -116,7 +119,9 @@ impl Screen {
     }
 
     fn on(answer: Stream, side: Stream, size: Option<Size>) -> Self {
+        let has_styles = answer.mode.terminal && answer.mode.colour;
         let state = ScreenState {
+            markdown: has_styles.then(MarkdownStream::default),
             answer,
             side,
             size,
@@ -150,7 +155,13 @@ impl Screen {
         if state.is_answer_open {
             state.text("\n");
         }
+        state.show_markdown(MarkdownStream::finish);
         state.answer_failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Returns `true` if the model's answer appears in whole rows, with styles.
+    pub fn shows_rows(&self) -> bool {
+        self.lock().markdown.is_some()
     }
 
     /// Shows a tool call: the tool's name and a summary of its input.
@@ -198,6 +209,17 @@ impl Screen {
         let _ = self.print_paragraph(StyledLine::new(), "", DIM, text);
     }
 
+    /// Shows a remark behind a sign.
+    pub(super) fn remark(&self, sign: StyledLine, text: &str) {
+        let _ = self.print_paragraph(sign, "  ", DIM, text);
+    }
+
+    /// Shows a value with its label.
+    pub fn fact(&self, label: &str, value: &str) {
+        let head = StyledLine::new().exact(DIM, format!("{label:<9}"));
+        let _ = self.print_paragraph(head, "         ", PLAIN, value);
+    }
+
     /// Returns a handler that shows the notices of sessions.
     pub fn notices(&self) -> Notices {
         let screen = self.clone();
@@ -240,8 +262,8 @@ impl Screen {
     /// Takes the terminal for a prompt. All other output is deferred until the lock is dropped.
     pub(super) fn lock_for_prompt(&self) -> io::Result<ScreenLock> {
         let mut state = self.lock();
-        state.clear_progress()?;
         state.close_line()?;
+        state.clear_progress()?;
         state.is_prompt_open = true;
         Ok(ScreenLock { screen: self.clone() })
     }
@@ -271,6 +293,35 @@ impl ScreenState {
         })
     }
 
+    /// Returns the width for the model's answer. The last column stays free.
+    fn answer_width(&self) -> usize {
+        let columns = match self.size {
+            Some(size) => size.columns,
+            None => terminal_size_of(io::stdout()).map_or(DEFAULT_SIZE.columns, |(columns, _)| columns.0.into()),
+        };
+        columns.saturating_sub(1).max(20)
+    }
+
+    /// Shows the rows of the model's answer that are complete after a change.
+    fn show_markdown(&mut self, change: impl FnOnce(&mut MarkdownStream, usize) -> Vec<StyledLine>) {
+        let width = self.answer_width();
+        let Some(markdown) = &mut self.markdown else { return };
+        let rows = change(markdown, width);
+        if rows.is_empty() {
+            return;
+        }
+        let _ = self.clear_progress();
+        let out: String = rows.iter().map(|row| row.render(true) + "\n").collect();
+        self.write_answer(&out);
+        let _ = self.draw_progress();
+    }
+
+    fn write_answer(&mut self, text: &str) {
+        if let Err(error) = self.answer.write(text) {
+            self.answer_failed.get_or_insert(error);
+        }
+    }
+
     fn text(&mut self, piece: &str) {
         if piece.is_empty() {
             return;
@@ -278,6 +329,9 @@ impl ScreenState {
         if self.is_prompt_open {
             self.deferred.push(DeferredOutput::Text(piece.to_owned()));
             return;
+        }
+        if self.markdown.is_some() {
+            return self.show_markdown(|markdown, width| markdown.push(piece, width));
         }
         let _ = self.clear_progress();
         let mut out = String::with_capacity(piece.len());
@@ -289,9 +343,7 @@ impl ScreenState {
                 }
             }
         }
-        if let Err(error) = self.answer.write(&out) {
-            self.answer_failed.get_or_insert(error);
-        }
+        self.write_answer(&out);
         self.is_answer_open = !piece.ends_with('\n');
         let _ = self.draw_progress();
     }
@@ -301,8 +353,8 @@ impl ScreenState {
             self.deferred.push(DeferredOutput::Lines(lines));
             return Ok(());
         }
-        self.clear_progress()?;
         self.close_line()?;
+        self.clear_progress()?;
         let out: String = lines.iter().map(|line| line.render(self.side.mode.colour) + "\n").collect();
         self.side.write(&out)?;
         self.draw_progress()
@@ -314,6 +366,7 @@ impl ScreenState {
 
     /// Ends the line of the model's answer before other output is printed.
     fn close_line(&mut self) -> io::Result<()> {
+        self.show_markdown(MarkdownStream::interrupt);
         if self.is_line_open() {
             self.is_answer_open = false;
             self.answer.write("\n")?;
