@@ -163,12 +163,12 @@ pub enum Integrity {
 }
 
 impl Integrity {
-    /// Returns the exit code: 0, 1 or 3. (2 is for wrong usage.)
+    /// Returns the exit code: 0, 1 or 4. (2 is for wrong usage, 3 for a denial.)
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Sound => 0,
             Self::Unsound => 1,
-            Self::Unreadable => 3,
+            Self::Unreadable => 4,
         }
     }
 }

@@ -3,7 +3,7 @@
     python3 verify.py FOLDER [CHECKPOINTS [KEY]]
 
 CHECKPOINTS is a file of checkpoints that were kept elsewhere (or `-`), KEY is the log's public key in base64.
-Prints `sound: ...`, `unsound: ...` or `unreadable: ...`, and exits with 0, 1 or 3.
+Prints `sound: ...`, `unsound: ...` or `unreadable: ...`, and exits with 0, 1 or 4.
 """
 import base64, hashlib, json, pathlib, re, sys
 
@@ -251,7 +251,7 @@ def main(folder, checkpoints="-", key=""):
         log.verify()
         demand(not log.unreadable, "; ".join(log.unreadable[:5]), ValueError)
     except Unsound as error: return 1, f"unsound: {error}"
-    except (ValueError, OSError) as error: return 3, f"unreadable: {error}"
+    except (ValueError, OSError) as error: return 4, f"unreadable: {error}"
     return 0, f"sound: {log.size - log.first} records"
 
 if __name__ == "__main__":

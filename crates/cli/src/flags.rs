@@ -40,7 +40,7 @@ pub struct Flags {
     #[arg(long, env = "AMPLIFIER_CONFIRM", value_name = "WHAT")]
     pub confirm: Option<String>,
     /// Time limit for an answer, after which the request is denied
-    #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS")]
+    #[arg(long, env = "AMPLIFIER_APPROVAL_TIMEOUT", value_name = "SECONDS", allow_negative_numbers = true)]
     pub approval_timeout: Option<String>,
     /// Output mode [possible values: loop-streaming (while the model answers), loop-basic (when the answer is complete)]
     #[arg(long, env = "AMPLIFIER_ORCHESTRATOR", value_name = "NAME")]
@@ -72,6 +72,13 @@ impl Flags {
         ];
         let is_hidden = AGENT_FLAGS.contains(&arg.get_id().as_str());
         arg.hide(is_hidden)
+    }
+
+    /// Hides all shared flags but the workspace and the configuration file.
+    pub fn hide_all_but_workspace(arg: Arg) -> Arg {
+        const POLICY_FLAGS: [&str; 4] = ["bundle", "mode", "confirm", "confinement"];
+        let arg = Self::hide_agent_flags(arg);
+        if POLICY_FLAGS.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg }
     }
 
     /// Loads the configuration and applies these flags.

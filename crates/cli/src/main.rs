@@ -15,7 +15,7 @@ use amplifier::commands::guard::Guard;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::init::Init;
 use amplifier::commands::man::Man;
-use amplifier::commands::output::{fail, is_closed_pipe};
+use amplifier::commands::output::{error_line, fail, is_closed_pipe};
 use amplifier::commands::run::Run;
 use amplifier::commands::serve::Serve;
 use amplifier::commands::sessions::SessionsCommand;
@@ -62,14 +62,30 @@ fn main() -> ExitCode {
     if let Err(error) = amplifier_process::forbid_core_dumps() {
         _ = writeln!(anstream::stderr(), "amplifier: cannot disable core dumps, which could contain keys: {error}");
     }
-    let matches = without_empty_variables(Amplifier::command()).get_matches();
-    let Amplifier { command } = Amplifier::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = without_empty_variables(Amplifier::command()).try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Amplifier::from_arg_matches(&matches)?, matches)));
+    let (Amplifier { command }, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return fail_to_parse(&error),
+    };
     match command.map_or_else(run_default, run) {
         Ok(code) => code,
         // The reader has closed the pipe, as `head` does.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error, wants_json(&matches)),
     }
+}
+
+/// Prints the help or the error of a command line. The error is JSON if it is for a program.
+fn fail_to_parse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || std::env::args_os().all(|argument| argument != "--json") {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: ").trim();
+    // Output may fail; the exit code is the result.
+    _ = writeln!(std::io::stderr(), "{}", error_line(text, Exit::Usage));
+    Exit::Usage.into()
 }
 
 /// Treats an empty environment variable as unset. An empty flag is still an error.
@@ -92,7 +108,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
 fn run_default() -> Result<ExitCode> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         Amplifier::command().print_help()?;
-        return Ok(ExitCode::from(2));
+        return Ok(Exit::Usage.into());
     }
     let flags = Flags::default();
     let home = Home::find(environment())?;
@@ -122,7 +138,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Tools(tools) => tools.run(),
         Command::Audit(audit) => audit.run(home()),
         Command::Approvals(approvals) => approvals.run(&home()?),
-        Command::Doctor(doctor) => doctor.run(&home()?),
+        Command::Doctor(doctor) => checked(home().and_then(|home| doctor.run(&home))),
         Command::Completions(completions) => completions.run(Amplifier::command()),
         Command::Man(man) => man.run(Amplifier::command()),
     }

@@ -8,10 +8,9 @@ use amplifier_core::HookRegistry;
 use amplifier_process::signals::{Interrupts, Termination};
 use anyhow::Result;
 
+use crate::commands::exit::Exit;
 use crate::terminal::Screen;
 
-/// The exit code of an interrupted command.
-pub const INTERRUPTED: u8 = 130;
 /// The time that hooks have to process pending events after a termination signal.
 const GRACE: Duration = Duration::from_secs(5);
 /// The time for all other work after that.
@@ -52,7 +51,7 @@ pub fn stop_on_termination(cancel: &Cancel, hooks: &HookRegistry) -> Result<()> 
         hooks.give_up();
         tokio::time::sleep(LAST_GRACE).await;
         // Something still blocks, such as a closed terminal. The session then stays unsealed in the audit log.
-        std::process::exit(INTERRUPTED.into());
+        std::process::exit(Exit::Interrupted as i32);
     })
 }
 
@@ -79,12 +78,12 @@ pub async fn run_until_stopped(work: impl Future<Output = Result<ExitCode>>) -> 
     spawn_listener(|mut termination| async move {
         termination.recv().await;
         termination.recv().await;
-        std::process::exit(INTERRUPTED.into());
+        std::process::exit(Exit::Interrupted as i32);
     })?;
     tokio::select! {
         biased;
         done = work => done,
-        _ = interrupts.recv() => Ok(ExitCode::from(INTERRUPTED)),
-        () = termination.recv() => Ok(ExitCode::from(INTERRUPTED)),
+        _ = interrupts.recv() => Ok(Exit::Interrupted.into()),
+        () = termination.recv() => Ok(Exit::Interrupted.into()),
     }
 }

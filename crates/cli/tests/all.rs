@@ -20,6 +20,7 @@ mod events;
 mod guard;
 mod headless;
 mod hooks;
+mod json;
 mod mistakes;
 mod notify;
 mod protect;

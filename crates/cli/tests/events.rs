@@ -20,6 +20,11 @@ fn fine(arguments: &[&str]) -> String {
     out
 }
 
+/// The objects that `--json` prints, one per line.
+fn fine_lines(arguments: &[&str]) -> Vec<Value> {
+    fine(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 #[test]
 fn all_events_are_listed_with_when_they_happen() {
     let list = fine(&["events"]);
@@ -89,7 +94,7 @@ fn programs_get_the_schema_and_what_answers_mean() {
     });
     assert_eq!(event, expected);
 
-    let all: Vec<Value> = serde_json::from_str(&fine(&["events", "--json"])).unwrap();
+    let all = fine_lines(&["events", "--json"]);
     assert_eq!(all.iter().map(|event| event["name"].as_str().unwrap()).collect::<Vec<_>>(), {
         catalog().iter().map(|spec| spec.name).collect::<Vec<_>>()
     });

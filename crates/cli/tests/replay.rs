@@ -138,7 +138,9 @@ fn json_has_all_of_it() {
             "would_be": { "decision": "deny", "decided_by": ["no-echo"], "reason": "no", "fields": {} },
             "approvals": [{
                 "hook": "confirm", "prompt": "Run `echo hello`?", "options": [],
-                "decision": { "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?" },
+                "decision": {
+                    "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?", "rule": "confirm:*",
+                },
                 "decided_at": "…", "decided_seq": "…",
             }],
             "redacted": false,
@@ -201,14 +203,14 @@ fn nothing_follows_from_a_log_that_someone_was_at() {
     let without: Vec<&str> = text.lines().filter(|line| !line.contains("\"kind\":\"hook_report\"")).collect();
     fs::write(segment(&place), without.join("\n") + "\n").unwrap();
     let ran = replay(&place, BUNDLE, &[]);
-    assert_eq!((ran.code, ran.out.as_str()), (3, ""));
+    assert_eq!((ran.code, ran.out.as_str()), (4, ""));
     assert!(ran.error.contains("/home/audit` was changed: "), "{}", ran.error);
     let ran = replay(&place, "hooks: []", &["--no-verify", "--event", "prompt:*"]);
     let expected = "2 events, 0 decisions would change\nnot verified: the integrity of the log\n";
     assert_eq!((ran.code, ran.out.as_str()), (0, expected), "{}", ran.error);
     fs::write(segment(&place), text.replace("rm -rf build", "rm -rf bUild")).unwrap();
     let ran = replay(&place, BUNDLE, &["--no-verify"]);
-    assert_eq!((ran.code, ran.error.contains("the bytes do not have the recorded hash")), (3, true), "{}", ran.error);
+    assert_eq!((ran.code, ran.error.contains("the bytes do not have the recorded hash")), (4, true), "{}", ran.error);
 }
 
 #[test]
@@ -330,10 +332,10 @@ fn an_empty_log_changes_nothing_and_what_cannot_be_done_is_told_apart() {
     let expected = "0 events, 0 decisions would change\n";
     assert_eq!((empty.code, empty.out.as_str(), empty.error.as_str()), (0, expected, ""));
     for (arguments, code, said) in [
-        (&["--session", "nobody"][..], 3, "unknown session `nobody`"),
-        (&["../nowhere"], 3, "no audit log in `../nowhere`"),
-        (&["../candidate.yaml"], 3, "`../candidate.yaml` is not a log segment"),
-        (&["--against", "../nowhere.yaml"], 3, "../nowhere.yaml"),
+        (&["--session", "nobody"][..], 4, "unknown session `nobody`"),
+        (&["../nowhere"], 4, "no audit log in `../nowhere`"),
+        (&["../candidate.yaml"], 4, "`../candidate.yaml` is not a log segment"),
+        (&["--against", "../nowhere.yaml"], 4, "../nowhere.yaml"),
         (&["--since", "yesterday"], 2, "yesterday"),
         (&["--event", "tool:{"], 2, "tool:{"),
     ] {
@@ -342,7 +344,7 @@ fn an_empty_log_changes_nothing_and_what_cannot_be_done_is_told_apart() {
         assert!(ran.error.contains(said), "{}", ran.error);
     }
     let mistake = replay(&place, &BUNDLE.replace("when:", "wen:"), &[]);
-    assert_eq!(mistake.code, 3);
+    assert_eq!(mistake.code, 4);
     assert!(mistake.error.contains("unknown key `wen`; did you mean `when`?"), "{}", mistake.error);
     assert_eq!(place.amplifier(&["hooks", "replay"]).code, 2);
 }
@@ -380,7 +382,7 @@ hooks:
 fn what_goes_wrong_is_said_as_everywhere_else() {
     let place = Place::with(json!([]));
     let ran = replay(&place, BUNDLE, &["nowhere"]);
-    assert_eq!((ran.code, ran.out.as_str()), (3, ""));
+    assert_eq!((ran.code, ran.out.as_str()), (4, ""));
     assert!(ran.error.starts_with("amplifier: "), "{}", ran.error);
 }
 

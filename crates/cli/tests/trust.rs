@@ -244,7 +244,7 @@ fn tests_of_a_project_run_when_it_is_named_or_trusted() {
     let refused = format!(
         "amplifier: the bundle of this project is not trusted; run `amplifier hooks trust`, or name the file: {bundle}"
     );
-    place.amplifier(&["hooks", "test"]).check_failed(&refused);
+    place.amplifier(&["hooks", "test"]).check_unchecked(&refused);
     assert!(!place.at("workspace/noted").exists());
     let passed = "test it goes on ... ok\n\n1 passed; 0 failed\n";
     assert_eq!(place.amplifier(&["hooks", "test", &bundle]).fine(), passed);

@@ -9,7 +9,7 @@ use amplifier_host::guards::CONFIRM;
 use amplifier_host::{ApprovalRuleStore, Home, RuleFile, open_log, quoted_path};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::errors::reasons;
 use crate::flags::Flags;
@@ -51,6 +51,9 @@ enum Command {
         /// Project that the rules are for [default: all projects]
         #[arg(long, value_name = "FOLDER")]
         project: Option<PathBuf>,
+        /// Print JSON, one rule per line
+        #[arg(long)]
+        json: bool,
         /// Configuration file
         #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
@@ -59,11 +62,17 @@ enum Command {
     Explain {
         /// Rule as shown by `list`, or its number there
         rule: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Revoke an approval rule
     Revoke {
         /// Rule as shown by `list`, or its number there
         rule: String,
+        /// Print JSON, one rule per line
+        #[arg(long)]
+        json: bool,
         /// Configuration file
         #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
@@ -123,7 +132,14 @@ impl Approvals {
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
                 for rule in &rules {
                     let is_new = store.add(rule)?;
-                    writeln!(out, "{} {}", if is_new { "Added." } else { "Exists already." }, explain(rule))?;
+                    if json {
+                        let mut line = StoredRule::from_rule(rule).to_json();
+                        line["added"] = is_new.into();
+                        line["explanation"] = rule.explanation().into();
+                        writeln!(out, "{line}")?;
+                    } else {
+                        writeln!(out, "{} {}", if is_new { "Added." } else { "Exists already." }, explain(rule))?;
+                    }
                 }
                 log.close().context("the audit log")?;
                 return Ok(ExitCode::SUCCESS);
@@ -143,7 +159,9 @@ impl Approvals {
                     store.revoke(rule, &terminal_actor())?;
                 }
                 log.close().context("the audit log")?;
-                writeln!(out, "Revoked `{name}`.")?;
+                if !json {
+                    writeln!(out, "Revoked `{name}`.")?;
+                }
                 return Ok(ExitCode::SUCCESS);
             }
         }

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::exit::Exit;
 use super::output::pipe_stdout;
 use crate::errors::reasons;
 use crate::flags::Flags;
@@ -27,7 +28,9 @@ use crate::terminal::{EscapeMode, visible};
 
 /// Check the configuration
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 all checks passed, 1 a check failed.")]
+#[command(
+    after_help = "Exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage, 4 not checked: the configuration is unreadable."
+)]
 pub struct Doctor {
     /// Print JSON
     #[arg(long)]
@@ -98,7 +101,7 @@ impl Doctor {
             }
         }
         out.flush()?;
-        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(if is_well { ExitCode::SUCCESS } else { Exit::Failed.into() })
     }
 }
 
@@ -168,15 +171,15 @@ fn check_anchors(config: &Config, environment: &Environment) -> Result<String> {
 
 fn check_model(choice: &ModelChoice) -> Result<String, String> {
     match choice {
-        ModelChoice::Unconfigured => Err("no model".to_owned()),
+        ModelChoice::Unconfigured => Err(choice.describe()),
         ModelChoice::Script(file) => match Script::load(file) {
-            Ok(_) => Ok(format!("plays `{}`", file.display())),
+            Ok(_) => Ok(choice.describe()),
             Err(error) => Err(error.to_string()),
         },
-        ModelChoice::Remote { kind, model, base_url, key } => match (key, base_url) {
+        ModelChoice::Remote { kind, base_url, key, .. } => match (key, base_url) {
             (None, None) => Err(format!("missing key for `{kind}`")),
-            (_, Some(url)) => Ok(format!("{kind}, {model}, at {url}")),
-            (Some(_), None) => Ok(format!("{kind}, {model}; {} is set", kind.key_variable())),
+            (_, Some(_)) => Ok(choice.describe()),
+            (Some(_), None) => Ok(format!("{}; {} is set", choice.describe(), kind.key_variable())),
         },
     }
 }

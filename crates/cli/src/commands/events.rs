@@ -8,14 +8,14 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output::{print, print_json};
+use super::output::{print, print_json, print_json_lines};
 
 /// Explain events: their time, their data, and the effect of each action
 #[derive(Args, Debug)]
 pub struct Events {
     /// Event to explain, such as `tool:pre` [default: list all events]
     name: Option<String>,
-    /// Print JSON, with the JSON Schema of each event and the effects of actions
+    /// Print JSON, one event per line, with its JSON Schema and the effects of actions
     #[arg(long)]
     json: bool,
 }
@@ -28,7 +28,7 @@ impl Events {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match (self.name, self.json) {
             (None, false) => print(list()),
-            (None, true) => print_json(&catalog().iter().map(to_json).collect::<Vec<_>>()),
+            (None, true) => print_json_lines(catalog().iter().map(to_json)),
             (Some(name), false) => print(page(find(&name)?)),
             (Some(name), true) => print_json(&to_json(find(&name)?)),
         }

@@ -6,19 +6,25 @@ use std::process::ExitCode;
 
 use amplifier_host::{Config, Home, PROJECT_BUNDLE};
 use amplifier_modules::Starter;
+use amplifier_modules::bundle::BundleScope;
 use amplifier_process::files::{AtomicFile, Durability, create_private_folder};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde_json::json;
 
+use super::output::print_json;
 use crate::flags::Flags;
 
 /// Create a starter bundle: guards for production, destructive commands and secrets
 #[derive(Args, Debug)]
-#[command(mut_args(Flags::hide_agent_flags))]
+#[command(mut_args(Flags::hide_all_but_workspace))]
 pub struct Init {
     /// Create the bundle for all your projects
     #[arg(long)]
     user: bool,
+    /// Print JSON: the file and its scope
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     flags: Flags,
 }
@@ -46,6 +52,10 @@ impl Init {
             }
             written => written.with_context(|| format!("`{path}`"))?,
         }
+        if self.json {
+            let scope = if self.user { BundleScope::User } else { BundleScope::Project };
+            return print_json(&json!({ "file": file.to_string_lossy(), "scope": scope.as_str() }));
+        }
         let next = if self.user {
             "Use it:    active in every session from now on"
         } else {
@@ -53,7 +63,7 @@ impl Init {
         };
         writeln!(
             std::io::stdout(),
-            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; see docs/reference/rules.md\n{next}"
+            "{path}\n\nTry it:    amplifier hooks test {path}\nChange it: with any editor; `amplifier events` and `amplifier tools` list the names for rules\n{next}"
         )?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,6 +1,7 @@
 //! The commands, each in its own file.
 
 pub mod approvals;
+mod arguments;
 pub mod audit;
 pub mod chat;
 pub mod completions;

@@ -1,13 +1,13 @@
 //! Standard output for people and programs, and error messages.
 
-use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;
 
 use anstream::AutoStream;
 use serde_json::json;
 
-use crate::errors::{is_usage, reasons};
+use super::exit::{Exit, exit_of, is_untrusted};
+use crate::errors::reasons;
 use crate::terminal::{EscapeMode, visible};
 
 pub(crate) type Out = BufWriter<AutoStream<StdoutLock<'static>>>;
@@ -66,8 +66,19 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     ignore_closed_pipe(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
+/// Prints a value as one line of JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
-    print(format!("{}\n", serde_json::to_string_pretty(value)?))
+    print_json_lines([value])
+}
+
+/// Prints values as JSON, one per line.
+pub(crate) fn print_json_lines<T: serde::Serialize>(values: impl IntoIterator<Item = T>) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    for value in values {
+        text.push_str(&serde_json::to_string(&value)?);
+        text.push('\n');
+    }
+    print(text)
 }
 
 /// Treats a closed pipe as success: the reader may stop early, as `head` does.
@@ -84,46 +95,23 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     io.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Prints an error to standard error.
-pub(crate) fn print_error(error: &anyhow::Error) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), EscapeMode::Exact))
-}
-
-/// Prints an error to standard error and, with `as_json`, as JSON to standard output. Returns the exit code.
+/// Prints an error to standard error: a line of text or, with `as_json`, of JSON. Returns its exit code.
 pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
-    let coded = error.downcast_ref::<ExitCodeError>();
-    if as_json {
-        let line = json!({ "result": "error", "text": reasons(error) });
-        // Output may fail; the exit code is the result.
-        let _ = writeln!(io::stdout().lock(), "{line}");
-    }
-    // Text from a log is untrusted; other errors may have several lines.
-    let reading = if coded.is_some() { EscapeMode::Exact } else { EscapeMode::Stream };
-    let _ = writeln!(io::stderr().lock(), "amplifier: {}", visible(&reasons(error), reading));
-    match coded {
-        Some(coded) => ExitCode::from(coded.code),
-        None if is_usage(error) => ExitCode::from(2),
-        None => ExitCode::from(1),
-    }
+    let exit = exit_of(error);
+    let text = reasons(error);
+    let line = if as_json {
+        error_line(&text, exit)
+    } else {
+        // Text from a log is untrusted; other errors may have several lines.
+        let mode = if is_untrusted(error) { EscapeMode::Exact } else { EscapeMode::Stream };
+        format!("amplifier: {}", visible(&text, mode))
+    };
+    // Output may fail; the exit code is the result.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+    exit.into()
 }
 
-/// An error with its own exit code, for commands whose other exit codes are results.
-#[derive(Debug)]
-pub(crate) struct ExitCodeError {
-    code: u8,
-    error: anyhow::Error,
+/// Returns an error as a line of JSON.
+pub fn error_line(text: &str, exit: Exit) -> String {
+    json!({ "error": text, "exit_code": exit as u8 }).to_string()
 }
-
-impl ExitCodeError {
-    pub(crate) fn new(code: u8, error: anyhow::Error) -> Self {
-        Self { code, error }
-    }
-}
-
-impl fmt::Display for ExitCodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&reasons(&self.error))
-    }
-}
-
-impl std::error::Error for ExitCodeError {}

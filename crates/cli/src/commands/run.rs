@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use amplifier_agent::{Cancel, CancelLevel, Session, SessionError, TurnEnd};
 use amplifier_core::session_id;
 use amplifier_core::text::counted;
-use amplifier_core::{AddedContext, Display, DisplayMessage, HookRegistry, PortError};
+use amplifier_core::{AddedContext, Display, DisplayMessage, HookRegistry, PortError, ReportedDecision};
 use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, SessionParts};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output::print_error;
-use crate::errors::usage;
+use super::exit::Exit;
+use super::output::fail;
+use crate::errors::{reasons, usage};
 use crate::flags::Flags;
 use crate::session::{self, TerminalSession};
 use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
@@ -47,6 +48,17 @@ impl Run {
     /// # Errors
     /// If the task is missing or the session cannot start.
     pub async fn run(self, home: &Home) -> Result<ExitCode> {
+        let as_json = self.json;
+        let done = self.run_to_end(home).await;
+        if let (true, Err(error)) = (as_json, &done) {
+            // The last line is a result in any case.
+            let line = json!({ "result": "error", "text": reasons(error) });
+            let _ = writeln!(io::stdout().lock(), "{line}");
+        }
+        done
+    }
+
+    async fn run_to_end(self, home: &Home) -> Result<ExitCode> {
         let started = Instant::now();
         let config = self.flags.load(home)?;
         let task = read_task(self.task)?;
@@ -106,10 +118,7 @@ impl Run {
         match left.and(lines.finish()) {
             Ok(()) => Ok(task_exit_code(&end, is_refused)),
             // The result is already printed; this error is additional.
-            Err(error) => {
-                print_error(&error)?;
-                Ok(ExitCode::from(1))
-            }
+            Err(error) => Ok(fail(&error, self.json)),
         }
     }
 }
@@ -152,6 +161,10 @@ impl Display for MessageLines {
 
     async fn show_context(&self, added: &AddedContext) -> Result<(), PortError> {
         self.terminal.show_context(added).await
+    }
+
+    async fn show_decision(&self, decided: &ReportedDecision) -> Result<(), PortError> {
+        self.terminal.show_decision(decided).await
     }
 }
 
@@ -241,13 +254,17 @@ async fn run_task(
     Ok(TaskResult { end, usage, left })
 }
 
-async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
-    let reason = match end {
+/// Returns the reason for the end of a session after its only turn.
+pub(super) fn end_reason(end: &TurnEnd) -> &'static str {
+    match end {
         TurnEnd::Answered(_) => "complete",
         TurnEnd::Interrupted => "user_exit",
         TurnEnd::Denied(_) | TurnEnd::Failed(_) => "error",
-    };
-    session.end(reason).await?;
+    }
+}
+
+async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
+    session.end(end_reason(end)).await?;
     policy.close()?;
     Ok(())
 }
@@ -279,17 +296,18 @@ pub fn report(screen: &Screen, end: &TurnEnd) {
 
 /// Returns the exit code for the end of a turn.
 pub fn exit_code(end: &TurnEnd) -> ExitCode {
-    match end {
-        TurnEnd::Answered(_) => ExitCode::SUCCESS,
-        TurnEnd::Failed(_) => ExitCode::from(1),
-        TurnEnd::Denied(_) => ExitCode::from(3),
-        TurnEnd::Interrupted => ExitCode::from(INTERRUPTED),
-    }
+    let exit = match end {
+        TurnEnd::Answered(_) => Exit::Done,
+        TurnEnd::Failed(_) => Exit::Failed,
+        TurnEnd::Denied(_) => Exit::Denied,
+        TurnEnd::Interrupted => Exit::Interrupted,
+    };
+    exit.into()
 }
 
 /// Returns the exit code of a task, which is refused if an operation was denied, even if the model answered.
 fn task_exit_code(end: &TurnEnd, is_refused: bool) -> ExitCode {
-    if is_refused && matches!(end, TurnEnd::Answered(_)) { ExitCode::from(3) } else { exit_code(end) }
+    if is_refused && matches!(end, TurnEnd::Answered(_)) { Exit::Denied.into() } else { exit_code(end) }
 }
 
 /// Returns the result name. Unlike the name in events, it distinguishes a denial from a failure, like the exit code.

@@ -19,9 +19,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::output::print_json;
+use super::arguments::listen_address;
+use super::output::{print_json, print_json_lines};
 use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::machine;
@@ -48,7 +49,7 @@ pub struct Serve {
 #[derive(Args, Debug)]
 struct StartOptions {
     /// Address to listen on; an address that other machines can reach needs TLS
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878", value_parser = listen_address, allow_negative_numbers = true)]
     listen: SocketAddr,
     /// Additional host name for browsers; can be repeated, and links use the first
     #[arg(long, value_name = "NAME")]
@@ -91,7 +92,7 @@ enum Command {
     Browsers {
         #[command(subcommand)]
         command: Option<BrowserCommand>,
-        /// Print JSON
+        /// Print JSON, one browser per line
         #[arg(long)]
         json: bool,
     },
@@ -111,10 +112,13 @@ enum TokenCommand {
         /// Role of the token
         #[arg(long, default_value = "viewer", value_parser = role())]
         role: Role,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List all tokens, without their secrets
     List {
-        /// Print JSON
+        /// Print JSON, one token per line
         #[arg(long)]
         json: bool,
     },
@@ -122,6 +126,9 @@ enum TokenCommand {
     Revoke {
         /// Name as shown by `list`
         name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -131,6 +138,9 @@ enum BrowserCommand {
     Revoke {
         /// Name as shown in the list
         name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -149,8 +159,8 @@ impl Serve {
             None => self.start.run(home).await,
             Some(Command::Link { name, role, json }) => create_link(&folder, name, role, json).await,
             Some(Command::Browsers { command: None, json }) => list_browsers(&folder, json).await,
-            Some(Command::Browsers { command: Some(BrowserCommand::Revoke { name }), .. }) => {
-                sign_out(&folder, &name).await
+            Some(Command::Browsers { command: Some(BrowserCommand::Revoke { name, json }), .. }) => {
+                sign_out(&folder, &name, json).await
             }
             Some(Command::Token { command }) => run_token_command(&folder, command).await,
         }
@@ -294,7 +304,7 @@ async fn create_link(folder: &Path, name: Option<String>, role: Role, as_json: b
 async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     let browsers = client::browsers(folder).await?;
     if as_json {
-        return print_json(&browsers);
+        return print_json_lines(&browsers);
     }
     let mut out = std::io::stdout().lock();
     if browsers.is_empty() {
@@ -307,28 +317,32 @@ async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn sign_out(folder: &Path, name: &str) -> Result<ExitCode> {
+async fn sign_out(folder: &Path, name: &str, as_json: bool) -> Result<ExitCode> {
     let shown = visible(name, EscapeMode::Exact);
     match client::end_browsers(folder, name).await? {
         0 => bail!("no browser of `{shown}` is signed in; see `amplifier serve browsers`"),
+        ended if as_json => return print_json(&json!({ "name": name, "browsers": ended })),
         ended => writeln!(std::io::stdout(), "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Revokes a token and signs out the browsers of the same name, because access is revoked for the person.
-async fn revoke_token(folder: &Path, name: &str) -> Result<ExitCode> {
+async fn revoke_token(folder: &Path, name: &str, as_json: bool) -> Result<ExitCode> {
     let revoked = match TokenFiles::at(folder)?.revoke(name) {
         Err(AccessError::NoToken(_)) => None,
         done => Some(done?),
     };
     let shown = visible(name, EscapeMode::Exact);
     let mut out = std::io::stdout();
-    if revoked.is_some() {
+    if revoked.is_some() && !as_json {
         writeln!(out, "Revoked the token of `{shown}`.")?;
     }
     match client::end_browsers(folder, name).await.context("cannot sign out the browsers of that name")? {
         0 if revoked.is_none() => return Err(AccessError::NoToken(name.to_owned()).into()),
+        browsers if as_json => {
+            return print_json(&json!({ "name": name, "token": revoked.is_some(), "browsers": browsers }));
+        }
         0 => {}
         ended => writeln!(out, "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
     }
@@ -339,19 +353,20 @@ async fn run_token_command(folder: &Path, command: TokenCommand) -> Result<ExitC
     let files = TokenFiles::at(folder)?;
     let mut out = std::io::stdout();
     match command {
-        TokenCommand::Revoke { name } => return revoke_token(folder, &name).await,
-        TokenCommand::Add { name, role } => {
+        TokenCommand::Revoke { name, json } => return revoke_token(folder, &name, json).await,
+        TokenCommand::Add { name, role, json } => {
             let token = files.add(&name, role)?;
+            if json {
+                return print_json(&json!({ "name": name, "role": role, "token": token.to_string() }));
+            }
             writeln!(out, "{token}")?;
             writeln!(anstream::stderr(), "The token of `{name}` ({role}) is not shown again.")?;
         }
         TokenCommand::List { json: true } => {
             let tokens = files.list()?;
-            let tokens: Vec<Value> = tokens
-                .iter()
-                .map(|token| json!({ "name": token.name, "role": token.role, "since": token.since }))
-                .collect();
-            return print_json(&tokens);
+            let lines =
+                tokens.iter().map(|token| json!({ "name": token.name, "role": token.role, "since": token.since }));
+            return print_json_lines(lines);
         }
         TokenCommand::List { json: false } => {
             let tokens = files.list()?;

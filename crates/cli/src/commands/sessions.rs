@@ -12,9 +12,10 @@ use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::arguments::whole_number;
 use super::chat::{SessionStart, converse};
 use crate::flags::Flags;
-use crate::terminal::{EscapeMode, visible};
+use crate::terminal::{EscapeMode, Screen, visible};
 
 /// List, read and continue stored sessions
 #[derive(Args, Debug)]
@@ -53,7 +54,7 @@ enum Command {
         /// Session id, its beginning or end, or `last`
         id: String,
         /// Turn after which the new session branches off [default: the last one]
-        #[arg(long)]
+        #[arg(long, value_parser = whole_number::<u64>, allow_negative_numbers = true)]
         turn: Option<u64>,
         #[command(flatten)]
         flags: Flags,
@@ -65,6 +66,9 @@ enum Command {
         /// Output format
         #[arg(long, value_enum, default_value_t = Format::Markdown)]
         format: Format,
+        /// Print JSON lines: the same as `--format jsonl`
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
         /// New file for the export [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -94,8 +98,14 @@ impl SessionsCommand {
             Command::List { json: false } => list(&mut out, &store)?,
             Command::Show { id, json } => {
                 let exported = store.export(&id)?;
-                let text = if json { exported.jsonl() } else { visible(&exported.markdown(), EscapeMode::Stream) };
-                out.write_all(text.as_bytes())?;
+                if json {
+                    out.write_all(exported.jsonl().as_bytes())?;
+                } else {
+                    drop(out);
+                    let screen = Screen::new();
+                    screen.text(&exported.markdown());
+                    screen.end_text()?;
+                }
             }
             Command::Resume { id, flags } => {
                 drop(out);
@@ -105,9 +115,9 @@ impl SessionsCommand {
                 drop(out);
                 return converse(&flags, home, SessionStart::Fork(id, turn)).await;
             }
-            Command::Export { id, format, output } => {
+            Command::Export { id, format, json, output } => {
                 let exported = store.export(&id)?;
-                let text = match format {
+                let text = match if json { Format::Jsonl } else { format } {
                     Format::Markdown => exported.markdown(),
                     Format::Jsonl => exported.jsonl(),
                 };

@@ -9,14 +9,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::hooks::{SchemaField, schema_fields};
-use super::output::{print, print_json};
+use super::output::{print, print_json, print_json_lines};
 
 /// Explain tools: their input and their result, for rules and hooks
 #[derive(Args, Debug)]
 pub struct Tools {
     /// Tool to explain, such as `Write` [default: list all tools]
     name: Option<String>,
-    /// Print JSON, with the fields and the JSON Schemas of input and result
+    /// Print JSON, one tool per line, with the fields and the JSON Schemas of input and result
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ impl Tools {
         };
         match (self.name, self.json) {
             (None, false) => print(list(&tools)),
-            (None, true) => print_json(&tools.iter().map(to_json).collect::<Vec<_>>()),
+            (None, true) => print_json_lines(tools.iter().map(to_json)),
             (Some(name), false) => print(page(find(name)?)),
             (Some(name), true) => print_json(&to_json(find(name)?)),
         }

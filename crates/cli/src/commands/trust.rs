@@ -10,7 +10,8 @@ use amplifier_modules::trust::{BundlePins, TrustStatus};
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::output::pipe_stdout;
+use super::exit::Exit;
+use super::output::{pipe_stdout, print_json};
 use crate::errors::usage;
 use crate::flags::Flags;
 use crate::terminal::{DialogAnswer, EscapeMode, Screen, trust_dialog, visible};
@@ -19,7 +20,13 @@ use crate::terminal::{DialogAnswer, EscapeMode, Screen, trust_dialog, visible};
 ///
 /// # Errors
 /// If the bundle is not found or cannot be trusted, or there is no terminal to ask on.
-pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
+pub(super) async fn trust(
+    given: Option<PathBuf>,
+    is_agreed: bool,
+    as_json: bool,
+    flags: &Flags,
+    home: &Home,
+) -> Result<ExitCode> {
     let config = &flags.load(home)?;
     let file = find_bundle(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
@@ -31,25 +38,39 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     let shown = trust_dialog(&bundle, &pinned, &verdict);
     let mut out = pipe_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), EscapeMode::Exact);
+    let result = |status: &str| {
+        let bundle = pinned.bundle.to_string_lossy();
+        json!({ "bundle": bundle, "digest": pinned.digest(), "files": pinned.files.len(), "status": status })
+    };
+    if as_json && verdict == TrustStatus::Trusted {
+        return print_json(&result("already_trusted"));
+    }
     if verdict == TrustStatus::Trusted {
         writeln!(out, "{}\n\n{path} is already trusted.", shown.text())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    if is_agreed {
+    if is_agreed && as_json {
+        // The caller has reviewed the content.
+    } else if is_agreed {
         writeln!(out, "{}\n", shown.text())?;
     } else {
         let screen = Screen::new();
         if !screen.can_ask() {
-            writeln!(out, "{}\n", shown.text())?;
-            out.flush()?;
+            if !as_json {
+                writeln!(out, "{}\n", shown.text())?;
+                out.flush()?;
+            }
             return Err(usage(
                 "not trusted: no terminal to ask on; review the content above, then run this in a terminal or with --yes",
             ));
         }
         drop(out);
         if shown.ask(&screen, config.approval_timeout).await? != DialogAnswer::Yes {
-            return Ok(ExitCode::from(3));
+            if as_json {
+                print_json(&result("declined"))?;
+            }
+            return Ok(Exit::Denied.into());
         }
         out = pipe_stdout();
     }
@@ -58,6 +79,9 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
     record_trust(&log, &pinned, "trusted")?;
     store.trust(&pinned)?;
     log.close()?;
+    if as_json {
+        return print_json(&result("trusted"));
+    }
     writeln!(out, "{path} is trusted: {}", pinned.digest())?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -67,7 +91,7 @@ pub(super) async fn trust(given: Option<PathBuf>, is_agreed: bool, flags: &Flags
 ///
 /// # Errors
 /// If the bundle is not trusted or the store cannot be changed.
-pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Result<ExitCode> {
+pub(super) fn untrust(given: Option<PathBuf>, as_json: bool, flags: &Flags, home: &Home) -> Result<ExitCode> {
     let config = &flags.load(home)?;
     let file = resolve_bundle(given.as_deref(), &config.workspace)?;
     let path = visible(&file.to_string_lossy(), EscapeMode::Exact);
@@ -76,8 +100,11 @@ pub(super) fn untrust(given: Option<PathBuf>, flags: &Flags, home: &Home) -> Res
         bail!("`{path}` is not trusted; see `amplifier hooks trusted`");
     };
     let log = open_log(config, home)?;
-    record_trust(&log, &BundlePins { bundle: file, files: trusted.files }, "taken back")?;
+    record_trust(&log, &BundlePins { bundle: file.clone(), files: trusted.files }, "taken back")?;
     log.close()?;
+    if as_json {
+        return print_json(&json!({ "bundle": file.to_string_lossy(), "status": "revoked" }));
+    }
     writeln!(std::io::stdout(), "{path} is no longer trusted.")?;
     Ok(ExitCode::SUCCESS)
 }

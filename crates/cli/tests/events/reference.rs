@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::fine;
+use super::{fine, fine_lines};
 
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
@@ -51,7 +51,7 @@ fn cell(text: &str) -> String {
 
 #[test]
 fn the_reference_of_events_is_up_to_date() {
-    let events: Vec<Value> = serde_json::from_str(&fine(&["events", "--json"])).unwrap();
+    let events = fine_lines(&["events", "--json"]);
     let mut table = "| event | when | deny | modify | inject | ask |\n|---|---|---|---|---|---|\n".to_owned();
     let mut fields = String::new();
     for event in &events {
@@ -99,7 +99,7 @@ fn the_reference_of_events_is_up_to_date() {
 
 #[test]
 fn the_reference_of_tools_is_up_to_date() {
-    let tools: Vec<Value> = serde_json::from_str(&fine(&["tools", "--json"])).unwrap();
+    let tools = fine_lines(&["tools", "--json"]);
     let mut sections = String::new();
     for tool in &tools {
         sections.push_str(&format!("### {}\n\n{}\n\n", text(&tool["name"]), text(&tool["description"])));
@@ -119,8 +119,7 @@ fn the_reference_of_tools_is_up_to_date() {
 
 #[test]
 fn the_reference_of_modules_is_up_to_date() {
-    let lines = fine(&["hooks", "modules", "--json"]);
-    let modules: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let modules = fine_lines(&["hooks", "modules", "--json"]);
     let mut list = "| module | purpose |\n|---|---|\n".to_owned();
     let mut parts = Vec::new();
     for module in &modules {

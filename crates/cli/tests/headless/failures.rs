@@ -68,7 +68,7 @@ fn events_that_cannot_be_written_are_no_success() {
     let output = place.scripted(&["run", "--json", "Greet me"]).stdout(full).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.starts_with("amplifier: the events cannot be written to standard output: "), "{error}");
+    assert!(error.contains("{\"error\":\"the events cannot be written to standard output: "), "{error}");
     place.check_sealed(1);
 }
 
@@ -77,20 +77,26 @@ fn programs_read_what_went_wrong_as_json() {
     let place = Place::with(json!([]));
     let check = |arguments: &[&str], code: i32| {
         let ran = place.amplifier(arguments);
-        let line: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{arguments:?}: {ran:?}"));
-        assert_eq!((ran.code, &line["result"]), (code, &json!("error")), "{arguments:?}");
-        assert_eq!(ran.error, format!("amplifier: {}\n", line["text"].as_str().unwrap()));
+        let line: Value = serde_json::from_str(&ran.error).unwrap_or_else(|_| panic!("{arguments:?}: {ran:?}"));
+        assert_eq!((ran.code, &line["exit_code"]), (code, &json!(code)), "{arguments:?}");
+        assert!(line["error"].as_str().is_some_and(|text| !text.is_empty()), "{line}");
+        // The last line of `run` is a result in any case.
+        let result = format!("{}\n", json!({ "result": "error", "text": line["error"] }));
+        let is_run = arguments[0] == "run" && !line["error"].to_string().contains("unexpected argument");
+        assert_eq!(ran.out, if is_run { result } else { String::new() }, "{arguments:?}");
     };
     check(&["run", "--json", "Greet me"], 1);
     check(&["run", "--json", ""], 2);
     check(&["run", "--json", "--approvals", "allow", "Greet me"], 2);
-    for command in ["verify", "stats", "show"] {
-        check(&["audit", command, "--json", "/nonexistent"], 3);
+    for (command, code) in [("verify", 4), ("stats", 1), ("show", 1)] {
+        check(&["audit", command, "--json", "/nonexistent"], code);
     }
-    check(&["hooks", "replay", "--json", "--bundle", "nowhere.yaml"], 3);
+    check(&["hooks", "replay", "--json", "--bundle", "nowhere.yaml"], 4);
+    check(&["run", "--json", "--no-such-flag"], 2);
+    check(&["sessions", "show", "--json"], 2);
     place.write("home/config.toml", "approvals = 3\n");
     check(&["run", "--json", "Greet me"], 1);
-    check(&["doctor", "--json"], 1);
+    check(&["doctor", "--json"], 4);
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn what_needs_no_home_does_without() {
     }
     assert!(!std::path::Path::new("/nonexistent").exists(), "nothing is created for a missing home");
     let missing = "amplifier: no home folder found; set HOME or AMPLIFIER_HOME\n";
-    for (arguments, code) in [(["audit", "verify"], 3), (["audit", "stats"], 3), (["hooks", "list"], 1)] {
+    for (arguments, code) in [(["audit", "verify"], 4), (["audit", "stats"], 1), (["hooks", "list"], 1)] {
         let ran = without_home(&place, &arguments);
         assert_eq!((ran.code, ran.error.as_str()), (code, missing), "{arguments:?}");
     }
@@ -166,7 +172,7 @@ fn the_doctor_finds_anchors_that_cannot_work_and_sessions_say_so_once() {
     assert_eq!(trouble(&place, "anchors"), None);
     assert!(!place.at("home/deep").exists());
     place.write("home/config.toml", "anchors = [\"\"]\n");
-    place.amplifier(&["doctor"]).check_failed(&format!(
+    place.amplifier(&["doctor"]).check_unchecked(&format!(
         "amplifier: the configuration `{}`: an anchor names no file",
         place.at("home/config.toml").display()
     ));

@@ -42,7 +42,8 @@ fn every_event_is_a_line_of_json_and_the_result_is_the_last() {
     let place = Place::with(bash("echo hello"));
     place.rules(json!({ "confirm:Run `echo *`?": "allow" }));
     let Ran { code, out, error } = place.run(&["--json", "Say hello"]);
-    assert_eq!((code, error.as_str()), (0, "● Bash  echo hello\n  └ hello\n"));
+    let allowed = "✓ allowed by the approval rule `confirm:Run `echo *`?`: Run `echo hello`?\n";
+    assert_eq!((code, error.as_str()), (0, format!("{allowed}● Bash  echo hello\n  └ hello\n").as_str()));
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (result, events) = lines.split_last().unwrap();
 
@@ -121,7 +122,8 @@ fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
     place.rules(json!({ "confirm:Run `touch made`?": "allow" }));
     let Ran { code, out, error } = place.run(&["Make it"]);
     assert_eq!((code, out.as_str()), (0, "Let me try.\nDone.\n"));
-    assert_eq!(error, "● Bash  touch made\n  └ (no output)\n");
+    let allowed = "✓ allowed by the approval rule `confirm:Run `touch made`?`: Run `touch made`?\n";
+    assert_eq!(error, format!("{allowed}● Bash  touch made\n  └ (no output)\n"));
     assert!(place.at("workspace/made").exists());
     place.check_sealed(2);
 }
@@ -294,7 +296,7 @@ fn without_its_record_nothing_more_runs() {
     let Ran { code, out, error } = running.end();
     assert_eq!(code, 1, "{error}");
     assert!(
-        error.contains("Denied by hook audit: ") && error.contains("amplifier: the audit log of the session"),
+        error.contains("Denied by hook audit: ") && error.contains("{\"error\":\"the audit log of the session"),
         "{error}"
     );
     let result: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();

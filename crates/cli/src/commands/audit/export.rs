@@ -29,6 +29,9 @@ pub(crate) struct Export {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
+    /// Print JSON lines, as without `--format`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// File for the export, written completely or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -47,7 +50,7 @@ enum Format {
 
 impl Export {
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
-        let Self { place, filter, format, output, force } = self;
+        let Self { place, filter, format, output, force, .. } = self;
         let reader = LogReader::open(place.or_home(home)?)?;
         match output {
             None => write(&mut stdout(), reader, filter, format)?,
@@ -90,6 +93,9 @@ fn write_file(
     // Checked early to save work; checked again when the file is placed.
     if !force && file.symlink_metadata().is_ok() {
         bail!("`{name}` already exists; use `--force` to replace it");
+    }
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        bail!("`{name}` cannot be written: folder `{}` not found; create the folder first", folder.display());
     }
     let failed = || format!("`{name}` cannot be written");
     let mut out = AtomicFile::create(file).with_context(failed)?;

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 use super::reader::LogReader;
+use crate::commands::arguments::whole_number;
 use crate::commands::hooks::RecordedSessions;
 
 /// Filters for records; a record must match all of them.
@@ -34,7 +35,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "TIME")]
     until: Option<Moment>,
     /// Only records from this number on
-    #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true, value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     from: u64,
 }
 

@@ -19,11 +19,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::output::{ExitCodeError, ignore_closed_pipe};
+use super::exit::{checked, untrusted};
+use super::output::ignore_closed_pipe;
 
 /// Read, verify and prove the audit log; rotate its key
 ///
-/// Exit codes: 0 done, or sound; 1 unsound, or not proved; 2 wrong usage; 3 unreadable log, or another failure.
+/// Exit codes: 0 done, sound or proved; 1 failed, unsound or not proved; 2 wrong usage; 4 not checked, because the log or the proof is unreadable.
 #[derive(Args, Debug)]
 pub struct Audit {
     // Boxed: these commands have far more options than others in the same enum.
@@ -60,17 +61,18 @@ impl Audit {
     /// Runs the command.
     ///
     /// # Errors
-    /// With exit code 3 for an unreadable log, which differs from 1 for a changed one.
+    /// If the log cannot be read. For checks, the exit code then differs from 1 for a changed log.
     pub fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         let done = match *self.command {
             Command::Show(show) => show.run(home),
             Command::Tail(tail) => tail.run(home),
-            Command::Verify(verify) => verify.run(home),
+            Command::Verify(verify) => checked(verify.run(home)),
             Command::Stats(statistics) => statistics.run(home),
+            Command::Prove(prove) if prove.is_check() => checked(prove.run(home)),
             Command::Prove(prove) => prove.run(home),
             Command::Export(export) => export.run(home),
             Command::RotateKey(rotate) => rotate.run(home),
         };
-        ignore_closed_pipe(done).map_err(|error| ExitCodeError::new(3, error).into())
+        untrusted(ignore_closed_pipe(done))
     }
 }

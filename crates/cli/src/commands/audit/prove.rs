@@ -13,37 +13,44 @@ use serde_json::{Value, json};
 
 use super::LogLocation;
 use super::reader::LogReader;
+use crate::commands::arguments::whole_number;
+use crate::commands::exit::Exit;
 use crate::commands::output::{print, print_json};
 
 /// Prove to anyone with the public key that a record is in the log, or that the log continues an earlier one
 ///
-/// The proof is printed as JSON. `--check` checks a proof without the log; its exit codes are 0 proved, 1 not proved.
+/// The proof is printed as JSON. `--check` checks a proof without the log; its exit codes are 0 proved, 1 not proved, 2 wrong usage, 4 not checked.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true).args(["record", "from", "check"]))]
 pub(crate) struct Prove {
     #[command(flatten)]
     place: LogLocation,
     /// Number of a record to prove, as of the newest checkpoint
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     record: Option<u64>,
     /// Prove the first N records unchanged; a checkpoint must cover exactly these
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     from: Option<u64>,
     /// With `--from`: number of records that the later checkpoint covers [default: the newest checkpoint]
-    #[arg(long, value_name = "N", requires = "from")]
+    #[arg(long, value_name = "N", requires = "from", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     to: Option<u64>,
     /// File with a proof to check
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "folder")]
     check: Option<PathBuf>,
-    /// With `--check`: public key that must have signed the checkpoints; repeat for rotated keys
+    /// With `--check`: public key that must have signed the checkpoints, as in the first record of `amplifier audit show`; repeat for rotated keys
     #[arg(long, value_name = "PUBLIC_KEY", requires = "check")]
     key: Vec<PublicKey>,
-    /// With `--check`: print the result as JSON (a proof is always JSON)
+    /// Print the result of `--check` as JSON; a proof is always JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Prove {
+    /// Returns `true` if a proof is checked, not made.
+    pub(super) fn is_check(&self) -> bool {
+        self.check.is_some()
+    }
+
     pub(crate) fn run(self, home: anyhow::Result<Home>) -> anyhow::Result<ExitCode> {
         if let Some(file) = &self.check {
             return self.check_file(file);
@@ -61,7 +68,7 @@ impl Prove {
         let proof: AnyProof = serde_json::from_slice(&text)
             .map_err(|_| anyhow!("`{}` is not a proof from `amplifier audit prove`", file.display()))?;
         let result = proof.check(&self.key);
-        let code = ExitCode::from(u8::from(result.is_err()));
+        let code = if result.is_ok() { ExitCode::SUCCESS } else { Exit::Failed.into() };
         if self.json {
             print_json(&match result {
                 Ok(proved) => json!({ "proved": true, "what": proved }),

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::reader::LogReader;
-use crate::commands::output::{print, print_error, print_json};
+use crate::commands::output::{fail, print, print_json};
 use crate::flags::Flags;
 
 /// Replace the signing key with a new one and remove the old one, for example if others may have read the old key
@@ -18,7 +18,7 @@ use crate::flags::Flags;
 /// The old key signs the new one in the log, and all records stay unchanged. Running sessions and servers continue with the new key. Give the new
 /// public key to everyone who verifies with `--key`, because the old key can still sign a forged log.
 ///
-/// Exit codes: 0 done; 1 done, but the log was tampered with; 2 wrong usage; 3 another failure.
+/// Exit codes: 0 done; 1 failed, or done although the log was tampered with; 2 wrong usage.
 #[derive(Args, Debug)]
 pub(crate) struct RotateKey {
     /// Folder of the log [default: the log of this installation]
@@ -69,8 +69,8 @@ impl RotateKey {
         let done = if self.json { print_json(&rotation) } else { print(rotation.to_string()) }?;
         let Some(what) = breach else { return Ok(done) };
         let hint = "run `amplifier audit verify` to see which records are still valid";
-        print_error(&anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}"))?;
-        Ok(ExitCode::from(1))
+        let error = anyhow!("the audit log was tampered with, or its disk is broken: {what}; {hint}");
+        Ok(fail(&error, self.json))
     }
 }
 

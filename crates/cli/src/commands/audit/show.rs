@@ -12,6 +12,7 @@ use super::LogLocation;
 use super::filter::Filter;
 use super::reader::LogReader;
 use super::row::Form;
+use crate::commands::arguments::whole_number;
 use crate::commands::output::stdout;
 
 /// Print records, one per line: number, time, session, turn, event, kind and summary
@@ -24,7 +25,7 @@ pub(crate) struct Show {
     #[command(flatten)]
     filter: Filter,
     /// Show the last N records
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     last: Option<usize>,
     /// Print the records as stored in the log, with separately stored bodies as `content`
     #[arg(long)]

@@ -59,7 +59,8 @@ fn entry_summary(record: &Record<'_>, entry: &AuditEntry) -> (Weight, String) {
             let (weight, word) = if decision.granted { (Weight::Good, "granted") } else { (Weight::Bad, "denied") };
             let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
             let (basis, by, why) = (decision.basis, by(&decision.by), &decision.reason);
-            (weight, format!("#{id} {word} to {hook} ({basis}{by}): {why}"))
+            let rule = decision.rule.as_ref().map(|rule| format!(" `{rule}`")).unwrap_or_default();
+            (weight, format!("#{id} {word} to {hook} ({basis}{rule}{by}): {why}"))
         }
         AuditEntry::LateAnswer(late) => {
             let text = format!("#{} to {}, too late{}: {}", late.id, late.hook, by(&late.by), late.answer);

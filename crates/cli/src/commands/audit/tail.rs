@@ -15,6 +15,7 @@ use super::LogLocation;
 use super::filter::Filter;
 use super::reader::LogReader;
 use super::row::Form;
+use crate::commands::arguments::whole_number;
 use crate::commands::output::stdout;
 
 /// The interval of checks for new records.
@@ -28,7 +29,7 @@ pub(crate) struct Tail {
     #[command(flatten)]
     filter: Filter,
     /// Number of records to start with
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20, value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     last: usize,
     /// Continue with new records until Ctrl-C
     #[arg(long, short)]

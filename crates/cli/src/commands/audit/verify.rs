@@ -12,12 +12,12 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::LogLocation;
-use crate::commands::output::print;
+use crate::commands::output::{print, print_json};
 use crate::flags::Flags;
 
 /// Verify every byte, link and signature of the log
 ///
-/// Exit codes: 0 sound, 1 unsound, 2 wrong usage, 3 unreadable.
+/// Exit codes: 0 sound, 1 unsound, 2 wrong usage, 4 not checked, because the log is unreadable.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     #[command(flatten)]
@@ -58,7 +58,7 @@ impl Verify {
             verifier = verifier.checkpoints(&text).with_context(context)?;
         }
         let report = verify_log(verifier, &folder)?;
-        print(if self.json { format!("{:#}\n", report.to_json()) } else { report.to_string() })?;
+        if self.json { print_json(&report.to_json()) } else { print(report.to_string()) }?;
         // Output may fail; the exit code is the result.
         Ok(ExitCode::from(report.integrity().exit_code()))
     }

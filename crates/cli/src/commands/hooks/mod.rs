@@ -25,6 +25,7 @@ use amplifier_modules::{HookEnvironment, Starter};
 use amplifier_process::files::OpenOptionsExt;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 pub(crate) use self::modules::{ModuleOption as SchemaField, options as schema_fields};
@@ -32,7 +33,8 @@ pub(crate) use self::session::RecordedSessions;
 pub(crate) use self::test::test_results;
 pub(crate) use self::try_out::dry_run;
 use super::audit::text::pad;
-use super::output::pipe_stdout;
+use super::exit::{checked, untrusted};
+use super::output::{pipe_stdout, print, print_json};
 use super::trust;
 use crate::flags::Flags;
 use crate::signals::run_until_stopped;
@@ -70,6 +72,9 @@ enum Command {
         /// Trust the bundle without a prompt
         #[arg(long)]
         yes: bool,
+        /// Print JSON: the bundle, its digest and the result
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         flags: Flags,
     },
@@ -78,6 +83,9 @@ enum Command {
     Untrust {
         /// Project, or its bundle [default: the project of the workspace]
         file: Option<PathBuf>,
+        /// Print JSON: the bundle and the result
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         flags: Flags,
     },
@@ -88,7 +96,11 @@ enum Command {
         json: bool,
     },
     /// Print the JSON Schema of bundles, for editors
-    Schema,
+    Schema {
+        /// Print the schema in one line
+        #[arg(long)]
+        json: bool,
+    },
     /// Create a starter hook
     New {
         /// Kind of hook
@@ -96,6 +108,9 @@ enum Command {
         /// Folder for the files, created if missing
         #[arg(default_value = ".")]
         folder: PathBuf,
+        /// Print JSON, one file per line
+        #[arg(long)]
+        json: bool,
     },
     Modules(modules::Modules),
     Try(try_out::Try),
@@ -123,20 +138,18 @@ impl Hooks {
     pub async fn run(self, home: Result<Home>) -> Result<ExitCode> {
         match *self.command {
             Command::List { event, json, flags } => list(&flags, &home?, event.as_deref(), json),
-            Command::Validate(validate) => validate.run(home),
+            Command::Validate(validate) => checked(validate.run(home)),
             Command::Modules(modules) => modules.run(),
-            Command::Schema => {
-                writeln!(std::io::stdout(), "{:#}", schema())?;
-                Ok(ExitCode::SUCCESS)
-            }
-            Command::Test(test) => run_until_stopped(test.run(&home?)).await,
-            Command::Trust { file, yes, flags } => trust::trust(file, yes, &flags, &home?).await,
-            Command::Untrust { file, flags } => trust::untrust(file, &flags, &home?),
+            Command::Schema { json: true } => print_json(&schema()),
+            Command::Schema { json: false } => print(format!("{:#}\n", schema())),
+            Command::Test(test) => checked(run_until_stopped(async { test.run(&home?).await }).await),
+            Command::Trust { file, yes, json, flags } => trust::trust(file, yes, json, &flags, &home?).await,
+            Command::Untrust { file, json, flags } => trust::untrust(file, json, &flags, &home?),
             Command::Trusted { json } => trust::list_trusted(json, &home?),
-            Command::New { kind, folder } => create_starter(kind, &folder),
+            Command::New { kind, folder, json } => create_starter(kind, &folder, json),
             Command::Try(try_out) => run_until_stopped(try_out.run(&home?)).await,
             Command::Trace(trace) => trace.run(home),
-            Command::Replay(replay) => run_until_stopped(replay.run(home)).await,
+            Command::Replay(replay) => untrusted(checked(run_until_stopped(replay.run(home)).await)),
         }
     }
 }
@@ -252,7 +265,7 @@ fn decided_by(report: &EmissionReport) -> (String, String) {
 }
 
 /// Writes the files of a starter hook. Existing files are never replaced.
-fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
+fn create_starter(kind: StarterKind, folder: &Path, as_json: bool) -> Result<ExitCode> {
     let files = match kind {
         StarterKind::Rule => Starter::Rule,
         StarterKind::Command => Starter::Command,
@@ -274,7 +287,14 @@ fn create_starter(kind: StarterKind, folder: &Path) -> Result<ExitCode> {
         written
             .and_then(|mut new| new.write_all(file.text.as_bytes()))
             .with_context(|| format!("`{}`", path.display()))?;
-        writeln!(out, "{}", path.display())?;
+        match as_json {
+            true => writeln!(out, "{}", json!({ "file": path.to_string_lossy() }))?,
+            false => writeln!(out, "{}", path.display())?,
+        }
+    }
+    if as_json {
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
     }
     let bundle = folder.join("bundle.yaml");
     let bundle = bundle.display();

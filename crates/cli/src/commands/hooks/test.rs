@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::{choose_bundle, decided_by, diff};
+use crate::commands::exit::Exit;
 use crate::commands::output::pipe_stdout;
 use crate::flags::Flags;
 use crate::terminal::{EscapeMode, visible};
@@ -23,7 +24,7 @@ use crate::terminal::{EscapeMode, visible};
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
-#[command(after_help = "Exit codes: 0 all tests passed, 1 a test failed, or another failure.")]
+#[command(after_help = "Exit codes: 0 all tests passed, 1 a test failed, 2 wrong usage, 4 not tested: the bundle is invalid, or another failure.")]
 pub(super) struct Test {
     /// Bundle [default: the configured one]
     file: Option<PathBuf>,
@@ -77,7 +78,7 @@ async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -
         false => writeln!(out, "\n{passed} passed; {failed} failed")?,
     }
     out.flush()?;
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 /// Runs every test of a bundle and returns the results as JSON.

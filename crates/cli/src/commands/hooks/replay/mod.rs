@@ -21,11 +21,10 @@ use clap::Args;
 use self::read::EventReader;
 use self::show::{Form, Listing};
 use super::session::RecordedSessions;
+use crate::commands::arguments::whole_number;
 use crate::commands::audit::filter::Moment;
 use crate::commands::audit::reader::LogReader;
 use crate::commands::audit::verify::verify_log;
-use crate::commands::output::ExitCodeError;
-use crate::errors::is_usage;
 
 /// List the recorded decisions that another bundle would change
 ///
@@ -34,7 +33,7 @@ use crate::errors::is_usage;
 /// programs or call servers are skipped and listed, unless `--run-programs` is given.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 no decision would change, 1 a decision would change, 2 wrong usage, 3 a log is unreadable or changed, or another failure."
+    after_help = "Exit codes: 0 no decision would change, 1 a decision would change, 2 wrong usage, 4 not compared: a log is unreadable or changed, or another failure."
 )]
 pub(super) struct Replay {
     /// Log folders, or single segments [default: the log of this installation]
@@ -62,7 +61,7 @@ pub(super) struct Replay {
     #[arg(long, value_name = "PATTERN", value_parser = EventPattern::filter)]
     event: Option<EventPattern>,
     /// Maximum number of listed changes; all are counted
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Do not verify the logs first
     #[arg(long)]
@@ -73,15 +72,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Runs the command. Failures have exit code 3, which differs from 1 for changed decisions.
     pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
-        match self.replay(home).await {
-            Err(error) if !is_usage(&error) => Err(ExitCodeError::new(3, error).into()),
-            done => done,
-        }
-    }
-
-    async fn replay(&self, home: Result<Home>) -> Result<ExitCode> {
         let candidate = self.policy(&self.bundle)?;
         let baseline = self.against.as_deref().map(|file| self.policy(file)).transpose()?;
         let home = if self.logs.is_empty() { Some(home?) } else { None };

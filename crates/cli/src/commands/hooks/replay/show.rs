@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::is_redacted;
 use crate::commands::audit::text::{pad, sanitize};
+use crate::commands::exit::Exit;
 use crate::commands::hooks::event_summary::summarize_event;
 use crate::commands::output::{Out, PipeWriter, pipe_stdout};
 use crate::session::excerpt;
@@ -124,7 +125,7 @@ impl Listing {
             Form::Json => self.json_summary(skipped, verified),
         }?;
         self.out.flush()?;
-        Ok(ExitCode::from(u8::from(self.changed > 0)))
+        Ok(if self.changed > 0 { Exit::Failed.into() } else { ExitCode::SUCCESS })
     }
 
     fn json_summary(&mut self, skipped: &[SkippedHook], verified: bool) -> Result<()> {

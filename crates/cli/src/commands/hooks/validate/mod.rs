@@ -16,6 +16,7 @@ use amplifier_modules::bundle::{BundleCheck, Diagnostic, LoadedBundle, Severity}
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
+use crate::commands::exit::Exit;
 use crate::commands::output::pipe_stdout;
 use crate::flags::Flags;
 use crate::terminal::{EscapeMode, visible};
@@ -25,7 +26,9 @@ use crate::terminal::{EscapeMode, visible};
 /// Reports all mistakes of all files and their includes. Nothing of a bundle runs, so no trust is needed.
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
-#[command(after_help = "Exit codes: 0 no mistakes, 1 mistakes, or warnings with `--deny-warnings`, 2 wrong usage.")]
+#[command(
+    after_help = "Exit codes: 0 no mistakes, 1 mistakes, or warnings with `--deny-warnings`, 2 wrong usage, 4 not checked."
+)]
 pub(super) struct Validate {
     /// Bundles [default: the configured one, else that of the project, else that of the user]
     #[arg(value_name = "FILE")]
@@ -100,7 +103,7 @@ impl Validate {
         let fails = |one: &CheckedFile| {
             one.count(Severity::Error) > 0 || self.deny_warnings && one.count(Severity::Warning) > 0
         };
-        Ok(if checked.iter().any(fails) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+        Ok(if checked.iter().any(fails) { Exit::Failed.into() } else { ExitCode::SUCCESS })
     }
 }
 
