@@ -115,7 +115,7 @@ fn run_default() -> Result<ExitCode> {
     let config = flags.load(&home)?;
     if config.model(&Bundles::find(&config, &home)?.levels(), home.environment())? == ModelChoice::Unconfigured {
         writeln!(anstream::stderr(), "Welcome: {NO_MODEL}.\n\nHere is the demonstration.")?;
-        return block_on(Demo::default().run());
+        return block_on(Demo::default().run(Ok(home)));
     }
     block_on(converse(&flags, &home, SessionStart::New))
 }
@@ -123,7 +123,7 @@ fn run_default() -> Result<ExitCode> {
 fn run(command: Command) -> Result<ExitCode> {
     let home = || -> Result<Home> { Ok(Home::find(environment())?) };
     match command {
-        Command::Demo(demo) => block_on(demo.run()),
+        Command::Demo(demo) => block_on(demo.run(home())),
         Command::Run(run) => block_on(run.run(&home()?)),
         Command::Chat(chat) => block_on(chat.run(&home()?)),
         Command::Serve(serve) => block_on(serve.run(&home()?)),

@@ -15,6 +15,7 @@ mod bundles;
 mod clients;
 mod common;
 mod confine;
+mod demo;
 mod evasion;
 mod events;
 mod guard;

@@ -126,6 +126,54 @@ fn control_c_at_a_question_denies_it_and_stops_the_turn() {
 }
 
 #[test]
+fn control_c_at_a_question_of_the_demo_ends_it_too() {
+    let place = Place::with(json!([]));
+    let mut terminal = Terminal::start(&place, &["demo", "--fast"]);
+    terminal.answer("\x03");
+    terminal.until("✗ denied");
+    terminal.until("Interrupted by the user.");
+    assert_eq!(terminal.end(), 130);
+    let session: Value = serde_json::from_str(&place.amplifier(&["sessions", "list", "--json"]).fine()).unwrap();
+    assert_eq!((&session["name"], &session["ended"]), (&json!("demo"), &json!("user_exit")));
+    place.check_sealed(1);
+}
+
+#[test]
+fn a_decision_without_a_question_is_shown_with_the_rule_that_made_it() {
+    let call = |command: &str| json!({ "tools": [{ "name": "Bash", "input": { "command": command } }] });
+    let place = Place::with(json!([call("echo a"), call("echo b"), call("echo b"), { "text": "Done." }]));
+    place.rules(json!({ "confirm:Run `echo a`?": "allow" }));
+    let mut terminal = Terminal::start(&place, &["run", "Say it"]);
+    terminal.until("✓ allowed by the approval rule `confirm:Run `echo a`?`: Run `echo a`?");
+    terminal.answer("2");
+    terminal.until("✓ allowed by an earlier answer, by ");
+    terminal.until(" in the terminal: Run `echo b`?");
+    assert_eq!(terminal.end(), 0);
+    let trace = place.amplifier(&["hooks", "trace", "last", "--event", "tool:pre"]).fine();
+    assert!(trace.contains("allowed by the approval rule `confirm:Run `echo a`?`"), "{trace}");
+    assert!(trace.contains(" in the terminal, after "), "{trace}");
+    let shown = place.amplifier(&["audit", "show", "--kind", "approval_decision"]).fine();
+    assert!(shown.contains("(rule `confirm:Run `echo a`?`)"), "{shown}");
+}
+
+#[test]
+fn results_of_parallel_calls_name_their_tool() {
+    let calls = json!([
+        { "tools": [
+            { "name": "Bash", "input": { "command": "echo one" } },
+            { "name": "Glob", "input": { "pattern": "*.md" } }
+        ] },
+        { "text": "Done." }
+    ]);
+    let place = Place::with(calls);
+    place.rules(json!({ "confirm:*": "allow" }));
+    let mut terminal = Terminal::start(&place, &["run", "Look"]);
+    terminal.until("└ Bash: one");
+    terminal.until("└ Glob: ");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
 fn what_is_always_allowed_is_not_asked_again_but_everything_else_is() {
     let call = |command: &str| json!({ "tools": [{ "name": "Bash", "input": { "command": command } }] });
     let place = Place::with(json!([call("echo a"), call("echo a"), call("echo ab"), { "text": "Done." }]));
