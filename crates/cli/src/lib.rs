@@ -3,6 +3,7 @@
 pub mod commands;
 pub mod errors;
 pub mod flags;
+mod greeting;
 pub mod launcher;
 pub mod machine;
 pub mod session;

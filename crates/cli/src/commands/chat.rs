@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_agent::{Cancel, Session, TurnEnd};
+use amplifier_agent::{Cancel, Session, Store, StoreError, StoredSession, TurnEnd};
 use amplifier_core::HookRegistry;
 use amplifier_core::session_id;
 use amplifier_core::text::counted;
@@ -50,6 +50,22 @@ pub enum SessionStart {
     Fork(String, Option<u64>),
 }
 
+impl SessionStart {
+    /// Checks that the stored session and the turn exist.
+    fn check(&self, store: &Store) -> Result<(), StoreError> {
+        let (id, turn) = match self {
+            Self::New => return Ok(()),
+            Self::Resume(id) => (id, None),
+            Self::Fork(id, turn) => (id, *turn),
+        };
+        let StoredSession { id, turns, .. } = store.find(id)?;
+        match turn {
+            Some(turn) if turn > turns => Err(StoreError::NoTurn { id, turns, turn }),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Chat {
     /// Runs the command.
     ///
@@ -65,6 +81,8 @@ impl Chat {
 /// # Errors
 /// If there is no terminal or the session cannot start.
 pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result<ExitCode> {
+    // A wrong id is wrong with and without a terminal.
+    begin.check(&home.sessions())?;
     if !std::io::stdin().is_terminal() {
         bail!("`amplifier chat` needs a terminal; without a terminal, use `amplifier run`");
     }

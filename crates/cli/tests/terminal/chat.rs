@@ -15,7 +15,9 @@ fn chat(place: &Place) -> Terminal {
 fn begin(place: &Place, arguments: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(place, arguments);
     let greeting = terminal.until_prompt();
-    assert!(greeting.contains("; sandbox: "), "{greeting}");
+    for label in ["model    script `", "folder   ", "policy   ", "mode     ", "session  "] {
+        assert!(greeting.contains(&format!("\n{label}")) || greeting.starts_with(label), "{label}: {greeting}");
+    }
     assert!(greeting.contains("/help lists the commands, Ctrl-D ends the session"), "{greeting}");
     terminal
 }
@@ -87,7 +89,8 @@ fn the_approval_mode_is_shown_at_the_prompt_changed_there_and_recorded() {
     place.write("home/config.toml", "forbid_modes = [\"accept-edits\"]\nconfirm = \"off\"\n");
     place.write("home/bundle.yaml", "hooks: [{ rule: own, on: tool:pre, ask: Really? }]\n");
     let mut chat = begin(&place, &["chat", "--mode", "plan"]);
-    assert!(chat.seen.contains("; mode: plan\r\n") && chat.seen.contains("plan> "), "{}", chat.seen);
+    assert!(chat.seen.contains("\nmode     plan; sandbox: ") && chat.seen.contains("plan> "), "{}", chat.seen);
+    assert!(chat.seen.contains("\npolicy   1 hook in "), "{}", chat.seen);
     assert!(chat.line("/mode").contains("\nmode: plan; allowed: ask, plan, deny\r\n"));
     assert!(chat.line("/hooks").contains("tool:pre             plan "));
     assert!(chat.line("Make it").contains("I only plan."));
