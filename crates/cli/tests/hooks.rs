@@ -96,6 +96,8 @@ hooks:
     assert_eq!(reports, [["shorten", "modify"], ["tell", "inject_context"], ["confirm", "ask_user"]]);
     let expected = "\
 confirm asks: Run `ls`? [Allow once / Allow always / Deny]
+    Bash
+      ls
 
 tell adds context (as system, 13 bytes):
     Mind
@@ -226,6 +228,22 @@ fn a_command_finds_the_file_of_its_event_in_a_session_and_in_a_test() {
 }
 
 #[test]
+fn a_test_shows_what_a_session_would_show() {
+    let (place, file) = place(
+        "hooks:\n  - { rule: tell, on: tool:pre, inject: \"Mind\\nthe gap.\", message: It runs., level: warning }\n\
+         tests:\n  - { name: told, event: tool:pre, data: {}, expect: { decision: inject_context } }\n",
+    );
+    let expected = "test told ... ok\n    warning tell: It runs.\n    ↳ tell added context (13 bytes): Mind…\n";
+    assert_eq!(place.amplifier(&["hooks", "test", &file]).fine(), format!("{expected}\n1 passed; 0 failed\n"));
+    let json = place.amplifier(&["hooks", "test", &file, "--json"]).fine();
+    let line: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["injections"][0]["text"], &line["messages"][0]["text"]),
+        (&json!("Mind\nthe gap."), &json!("It runs."))
+    );
+}
+
+#[test]
 fn a_test_with_files_has_a_workspace_of_its_own() {
     let bundle = |files: &str| {
         format!(
@@ -242,7 +260,7 @@ fn a_test_with_files_has_a_workspace_of_its_own() {
     let ran = place.amplifier(&["hooks", "test", &file]);
     let why =
         "amplifier: the file `../a.txt` of the test `it is read`: expected a path within the workspace, without `..`";
-    ran.check_failed(why);
+    ran.check_unchecked(why);
 }
 
 #[test]
@@ -258,7 +276,7 @@ fn a_component_to_begin_with_says_how_it_is_built() {
         true => "guard.wasm` of hook `guard`: the file cannot be read: No such file or directory",
         false => "this program was built without `wasm` hooks; rebuild with `--features wasm`",
     };
-    assert_eq!(early.code, 1);
+    assert_eq!(early.code, 4);
     assert!(early.error.contains(expected), "{}", early.error);
 }
 

@@ -78,7 +78,7 @@ tool:pre             ask: allowed    Bash echo hello
     no-destructive-shell     continue
     confirm                  ask_user
     confirm wants to ask: Run `echo hello`?
-      allowed by an approval rule
+      allowed by the approval rule `confirm:Run `echo *`?`
 tool:post            inject_context  Bash echo hello
     reminder                 inject_context
     reminder added context (14 bytes, 3 tokens, injected): Mind the time.
@@ -135,7 +135,9 @@ fn one_event_is_one_line_of_json() {
         "hooks": [report("no-destructive-shell", "continue"), report("confirm", "ask_user")],
         "approvals": [{
             "hook": "confirm", "prompt": "Run `echo hello`?", "options": [],
-            "decision": { "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?" },
+            "decision": {
+                "granted": true, "basis": "rule", "reason": "Allowed by rule: Run `echo hello`?", "rule": "confirm:Run `echo *`?",
+            },
             "decided_at": "…", "decided_seq": 0,
         }],
         "injections": [], "messages": [], "outputs": [],

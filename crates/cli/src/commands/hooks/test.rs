@@ -5,10 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amplifier_core::{HookRegistry, Outcome};
+use amplifier_core::text::counted;
+use amplifier_core::{EmissionReport, HookRegistry, InjectionReport, MessageReport, Outcome};
 use amplifier_host::{Config, Home, bundles};
 use amplifier_modules::bundle::{BundleTest, Expectation, LoadedBundle};
-use anstyle::AnsiColor;
+use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -19,12 +20,15 @@ use super::{choose_bundle, decided_by, diff};
 use crate::commands::exit::Exit;
 use crate::commands::output::pipe_stdout;
 use crate::flags::Flags;
+use crate::session::excerpt;
 use crate::terminal::{EscapeMode, visible};
 
 /// Run the tests of a bundle
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
-#[command(after_help = "Exit codes: 0 all tests passed, 1 a test failed, 2 wrong usage, 4 not tested: the bundle is invalid, or another failure.")]
+#[command(
+    after_help = "Exit codes: 0 all tests passed, 1 a test failed, 2 wrong usage, 4 not tested: the bundle is invalid, or another failure."
+)]
 pub(super) struct Test {
     /// Bundle [default: the configured one]
     file: Option<PathBuf>,
@@ -52,6 +56,8 @@ async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -
             writeln!(out, "{}", line(&result))?;
             return Ok(());
         }
+        let TestResult { case, expected, found, report, .. } = result;
+        let passed = expected == found;
         let (style, word) = match passed {
             true => (AnsiColor::Green.on_default(), "ok"),
             false => (AnsiColor::Red.on_default(), "FAILED"),
@@ -205,6 +211,12 @@ fn line(result: &TestResult<'_>) -> Value {
     if !failures.is_empty() {
         line["failures"] = failures.iter().map(|one| json!({ "hook": one.hook, "cause": one.cause })).collect();
     }
+    if !report.messages.is_empty() {
+        line["messages"] = json!(report.messages);
+    }
+    if !report.injections.is_empty() {
+        line["injections"] = json!(report.injections);
+    }
     line
 }
 
@@ -216,7 +228,7 @@ fn unexpected_failures(wanted: &Expectation, outcome: &Outcome) -> Vec<HookFailu
 }
 
 /// Returns the expected and the actual values, limited to the fields in the expectation.
-fn compare_outcome(wanted: &Expectation, outcome: &Outcome) -> (Value, Value) {
+fn compare_outcome(wanted: &Expectation, outcome: &Outcome, report: &EmissionReport) -> (Value, Value) {
     let (mut expected, mut found) = (Map::new(), Map::new());
     let mut compare = |what: &str, wanted: Value, came: Value| {
         expected.insert(what.to_owned(), wanted);
@@ -225,7 +237,7 @@ fn compare_outcome(wanted: &Expectation, outcome: &Outcome) -> (Value, Value) {
     if let Some(decision) = &wanted.decision {
         compare("decision", decision.as_str().into(), outcome.decision.as_str().into());
     }
-    let (by, says) = decided_by(&outcome.report_with(None));
+    let (by, says) = decided_by(report);
     if let Some(wanted) = &wanted.by {
         compare("by", wanted.as_str().into(), by.into());
     }

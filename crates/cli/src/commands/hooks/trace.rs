@@ -23,6 +23,7 @@ use crate::commands::audit::reader::LogReader;
 use crate::commands::audit::text::{pad, sanitize, truncate};
 use crate::commands::output::{columns, stdout};
 use crate::session::excerpt;
+use crate::terminal::decision::describe_basis;
 
 const QUIET: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -252,15 +253,7 @@ fn describe_request(approval: &ApprovalReport) -> String {
 fn describe_answer(approval: &ApprovalReport) -> String {
     let Some(decision) = &approval.decision else { return "no answer is recorded".to_owned() };
     let word = if decision.granted { "allowed" } else { "denied" };
-    let by = match decision.basis {
-        DecisionBasis::Answer => "by the user".to_owned(),
-        DecisionBasis::Remembered => "by an earlier answer of the user".to_owned(),
-        DecisionBasis::Rule => "by an approval rule".to_owned(),
-        DecisionBasis::Timeout => "because no answer came in time".to_owned(),
-        DecisionBasis::NoApprovalSystem => "because no approver is available".to_owned(),
-        DecisionBasis::Cancelled => "because the operation was cancelled".to_owned(),
-        _ => sanitize(&decision.reason),
-    };
+    let by = sanitize(&describe_basis(decision));
     // Otherwise nobody was waited for.
     let waited =
         approval.waited_ms.filter(|_| matches!(decision.basis, DecisionBasis::Answer | DecisionBasis::Timeout));

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::text::counted;
-use amplifier_core::{DecisionKind, EmissionReport, HookRegistry, Map};
-use amplifier_host::Home;
+use amplifier_core::{ActionPreview, DecisionKind, EmissionReport, HookRegistry, Map};
+use amplifier_host::{Config, Home};
 use amplifier_link::DryRunReport;
 use amplifier_modules::HookEnvironment;
 use anyhow::{Context, Result, anyhow};
@@ -18,7 +19,7 @@ use super::{RegisteredHooks, decided_by, diff, register_all, suggest_event, warn
 use crate::commands::audit::text::pad;
 use crate::commands::output::stdout;
 use crate::flags::Flags;
-use crate::terminal::{EscapeMode, visible};
+use crate::terminal::{EscapeMode, preview_rows, visible};
 
 /// Dry-run an event through the hooks
 #[derive(Args, Debug)]
@@ -38,7 +39,8 @@ pub(super) struct Try {
 
 impl Try {
     pub(super) async fn run(self, home: &Home) -> Result<ExitCode> {
-        let RegisteredHooks { hooks, host, warning, .. } = register_all(&self.flags.load(home)?, home)?;
+        let config = self.flags.load(home)?;
+        let RegisteredHooks { hooks, host, warning, .. } = register_all(&config, home)?;
         warn(warning.clone())?;
         let data = read_data(&self.data)?;
         let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
@@ -50,7 +52,8 @@ impl Try {
                 let hint = suggest_event(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
                 writeln!(out, "No hook is registered for this event.{}", visible(&hint, EscapeMode::Exact))?;
             }
-            show(&mut out, data, report)?;
+            let preview = preview(&config, report.data.as_ref().unwrap_or(&data))?;
+            show(&mut out, data, report, preview)?;
         }
         out.flush()?;
         Ok(ExitCode::SUCCESS)
@@ -69,7 +72,15 @@ pub(crate) async fn dry_run(
     Ok(outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?.report())
 }
 
-fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
+/// Returns the preview that an approval request about a tool would show.
+fn preview(config: &Config, data: &Map) -> Result<Option<ActionPreview>> {
+    let name = data.get("tool_name").and_then(Value::as_str).unwrap_or_default();
+    let Some(Value::Object(input)) = data.get("tool_input") else { return Ok(None) };
+    let tools = standard(&Workspace::new(&config.workspace)?);
+    Ok(tools.iter().find(|tool| tool.spec().name == name).and_then(|tool| tool.preview(input)))
+}
+
+fn show(out: &mut impl Write, data: Map, report: EmissionReport, preview: Option<ActionPreview>) -> Result<()> {
     let exact = |text: &str| visible(text, EscapeMode::Exact);
     let widest = report.hooks.iter().map(|one| exact(&one.hook).width()).fold(24, usize::max);
     for one in &report.hooks {
@@ -82,6 +93,9 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport) -> Result<()> {
         let options: Vec<_> = one.options.iter().map(|option| option.label.as_str()).collect();
         let (hook, prompt) = (exact(&one.hook), exact(one.prompt.as_deref().unwrap_or_default()));
         writeln!(out, "\n{hook} asks: {prompt} [{}]", exact(&options.join(" / ")))?;
+        for row in preview.iter().flat_map(preview_rows) {
+            writeln!(out, "    {}", row.render(true))?;
+        }
     }
     for one in &report.injections {
         let place = format!("as {}, {}", one.role.as_str(), counted(one.bytes, "byte"));
