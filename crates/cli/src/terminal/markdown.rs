@@ -387,12 +387,15 @@ impl Renderer {
         // The last row may get more words.
         let mut stable = rows.len().saturating_sub(1).min(complete);
         if let Some(open) = first_possible_markup(&text.plain) {
-            // One more for each row: the space at its end is left out.
-            let ends = rows.iter().scan(0, |end, row| {
-                *end += row.length() + 1;
-                Some(*end)
+            // A word that loses its markup may still fit into the row above.
+            let first_word = |row: &StyledLine| row.text().split(' ').next().map_or(0, |word| word.chars().count());
+            let mut end = 0;
+            let needed = rows.windows(2).map(|rows| {
+                // One more for the space at the end of the row, which is left out.
+                end += rows[0].length() + 1;
+                end + first_word(&rows[1])
             });
-            stable = stable.min(ends.take_while(|end| *end <= open).count());
+            stable = stable.min(needed.take_while(|end| *end <= open).count());
         }
         self.push_rows(rows, stable);
     }
@@ -424,6 +427,7 @@ fn first_possible_markup(text: &str) -> Option<usize> {
     let is_word = |character: Option<char>| character.is_none_or(|character| !character.is_whitespace());
     characters.iter().enumerate().position(|(at, character)| match character {
         '`' | '[' | '|' => true,
+        '\\' | '!' => next(at).is_none(),
         '*' | '~' => is_word(next(at)),
         '_' => is_word(next(at)) && !at.checked_sub(1).is_some_and(|before| characters[before].is_alphanumeric()),
         '<' => next(at).is_none_or(|next| next.is_ascii_alphabetic() || "/!?".contains(next)),
@@ -524,13 +528,16 @@ Done.";
     }
 
     #[test]
-    fn every_prefix_of_a_text_shows_rows_that_stay() {
-        let whole = shown(&rows(TEXT, 30));
-        let characters: Vec<char> = TEXT.chars().collect();
-        for end in 0..characters.len() {
-            let mut stream = MarkdownStream::default();
-            let begun = stream.push(&characters[..end].iter().collect::<String>(), 30);
-            assert!(whole.starts_with(&shown(&begun)), "{end}: {begun:?}");
+    fn every_prefix_of_a_text_shows_rows_that_stay_at_any_width() {
+        let text = format!("{TEXT}\n\n![a picture](b.png) and a \\*star\\*, an &amp; and __strong words__ at the end.");
+        let characters: Vec<char> = text.chars().collect();
+        for width in 20..80 {
+            let whole = shown(&rows(&text, width));
+            for end in (0..characters.len()).step_by(if width % 10 == 0 { 1 } else { 7 }) {
+                let mut stream = MarkdownStream::default();
+                let begun = stream.push(&characters[..end].iter().collect::<String>(), width);
+                assert!(whole.starts_with(&shown(&begun)), "{end} at {width}: {begun:?}");
+            }
         }
     }
 
