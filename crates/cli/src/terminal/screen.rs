@@ -540,6 +540,24 @@ mod tests {
     }
 
     #[test]
+    fn markdown_is_rendered_on_a_terminal_with_colours_only() {
+        let flow = |mode| {
+            let (screen, buffer) = screen(mode);
+            screen.text("# Title\n\nSome **bo");
+            screen.text("ld** text");
+            screen.note("aside");
+            screen.text("more");
+            screen.end_text().unwrap();
+            buffer.text()
+        };
+        let rendered =
+            "\u{1b}[1m\u{1b}[4mTitle\u{1b}[0m\n\nSome \u{1b}[1mbold\u{1b}[0m text\n\u{1b}[2maside\u{1b}[0m\nmore\n";
+        assert_eq!(flow(OutputMode { terminal: true, colour: true }), rendered);
+        assert_eq!(flow(TERMINAL), "# Title\n\nSome **bold** text\naside\nmore\n");
+        assert_eq!(flow(PIPE), "# Title\n\nSome **bold** textaside\nmore\n");
+    }
+
+    #[test]
     fn the_progress_line_is_taken_away_before_anything_is_shown_and_drawn_again_after() {
         let (screen, buffer) = screen(TERMINAL);
         let still = |text: String| text.replace(|character| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(character), "*").replace('1', "0");
