@@ -247,3 +247,18 @@ fn an_error_of_a_task_from_standard_input_is_json_too() {
     let expected = json!({ "error": "empty task; give one: amplifier run \"…\"", "exit_code": 2 });
     assert_eq!(serde_json::from_str::<Value>(&ran.error).unwrap(), expected);
 }
+
+#[test]
+fn a_wrong_turn_or_folder_is_named_before_anything_else() {
+    let place = Place::with(json!([{ "text": "Good morning." }]));
+    place.run(&["Greet me"]).fine();
+    let fork = place.amplifier(&["sessions", "fork", "last", "--turn", "99"]);
+    assert!(fork.code == 1 && fork.error.ends_with(" has 1 turns, not 99\n"), "{fork:?}");
+    let resume = place.amplifier(&["sessions", "resume", "nope"]);
+    assert!(resume.error.starts_with("amplifier: unknown session `nope`; "), "{resume:?}");
+    let chat = place.amplifier(&["sessions", "resume", "last"]);
+    assert!(chat.error.contains("needs a terminal"), "{chat:?}");
+    let export = place.amplifier(&["audit", "export", "--output", "/nope/x"]);
+    let why = "amplifier: `/nope/x` cannot be written: folder `/nope` not found; create the folder first";
+    export.check_failed(why);
+}
