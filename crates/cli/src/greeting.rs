@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use amplifier_core::session_id;
 use amplifier_core::text::counted;
 use amplifier_host::{Home, Policy};
 
-use crate::session::short_id;
 use crate::terminal::Screen;
 
 /// Shows the model, the folder, the policy and the mode of a session.
@@ -15,7 +15,7 @@ pub(crate) fn greet(screen: &Screen, policy: &Policy, home: &Home, model: &str, 
     screen.fact("folder", &shorten(policy.workspace().root(), user));
     screen.fact("policy", &describe_policy(policy, user));
     screen.fact("mode", &format!("{}; sandbox: {}", policy.mode().current(), policy.sandbox().level.as_str()));
-    screen.fact("session", short_id(session));
+    screen.fact("session", session_id::short(session));
     screen.note("/help lists the commands, Ctrl-D ends the session");
 }
 

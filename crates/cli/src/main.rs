@@ -11,6 +11,7 @@ use amplifier::commands::completions::Completions;
 use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
 use amplifier::commands::events::Events;
+use amplifier::commands::exit::{Exit, checked};
 use amplifier::commands::guard::Guard;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::init::Init;

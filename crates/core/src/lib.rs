@@ -49,7 +49,7 @@ pub use ports::audit::{AuditLog, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
 pub use ports::conversation::{APPENDED, Conversation, Message, Speaker, ToolCall};
-pub use ports::display::{AddedContext, Display, DisplayMessage, LogDisplay};
+pub use ports::display::{AddedContext, Display, DisplayMessage, LogDisplay, ReportedDecision};
 pub use ports::operations::{OperationPart, OperationSource, OperationWidth};
 pub use ports::preview::{
     ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,

@@ -554,6 +554,7 @@ async fn who_answered_is_told_recorded_and_remembered_until_it_is_taken_back() {
         basis: DecisionBasis::Answer,
         reason: "User allowed: Really?".to_owned(),
         by: Some(ann.clone()),
+        rule: None,
         operations: Vec::new(),
         scope: None,
         effect: Some(Effect::AllowAlways),

@@ -51,12 +51,12 @@ enum Command {
         /// Project that the rules are for [default: all projects]
         #[arg(long, value_name = "FOLDER")]
         project: Option<PathBuf>,
-        /// Print JSON, one rule per line
-        #[arg(long)]
-        json: bool,
         /// Configuration file
         #[arg(long, env = "AMPLIFIER_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Print JSON, one rule per line
+        #[arg(long)]
+        json: bool,
     },
     /// Explain which approval requests a rule answers
     Explain {
@@ -90,13 +90,7 @@ impl Approvals {
         match self.command {
             Command::List { json: true } => {
                 for rule in &rules {
-                    let ApprovalRule { project, decision, scope, operation, .. } = rule;
-                    let mut line =
-                        json!({ "rule": rule.file_key(), "decision": decision, "scope": scope, "project": project });
-                    if let Some(operation) = operation {
-                        line["operation"] = operation.as_str().into();
-                    }
-                    writeln!(out, "{line}")?;
+                    writeln!(out, "{}", to_json(rule))?;
                 }
             }
             Command::List { json: false } if rules.is_empty() && unreadable.is_empty() => {
@@ -112,7 +106,7 @@ impl Approvals {
                     writeln!(out, "{:>3}  {decision:<5}  {text}{}", number + 1, place.unwrap_or_default())?;
                 }
             }
-            Command::Add { decision, rules, operation, hook, project, config } => {
+            Command::Add { decision, rules, operation, hook, project, config, json } => {
                 let project = project.map(|folder| folder.canonicalize().with_context(|| quoted_path(&folder)));
                 let project = project.transpose()?;
                 // All are checked before any is added.
@@ -133,7 +127,7 @@ impl Approvals {
                 for rule in &rules {
                     let is_new = store.add(rule)?;
                     if json {
-                        let mut line = StoredRule::from_rule(rule).to_json();
+                        let mut line = to_json(rule);
                         line["added"] = is_new.into();
                         line["explanation"] = rule.explanation().into();
                         writeln!(out, "{line}")?;
@@ -144,10 +138,17 @@ impl Approvals {
                 log.close().context("the audit log")?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Command::Explain { rule } => {
-                writeln!(out, "{}", explain(find_rule(&rules, &unreadable, &rule)?))?;
+            Command::Explain { rule, json } => {
+                let found = find_rule(&rules, &unreadable, &rule)?;
+                if json {
+                    let mut line = to_json(found);
+                    line["explanation"] = found.explanation().into();
+                    writeln!(out, "{line}")?;
+                } else {
+                    writeln!(out, "{}", explain(found))?;
+                }
             }
-            Command::Revoke { rule, config } => {
+            Command::Revoke { rule, json, config } => {
                 let found = find_rule(&rules, &unreadable, &rule)?;
                 let name = found.file_key();
                 // A rule with both decisions in one file is revoked as a whole, so that a denial does not become a permission.
@@ -156,7 +157,12 @@ impl Approvals {
                 let log = open_log(&Flags { config, ..Flags::default() }.load(home)?, home)?;
                 let store = ApprovalRuleStore::new(home.clone(), log.clone());
                 for rule in meant {
-                    store.revoke(rule, &terminal_actor())?;
+                    let is_revoked = store.revoke(rule, &terminal_actor())?;
+                    if json {
+                        let mut line = to_json(rule);
+                        line["revoked"] = is_revoked.into();
+                        writeln!(out, "{line}")?;
+                    }
                 }
                 log.close().context("the audit log")?;
                 if !json {
@@ -196,6 +202,16 @@ fn checked(text: &str, parsed: Option<ApprovalRule>, project: Option<&Path>) -> 
     let scope = if project.is_some() { RuleScope::Project } else { RuleScope::User };
     let project = project.map(|project| project.to_string_lossy().into_owned());
     Ok(ApprovalRule { scope, project, by: Some(terminal_actor()), ..parsed })
+}
+
+/// Returns a rule as a line of `--json`, the same for all commands.
+fn to_json(rule: &ApprovalRule) -> Value {
+    let ApprovalRule { project, decision, scope, operation, .. } = rule;
+    let mut line = json!({ "rule": rule.file_key(), "decision": decision, "scope": scope, "project": project });
+    if let Some(operation) = operation {
+        line["operation"] = operation.as_str().into();
+    }
+    line
 }
 
 fn explain(rule: &ApprovalRule) -> String {

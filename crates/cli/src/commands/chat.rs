@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_agent::{Cancel, Session, Store, StoreError, StoredSession, TurnEnd};
 use amplifier_core::HookRegistry;
-use amplifier_core::session_id;
 use amplifier_core::text::counted;
 use amplifier_host::{ApprovalMode, Home, LinkTarget, Policy, RemoteControl, ServerLink, SessionParts, reasons};
 use amplifier_link::{Command, LinkClient};
@@ -25,6 +24,7 @@ use reedline::{
 
 use super::run::report;
 use crate::flags::Flags;
+use crate::greeting::greet;
 use crate::session::{self, TerminalObserver, TerminalSession};
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::Screen;
@@ -106,9 +106,8 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
         server.started(&session);
     }
     let remote = RemoteInput::listen(server, &cancel);
-    let (id, sandbox) = (session_id::short(session.id()), policy.sandbox().level.as_str());
-    screen.note(&format!("session {id}; sandbox: {sandbox}; mode: {}", policy.mode().current()));
-    screen.note("/help lists the commands, Ctrl-D ends the session");
+    let model = config.model(policy.levels(), home.environment())?.describe();
+    greet(&screen, &policy, home, &model, session.id());
     let result = read_prompts(&session, &policy, &screen, &observer, &remote, home, termination).await;
     let reason = if result.is_ok() { "user_exit" } else { "error" };
     remote.close(reason).await;

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output::{print, print_json, print_json_lines};
+use super::output::{print_json, print_json_lines, print_text};
 
 /// Explain events: their time, their data, and the effect of each action
 #[derive(Args, Debug)]
@@ -27,9 +27,9 @@ impl Events {
     /// If the event is unknown or the output cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match (self.name, self.json) {
-            (None, false) => print(list()),
+            (None, false) => print_text(&list()),
             (None, true) => print_json_lines(catalog().iter().map(to_json)),
-            (Some(name), false) => print(page(find(&name)?)),
+            (Some(name), false) => print_text(&page(find(&name)?)),
             (Some(name), true) => print_json(&to_json(find(&name)?)),
         }
     }

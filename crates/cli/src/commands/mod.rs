@@ -8,6 +8,7 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod events;
+pub mod exit;
 pub mod guard;
 pub mod hooks;
 pub mod init;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anstream::AutoStream;
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use super::exit::{Exit, exit_of, is_untrusted};
 use crate::errors::reasons;
@@ -66,6 +67,36 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
     ignore_closed_pipe(written.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
+/// Prints a text for people. On a terminal, lines break between words, and continue below their last column.
+pub(crate) fn print_text(text: &str) -> anyhow::Result<ExitCode> {
+    match columns() {
+        Some(columns) => print(text.lines().map(|line| wrap(line, columns)).collect::<String>()),
+        None => print(text),
+    }
+}
+
+/// Returns a line as rows of at most `columns`, each with a line break.
+fn wrap(line: &str, columns: usize) -> String {
+    // The last column of a table begins after several spaces.
+    let start = line.rfind("  ").map_or(0, |gap| gap + 2);
+    let indent = Some(line[..start].width()).filter(|indent| indent * 2 < columns).unwrap_or(0);
+    let mut rows = line[..start].to_owned();
+    let mut used = rows.width();
+    for (number, word) in line[start..].split(' ').enumerate() {
+        if number > 0 && used + 1 + word.width() > columns {
+            rows.push('\n');
+            rows.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if number > 0 {
+            rows.push(' ');
+            used += 1;
+        }
+        rows.push_str(word);
+        used += word.width();
+    }
+    rows + "\n"
+}
+
 /// Prints a value as one line of JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
     print_json_lines([value])
@@ -114,4 +145,19 @@ pub fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
 /// Returns an error as a line of JSON.
 pub fn error_line(text: &str, exit: Exit) -> String {
     json!({ "error": text, "exit_code": exit as u8 }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_table_continues_below_its_last_column() {
+        let check = |line: &str, columns, expected: &str| assert_eq!(wrap(line, columns), expected);
+        check("Bash  runs a command in a folder", 20, "Bash  runs a command\n      in a folder\n");
+        check("no table, but a long text", 12, "no table,\nbut a long\ntext\n");
+        check("", 20, "\n");
+        // A column that begins far to the right is not worth the space.
+        check("a very long name  of something", 20, "a very long name  of\nsomething\n");
+    }
 }

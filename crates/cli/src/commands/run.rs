@@ -19,7 +19,7 @@ use super::output::fail;
 use crate::errors::{reasons, usage};
 use crate::flags::Flags;
 use crate::session::{self, TerminalSession};
-use crate::signals::{INTERRUPTED, stop_on_ctrl_c, stop_on_termination};
+use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{OutputMode, Screen, TerminalDisplay};
 
 /// Run one task and exit

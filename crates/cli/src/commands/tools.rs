@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::hooks::{SchemaField, schema_fields};
-use super::output::{print, print_json, print_json_lines};
+use super::output::{print_json, print_json_lines, print_text};
 
 /// Explain tools: their input and their result, for rules and hooks
 #[derive(Args, Debug)]
@@ -34,9 +34,9 @@ impl Tools {
             found.ok_or_else(|| unknown(&name, &tools))
         };
         match (self.name, self.json) {
-            (None, false) => print(list(&tools)),
+            (None, false) => print_text(&list(&tools)),
             (None, true) => print_json_lines(tools.iter().map(to_json)),
-            (Some(name), false) => print(page(find(name)?)),
+            (Some(name), false) => print_text(&page(find(name)?)),
             (Some(name), true) => print_json(&to_json(find(name)?)),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn describe_approver(by: Option<&Actor>) -> String {
 
 /// Returns the origin of a decision: a user, an approval rule, an earlier answer or a time limit.
 pub(crate) fn describe_basis(decision: &ApprovalDecision) -> String {
-    let ApprovalDecision { basis, by, rule, reason, .. } = decision;
+    let ApprovalDecision { basis, by, rule, operations, reason, .. } = decision;
     match basis {
         DecisionBasis::Answer if by.is_none() => "by the user".to_owned(),
         DecisionBasis::Answer => describe_approver(by.as_ref()),
@@ -27,7 +27,8 @@ pub(crate) fn describe_basis(decision: &ApprovalDecision) -> String {
         DecisionBasis::Remembered => format!("by an earlier answer, {}", describe_approver(by.as_ref())),
         DecisionBasis::Rule => match rule {
             Some(rule) => format!("by the approval rule `{rule}`"),
-            None => "by an approval rule".to_owned(),
+            None if operations.is_empty() => "by an approval rule".to_owned(),
+            None => format!("by the approval rule `{}`", operations.join("`, `")),
         },
         DecisionBasis::Timeout => "because no answer came in time".to_owned(),
         DecisionBasis::NoApprovalSystem => "because no approver is available".to_owned(),
@@ -66,6 +67,8 @@ mod tests {
         let rule = ApprovalDecision { rule: Some("confirm:*".to_owned()), ..new(DecisionBasis::Rule) };
         check(rule, "by the approval rule `confirm:*`");
         check(new(DecisionBasis::Rule), "by an approval rule");
+        let operation = ApprovalDecision { operations: vec!["run cargo *".to_owned()], ..new(DecisionBasis::Rule) };
+        check(operation, "by the approval rule `run cargo *`");
         check(new(DecisionBasis::Timeout), "because no answer came in time");
         check(new(DecisionBasis::Error), "why");
     }

@@ -21,6 +21,9 @@ pub struct ApprovalDecision {
     /// The approver, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
+    /// The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// The operations of the rules that decided, or of the rule that the approver created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<String>,
@@ -60,7 +63,16 @@ words! {
 impl ApprovalDecision {
     /// A decision that no approver made.
     pub fn new(granted: bool, basis: DecisionBasis, reason: impl Into<String>) -> Self {
-        Self { granted, basis, reason: reason.into(), by: None, operations: Vec::new(), scope: None, effect: None }
+        Self {
+            granted,
+            basis,
+            reason: reason.into(),
+            by: None,
+            rule: None,
+            operations: Vec::new(),
+            scope: None,
+            effect: None,
+        }
     }
 
     /// Returns the decision on an answer, or on a missing one. Everything but a clear yes is a no.
@@ -118,13 +130,15 @@ impl ApprovalDecision {
         ApprovalKey { hook, prompt, .. }: &ApprovalKey,
         parts: &OperationParts,
     ) -> Option<Self> {
-        let decision = rules.decision(hook, prompt);
-        if decision != Some(DefaultDecision::Deny)
+        let rule = rules.deciding(hook, prompt);
+        if rule.is_none_or(|rule| rule.decision == DefaultDecision::Allow)
             && let Some(denied) = parts.denied_by(rules, hook)
         {
             return Some(Self { operations: vec![denied.to_owned()], ..Self::by_rule(false, prompt) });
         }
-        decision.map(|decision| Self::by_rule(decision == DefaultDecision::Allow, prompt))
+        let rule = rule?;
+        let decision = Self::by_rule(rule.decision == DefaultDecision::Allow, prompt);
+        Some(Self { rule: Some(rule.file_key()), ..decision })
     }
 
     /// Returns the decision of rules that allow every part of the operation.

@@ -182,9 +182,10 @@ impl ApprovalRules {
         self
     }
 
-    pub(crate) fn decision(&self, hook: &str, prompt: &str) -> Option<DefaultDecision> {
-        let decisions = || self.rules.iter().filter(|rule| rule.applies(hook, prompt)).map(|rule| rule.decision);
-        decisions().find(|decision| *decision == DefaultDecision::Deny).or_else(|| decisions().next())
+    /// Returns the rule that decides about a prompt: one that denies, else the first that applies.
+    pub(crate) fn deciding(&self, hook: &str, prompt: &str) -> Option<&ApprovalRule> {
+        let rules = || self.rules.iter().filter(|rule| rule.applies(hook, prompt));
+        rules().find(|rule| rule.decision == DefaultDecision::Deny).or_else(|| rules().next())
     }
 
     pub(crate) fn has_operation(&self, hook: &str, operation: &str, decision: DefaultDecision) -> bool {

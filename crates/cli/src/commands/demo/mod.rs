@@ -16,7 +16,7 @@ use amplifier_audit::{Durability, Integrity, Log, Verifier};
 use amplifier_core::text::counted;
 use amplifier_core::{
     Approval, Event, HookRegistry, HookResult, OnError, PROMPT_SUBMIT, SessionConfig, TOOL_POST, TOOL_PRE, ToolPost,
-    ToolPre,
+    ToolPre, session_id,
 };
 use amplifier_host::Home;
 use amplifier_process::files::create_private_folder;
@@ -27,7 +27,6 @@ use serde_json::json;
 use self::captions::Captions;
 use super::run::{end_reason, exit_code, report};
 use crate::errors::reasons;
-use crate::session::short_id;
 use crate::signals::{stop_on_ctrl_c, stop_on_termination};
 use crate::terminal::{HeadlessApprovals, Screen, TerminalApprovals};
 
@@ -227,7 +226,7 @@ fn show_end(screen: &Screen, home: &Home, workspace: &Path, seen: usize) -> Resu
 
 /// Shows commands to go on with, as the user can type them here.
 fn show_next(screen: &Screen, session: &str) {
-    let (program, id) = (program_name(), short_id(session));
+    let (program, id) = (program_name(), session_id::short(session));
     let look = [
         (format!("sessions show {id}"), "the conversation"),
         (format!("hooks trace {id}"), "every event and answer"),

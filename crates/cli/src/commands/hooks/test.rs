@@ -50,28 +50,23 @@ impl Test {
 async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -> Result<ExitCode> {
     let mut out = pipe_stdout();
     let failed = run(bundle, config, home, |result| {
-        let TestResult { case, expected, found, failures, .. } = &result;
         let passed = result.passed();
         if json {
-            writeln!(out, "{}", line(&result))?;
-            return Ok(());
+            return Ok(writeln!(out, "{}", line(&result))?);
         }
-        let TestResult { case, expected, found, report, .. } = result;
-        let passed = expected == found;
+        let TestResult { case, expected, found, failures, report, .. } = result;
         let (style, word) = match passed {
             true => (AnsiColor::Green.on_default(), "ok"),
             false => (AnsiColor::Red.on_default(), "FAILED"),
         };
         writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, EscapeMode::Exact))?;
+        show_side_effects(&mut out, &report)?;
         if expected != found {
             writeln!(out, "    - expected\n    + found")?;
-            diff::write(&mut out, 4, expected, found)?;
-            for message in &result.messages {
-                writeln!(out, "    {}", visible(message, EscapeMode::Exact))?;
-            }
+            diff::write(&mut out, 4, &expected, &found)?;
         }
         for HookFailure { hook, cause } in failures {
-            let (hook, cause) = (visible(hook, EscapeMode::Exact), visible(cause, EscapeMode::Exact));
+            let (hook, cause) = (visible(&hook, EscapeMode::Exact), visible(&cause, EscapeMode::Exact));
             writeln!(out, "    hook `{hook}` failed: {cause}")?;
         }
         Ok(())
@@ -107,8 +102,8 @@ struct TestResult<'a> {
     found: Value,
     /// Failures of hooks that the expectation does not mention.
     failures: Vec<HookFailure>,
-    /// The messages of hooks for the user.
-    messages: Vec<String>,
+    /// The outcome of the event, without its data.
+    report: EmissionReport,
 }
 
 /// A hook that failed, and the cause.
@@ -122,6 +117,22 @@ impl TestResult<'_> {
     fn passed(&self) -> bool {
         self.expected == self.found && self.failures.is_empty()
     }
+}
+
+/// Writes what the user of a session would see beside the decision: messages of hooks, and hooks that add context.
+fn show_side_effects(out: &mut impl Write, report: &EmissionReport) -> Result<()> {
+    let quiet = Style::new().dimmed();
+    for MessageReport { source, level, text, .. } in &report.messages {
+        let source = source.strip_prefix("hook:").unwrap_or(source);
+        let line = visible(&format!("{level} {source}: {text}"), EscapeMode::Exact);
+        writeln!(out, "    {quiet}{line}{quiet:#}")?;
+    }
+    for InjectionReport { hook, bytes, text, .. } in &report.injections {
+        let (hook, bytes) = (hook.trim_start_matches("./"), counted(*bytes, "byte"));
+        let line = visible(&format!("↳ {hook} added context ({bytes}): {}", excerpt(text)), EscapeMode::Exact);
+        writeln!(out, "    {quiet}{line}{quiet:#}")?;
+    }
+    Ok(())
 }
 
 /// Runs every test of a bundle with only the bundle's hooks and returns the number of failures.
@@ -153,11 +164,10 @@ async fn run<'a>(
         let begun = Instant::now();
         let outcome = hooks.emit(event.as_str(), session(data)).await;
         let outcome = outcome.map_err(|error| anyhow!("the test `{name}`: {error}"))?;
-        let (expected, found) = compare_outcome(expect, &outcome);
-        let failures = unexpected_failures(expect, &outcome);
-        let messages = outcome.report_with(None).messages.into_iter();
-        let messages = messages.map(|message| format!("{}: {}", message.source, message.text)).collect();
-        let result = TestResult { file, case, took: begun.elapsed(), expected, found, failures, messages };
+        let report = outcome.report_with(None);
+        let (expected, found) = compare_outcome(expect, &outcome, &report);
+        let failures = unexpected_failures(expect, &report);
+        let result = TestResult { file, case, took: begun.elapsed(), expected, found, failures, report };
         failed += usize::from(!result.passed());
         each(result)?;
     }
@@ -192,7 +202,7 @@ impl OwnWorkspace {
 }
 
 fn line(result: &TestResult<'_>) -> Value {
-    let TestResult { file, case, took, expected, found, failures, messages } = result;
+    let TestResult { file, case, took, expected, found, failures, report } = result;
     let passed = result.passed();
     let mut line = json!({
         "test": case.name,
@@ -204,9 +214,6 @@ fn line(result: &TestResult<'_>) -> Value {
     if !passed {
         line["expected"] = expected.clone();
         line["found"] = found.clone();
-        if !messages.is_empty() {
-            line["messages"] = messages.clone().into();
-        }
     }
     if !failures.is_empty() {
         line["failures"] = failures.iter().map(|one| json!({ "hook": one.hook, "cause": one.cause })).collect();
@@ -221,8 +228,8 @@ fn line(result: &TestResult<'_>) -> Value {
 }
 
 /// Returns the hooks that failed, unless the test expects the text of the failure.
-fn unexpected_failures(wanted: &Expectation, outcome: &Outcome) -> Vec<HookFailure> {
-    let failed = outcome.report_with(None).hooks.into_iter().filter_map(|hook| Some((hook.hook, hook.error?)));
+fn unexpected_failures(wanted: &Expectation, report: &EmissionReport) -> Vec<HookFailure> {
+    let failed = report.hooks.iter().filter_map(|hook| Some((hook.hook.clone(), hook.error.clone()?)));
     let is_expected = |cause: &str| wanted.says.as_ref().is_some_and(|says| !says.is_empty() && cause.contains(says));
     failed.filter(|(_, cause)| !is_expected(cause)).map(|(hook, cause)| HookFailure { hook, cause }).collect()
 }
