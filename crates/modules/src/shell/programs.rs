@@ -151,7 +151,7 @@ const TOOLS: [&str; 40] = [
 ];
 
 /// Programs whose effect is completely described by the files that they write.
-pub(super) const WRITERS: [&str; 8] = ["mkdir", "touch", "cp", "mv", "tee", "sed", "chmod", "truncate"];
+pub(super) const WRITERS: [&str; 5] = ["mkdir", "touch", "tee", "sed", "chmod"];
 
 /// Programs that read only the files that their arguments name, or nothing.
 const READERS: [&str; 33] = [

@@ -118,12 +118,7 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
     if is_plain && is_safe && programs::WRITERS.contains(&name) && !writes().is_empty() {
         let part = if programs::only_creates(name, &arguments) { CommandPart::Creates } else { CommandPart::Writes };
-        let mut parts: Vec<CommandPart> = writes().iter().map(|file| part(file.paths.clone())).collect();
-        if name == "cp" {
-            let paths = programs::read_paths("cat", &call.arguments);
-            parts.push(CommandPart::Reads { program: name.to_owned(), paths });
-        }
-        return parts;
+        return writes().iter().map(|file| part(file.paths.clone())).collect();
     }
     let is_push = is_plain && programs::is_plain_push(name, &arguments);
     let allowed = match is_safe && (!call.sends || is_push) {
@@ -154,7 +149,9 @@ fn folder_before(program: &str) -> Option<&str> {
 /// Returns the texts in an argument that may be paths outside of the workspace: the argument, and the value of an option.
 fn possible_paths(argument: &str) -> Vec<String> {
     let value = argument.split_once('=').map(|(_, value)| value);
-    let leaves = |text: &&str| text.starts_with(['/', '~']) || text.split('/').any(|part| part.ends_with(".."));
+    let leaves = |text: &&str| {
+        text.starts_with(['/', '~']) || text.split('/').any(|part| part.ends_with("..") && !part.ends_with("..."))
+    };
     let attached = argument.strip_prefix('-').and_then(|option| option.find('/').and_then(|at| option.get(at..)));
     [Some(argument), value, attached].into_iter().flatten().filter(leaves).map(str::to_owned).collect()
 }
