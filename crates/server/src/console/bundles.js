@@ -8,7 +8,7 @@ import { sessionName } from './store.js';
 import { shown } from './text.js';
 
 /** @import {SessionReload} from './types.js' */
-/** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>}} Tested */
+/** @typedef {{test: string, event: string, passed: boolean, took_us: number, expected?: Record<string, unknown>, found?: Record<string, unknown>, failures?: {hook: string, cause: string}[]}} Tested */
 
 /** @type {Record<string, [string, string, string]>} tone, word and explanation */
 const RESULTS = {
@@ -98,7 +98,8 @@ function tested(said) {
     badge(one.passed ? 'good' : 'bad', one.passed ? 'Passed' : 'Failed', one.passed ? 'check' : 'close'),
     el('span', { class: 'strong' }, shown(one.test, { limit: 200, more: false })),
     el('span', { class: 'faint' }, el('code', null, shown(one.event, { limit: 80, more: false })), ' ', el('span', { class: 'num' }, nanos(one.took_us * 1_000))),
-    one.passed ? null : difference(one)))));
+    one.passed ? null : difference(one),
+    (one.failures ?? []).map((failure) => el('p', null, 'Hook ', shown(failure.hook, { limit: 80, more: false }), ' failed: ', shown(failure.cause, { limit: 400 })))))));
 }
 
 /**
