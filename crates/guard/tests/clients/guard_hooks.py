@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -46,6 +47,9 @@ class FlatForm:
     def redact(self, text: str) -> Behavior:
         return Behavior(replace={SECRET: text})
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return self.deny(reason)
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return self.deny(reason)
 
@@ -60,7 +64,9 @@ class GuardHooks:
         if agent.name not in GUARDED or scenario.broken_hooks:
             return None
         # No failure lets a tool run, in any agent.
-        return "denied" if scenario.is_failure else scenario.expected.get(agent.name, scenario.expected.get("*"))
+        if scenario.is_failure:
+            return "denied"
+        return scenario.with_guard or scenario.expected.get(agent.name, scenario.expected.get("*"))
 
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None:
         programs = self.copy_programs(place)
@@ -101,8 +107,10 @@ class GuardHooks:
     def break_down(self, scenario: Scenario, place: Workspace) -> None:
         folder, programs = place.home / FOLDER, place.root / "bin"
         fault = scenario.program or scenario.guard_fault
-        if fault.startswith("daemon"):
-            end_daemon(folder)
+        if fault == "daemon-hangs":
+            signal_daemon(folder, signal.SIGSTOP)
+        elif fault.startswith(("daemon", "start")) or fault in ("bundle-broken", "audit-broken"):
+            signal_daemon(folder, signal.SIGKILL)
             (folder / "socket").unlink(missing_ok=True)
         hook, daemon, start = programs / "amplifier-hook", programs / "amplifier", folder / "start"
         match fault:
@@ -124,18 +132,19 @@ class GuardHooks:
                 FalseDaemon(folder, b"amplifier-guard 1 garbage\n").start()
             case "daemon-forged":
                 FalseDaemon(folder, b"amplifier-guard 1 " + b"0" * 32 + b" 0 0 0\n").start()
-            case "daemon-hangs":
-                FalseDaemon(folder, None).start()
+            case "start-missing":
+                start.unlink()
+            case "audit-broken":
+                audit = folder.parent / "audit"
+                shutil.rmtree(audit)
+                audit.write_text("")
             case "folder-open":
                 folder.chmod(0o755)
-            case "bundle-broken":
-                place.write(place.home / CONFIG / "bundle.yaml", "hooks: [\n")
-                end_daemon(folder)
-            case "bundle-edited":
+            case "bundle-broken" | "bundle-edited":
                 place.write(place.home / CONFIG / "bundle.yaml", "hooks: [\n")
 
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
-        end_daemon(place.home / FOLDER)
+        signal_daemon(place.home / FOLDER, signal.SIGKILL)
 
 
 def replace_program(program: Path, script: str) -> None:
@@ -145,8 +154,8 @@ def replace_program(program: Path, script: str) -> None:
     program.chmod(0o755)
 
 
-def end_daemon(folder: Path) -> None:
-    """Ends the daemon, which has a session of its own."""
+def signal_daemon(folder: Path, number: signal.Signals) -> None:
+    """Sends a signal to the daemon, which has a session of its own."""
     with socket.socket(socket.AF_UNIX) as daemon:
         try:
             daemon.connect(str(folder / "socket"))
@@ -155,27 +164,22 @@ def end_daemon(folder: Path) -> None:
             return
     pid = struct.unpack("3i", credentials)[0]
     if pid != os.getpid():
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
 
 
 class FalseDaemon(threading.Thread):
-    """A listener on the socket of the daemon that gives each caller the same answer, or none at all."""
+    """A listener on the socket of the daemon that gives each caller the same answer."""
 
-    def __init__(self, folder: Path, answer: bytes | None) -> None:
+    def __init__(self, folder: Path, answer: bytes) -> None:
         super().__init__(daemon=True)
         self.answer = answer
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "socket"))
         self.listener.listen()
-        # Connections that stay open without an answer.
-        self.held: list[socket.socket] = []
 
     def run(self) -> None:
         while True:
             connection, _ = self.listener.accept()
-            if self.answer is None:
-                self.held.append(connection)
-                continue
             with connection, contextlib.suppress(OSError):
                 connection.recv(1 << 16)
                 connection.sendall(self.answer)

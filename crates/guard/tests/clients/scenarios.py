@@ -44,6 +44,8 @@ class Scenario:
     program: str = ""
     # A way to break the installed hooks that only one agent knows.
     broken_hooks: str = ""
+    # The outcome with our guard where it differs.
+    with_guard: str = ""
     # A failure of the guard itself, which the hooks of the tests do not have.
     guard_fault: str = ""
     is_failure: bool = False
@@ -65,6 +67,8 @@ def shell_script(command: str) -> Callable[[Agent, Workspace], Script]:
 
 
 TOUCH = shell_script(f"touch {MARKER}; echo {OUTPUT}")
+# The secret is in the output, but not in the command.
+SECRET_SCRIPT = shell_script(f"echo {SECRET[:6]}''{SECRET[6:]} # {MARKER}")
 
 
 def ran_or_denied(seen: Observation) -> str:
@@ -97,6 +101,18 @@ def redacted(seen: Observation) -> str:
     if seen.was_told(SECRET):
         return "OPEN"
     return "redacted" if seen.was_told(REPLACEMENT) else "no replacement"
+
+
+def withheld(seen: Observation) -> str:
+    if seen.was_told(SECRET):
+        return "OPEN"
+    return "withheld" if seen.was_told(REASON) else "no reason"
+
+
+def spawn_denied(seen: Observation) -> str:
+    if seen.child_requests:
+        return "OPEN"
+    return "denied, reason told" if seen.was_told(REASON) else "no call"
 
 
 def child_denied(seen: Observation) -> str:
@@ -155,6 +171,23 @@ SCENARIOS = [
         {"*": "denied, reason told"},
     ),
     Scenario(
+        "deny-spawn",
+        "the hook denies the start of a sub-agent",
+        lambda agent, place: Script(agent.child(CHILD_PROMPT), [agent.shell(f"touch {MARKER}")]),
+        lambda agent, dialect: {"before_tool": answer(dialect.deny(REASON), when=CHILD_PROMPT)},
+        spawn_denied,
+        {"*": "denied, reason told"},
+    ),
+    Scenario(
+        "deny-result",
+        "the hook denies the result of a call",
+        SECRET_SCRIPT,
+        lambda agent, dialect: {"after_tool": answer(dialect.deny_result(REASON))},
+        withheld,
+        {"*": "withheld", "claude": "OPEN", "claude-on-failure": "OPEN"},
+        with_guard="withheld",
+    ),
+    Scenario(
         "deny-prompt",
         "the hook denies the prompt",
         TOUCH,
@@ -181,7 +214,7 @@ SCENARIOS = [
     Scenario(
         "redact",
         "the hook replaces the result",
-        shell_script(f"echo {SECRET[:6]}''{SECRET[6:]} # {MARKER}"),
+        SECRET_SCRIPT,
         lambda agent, dialect: {"after_tool": answer(dialect.redact(REPLACEMENT))},
         redacted,
         {"*": "redacted"},
@@ -300,7 +333,9 @@ SCENARIOS += [
     guard_fault("daemon-closes", "the daemon closes each connection"),
     guard_fault("daemon-garbage", "the daemon answers with garbage"),
     guard_fault("daemon-forged", "something else on the socket allows everything"),
-    guard_fault("daemon-hangs", "the daemon never answers"),
+    guard_fault("daemon-hangs", "the daemon is stopped, and never answers"),
+    guard_fault("start-missing", "the daemon is killed, and the file for its start is missing"),
+    guard_fault("audit-broken", "the daemon starts again, and cannot write the audit log"),
     guard_fault("folder-open", "others can access the folder of the socket"),
     guard_fault("bundle-broken", "the daemon starts again, and cannot load the user's bundle"),
     guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),

@@ -103,6 +103,10 @@ class Agent(ABC):
         """The answer after a shell call that replaces its result."""
 
     @abstractmethod
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        """The answer after a tool call that keeps its result from the model."""
+
+    @abstractmethod
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         """The answer that stops a prompt."""
 

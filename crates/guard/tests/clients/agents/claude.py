@@ -68,6 +68,9 @@ class Claude(Agent):
     def redact(self, text: str) -> dict[str, Any]:
         return nested("PostToolUse", updatedToolOutput={"stdout": text, "stderr": "", "interrupted": False, "isImage": False})
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return {"decision": "block", "reason": reason}
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return {"decision": "block", "reason": reason}
 

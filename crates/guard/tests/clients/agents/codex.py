@@ -90,6 +90,9 @@ class Codex(Agent):
     def redact(self, text: str) -> dict[str, Any]:
         return {"decision": "block", "reason": text}
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return {"decision": "block", "reason": reason}
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return {"decision": "block", "reason": reason}
 

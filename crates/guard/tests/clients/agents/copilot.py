@@ -63,5 +63,8 @@ class Copilot(Agent):
     def redact(self, text: str) -> dict[str, Any]:
         return {"modifiedResult": {"resultType": "success", "textResultForLlm": text}}
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return {"decision": "block", "reason": reason}
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return {"decision": "block", "reason": reason}

@@ -68,5 +68,8 @@ class Gemini(Agent):
     def redact(self, text: str) -> dict[str, Any]:
         return {"decision": "deny", "reason": text}
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return {"decision": "deny", "reason": reason}
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return {"decision": "deny", "reason": reason}

@@ -82,5 +82,8 @@ class OpenCode(Agent):
     def redact(self, text: str) -> dict[str, Any]:
         return {"output": text}
 
+    def deny_result(self, reason: str) -> dict[str, Any]:
+        return {"deny": reason}
+
     def deny_prompt(self, reason: str) -> dict[str, Any]:
         return {"deny": reason}
