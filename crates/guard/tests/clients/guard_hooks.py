@@ -69,7 +69,8 @@ class GuardHooks:
         return scenario.with_guard or scenario.expected.get(agent.name, scenario.expected.get("*"))
 
     def install(self, agent: Agent, scenario: Scenario, place: Workspace, environment: dict[str, str]) -> None:
-        programs = self.copy_programs(place)
+        # Programs that break are copies. Debug builds are large, so the others are shared.
+        programs = self.copy_programs(place) if scenario.program or scenario.guard_fault else self.amplifier.parent
         self.write_bundle(agent, scenario, place)
         command = [str(programs / "amplifier"), "guard", "install", agent.guard_name]
         done = subprocess.run(command, check=False, cwd=place.repo, env=environment, capture_output=True, text=True, timeout=INSTALL_LIMIT)
@@ -78,7 +79,6 @@ class GuardHooks:
             raise RuntimeError(f"the guard cannot be installed: {done.stdout[-500:]}{done.stderr[-500:]}")
 
     def copy_programs(self, place: Workspace) -> Path:
-        """Gives the run programs of its own, which it can break."""
         programs = place.root / "bin"
         programs.mkdir()
         for name in ("amplifier", "amplifier-hook"):
