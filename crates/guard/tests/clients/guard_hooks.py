@@ -18,7 +18,8 @@ from typing import Any
 from agents import Agent, Workspace
 from behavior import Behavior
 from model import Call
-from scenarios import HOOK_LIMIT, SECRET, Scenario
+from outcomes import SECRET
+from scenarios import HOOK_LIMIT, Scenario
 from test_hooks import HOOK
 
 # The folder of the daemon, below the home.

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from behavior import MARKER
 from model import Exchange
 
 
@@ -27,10 +26,9 @@ class Observation:
     def has_file(self, name: str) -> bool:
         return name in self.files
 
-    @property
-    def was_gated(self) -> bool:
-        """`true` if the hook was called for the tool of the script."""
-        return any(MARKER in call["payload"] for call in self.hook_calls)
+    def was_hooked(self, text: str) -> bool:
+        """`true` if a hook was called with this text in its payload."""
+        return any(text in call["payload"] for call in self.hook_calls)
 
     @property
     def main_requests(self) -> list[Exchange]:

@@ -12,12 +12,23 @@ from behavior import MARKER, Behavior, answer
 from model import Script
 from model.turns import CHILD_PROMPT, MAIN_PROMPT
 from observation import Observation
-
-REASON = "reason-7190"
-CONTEXT = "context-5530"
-SECRET = "secret-8812"
-REPLACEMENT = "replacement-3371"
-OUTPUT = "output-2264"
+from outcomes import (
+    CONTEXT,
+    OUTPUT,
+    REASON,
+    REPLACEMENT,
+    SECRET,
+    child_denied,
+    context_told,
+    continued,
+    denied_with_reason,
+    prompt_stopped,
+    ran_or_denied,
+    redacted,
+    rewritten,
+    spawn_denied,
+    withheld,
+)
 
 # A hook may take this many seconds before the agent ends it.
 HOOK_LIMIT = 4
@@ -58,10 +69,6 @@ class Scenario:
         return self.expected.get(agent.name, self.expected.get("*"))
 
 
-def outcome_of(scenario: Scenario, seen: Observation) -> str:
-    return "timed out" if seen.exit is None else scenario.outcome(seen)
-
-
 def shell_script(command: str) -> Callable[[Agent, Workspace], Script]:
     return lambda agent, place: Script([agent.shell(command)])
 
@@ -69,60 +76,6 @@ def shell_script(command: str) -> Callable[[Agent, Workspace], Script]:
 TOUCH = shell_script(f"touch {MARKER}; echo {OUTPUT}")
 # The secret is in the output, but not in the command.
 SECRET_SCRIPT = shell_script(f"echo {SECRET[:6]}''{SECRET[6:]} # {MARKER}")
-
-
-def ran_or_denied(seen: Observation) -> str:
-    """`OPEN` if the tool ran. Denied means that there was a call: an agent that did not start denies nothing."""
-    if seen.has_file(MARKER):
-        return "OPEN"
-    return "denied" if seen.results or seen.was_gated else "no call"
-
-
-def denied_with_reason(seen: Observation) -> str:
-    outcome = ran_or_denied(seen)
-    return f"{outcome}, reason told" if seen.was_told(REASON) else outcome
-
-
-def continued(seen: Observation) -> str:
-    return "ran" if seen.has_file(MARKER) and seen.was_told(OUTPUT) and seen.exit == 0 else ran_or_denied(seen)
-
-
-def rewritten(seen: Observation) -> str:
-    if seen.has_file(MARKER):
-        return "OPEN"
-    return "rewritten" if seen.has_file("rewritten.txt") else "denied"
-
-
-def context_told(seen: Observation) -> str:
-    return "told" if seen.was_told(CONTEXT) and seen.was_told(OUTPUT) else "not told"
-
-
-def redacted(seen: Observation) -> str:
-    if seen.was_told(SECRET):
-        return "OPEN"
-    return "redacted" if seen.was_told(REPLACEMENT) else "no replacement"
-
-
-def withheld(seen: Observation) -> str:
-    if seen.was_told(SECRET):
-        return "OPEN"
-    return "withheld" if seen.was_told(REASON) else "no reason"
-
-
-def spawn_denied(seen: Observation) -> str:
-    if seen.child_requests:
-        return "OPEN"
-    return "denied, reason told" if seen.was_told(REASON) else "no call"
-
-
-def child_denied(seen: Observation) -> str:
-    if not seen.child_requests:
-        return "no sub-agent"
-    return denied_with_reason(seen)
-
-
-def prompt_stopped(seen: Observation) -> str:
-    return "OPEN" if seen.main_requests else "stopped"
 
 
 def quiet(agent: Agent, dialect: Dialect) -> Behaviors:
