@@ -123,6 +123,9 @@ class GuardHooks:
                 replace_program(hook, "exit 1")
             case "guard-killed":
                 replace_program(hook, "kill -9 $$")
+            case "guard-hangs":
+                # Only before the tool, so that a run stays below its limit. Gemini waits for the end of the sleep.
+                replace_program(hook, 'case "$*" in *PreToolUse*|*preToolUse*|*BeforeTool*) exec sleep 45;; esac')
             case "daemon-missing":
                 start.write_text(start.read_text().replace("/bin/amplifier\n", "/bin/missing\n"))
             case "daemon-exits":
