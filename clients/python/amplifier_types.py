@@ -161,6 +161,8 @@ class ApprovalDecision(_ApprovalDecision, total=False):
     by: Union[Actor, None]
     #: The operations of the rules that decided, or of the rule that the approver created.
     operations: List[str]
+    #: The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it.
+    rule: Union[str, None]
     #: The scope of the rule that the approver created.
     scope: Union[RuleScope, None]
 
@@ -414,6 +416,8 @@ class DecidedApproval(_DecidedApproval, total=False):
     id: Union[str, None]
     #: The operations of the rules that decided, or of the rule that the approver created.
     operations: List[str]
+    #: The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it.
+    rule: Union[str, None]
     #: The scope of the rule that the approver created.
     scope: Union[RuleScope, None]
     #: The sequence number of the decision record; 0 until read.

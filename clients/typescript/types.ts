@@ -130,6 +130,8 @@ export interface ApprovalDecision {
     operations?: string[];
     /** The reason, in words. */
     reason: string;
+    /** The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it. */
+    rule?: string | null;
     /** The scope of the rule that the approver created. */
     scope?: RuleScope | null;
 }
@@ -352,6 +354,8 @@ export interface DecidedApproval {
     prompt: string;
     /** The reason, in words. */
     reason: string;
+    /** The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it. */
+    rule?: string | null;
     /** The scope of the rule that the approver created. */
     scope?: RuleScope | null;
     /** The sequence number of the decision record; 0 until read. */

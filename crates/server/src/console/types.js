@@ -83,6 +83,7 @@
  * @property {boolean} granted `true` if the operation may run.
  * @property {string[]} [operations] The operations of the rules that decided, or of the rule that the approver created.
  * @property {string} reason The reason, in words.
+ * @property {string | null} [rule] The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it.
  * @property {RuleScope | null} [scope] The scope of the rule that the approver created.
  */
 /**
@@ -222,6 +223,7 @@
  * @property {string[]} [operations] The operations of the rules that decided, or of the rule that the approver created.
  * @property {string} prompt The text of the request.
  * @property {string} reason The reason, in words.
+ * @property {string | null} [rule] The approval rule about the prompt that decided: `<hook>:<pattern>`, as files have it.
  * @property {RuleScope | null} [scope] The scope of the rule that the approver created.
  * @property {number} [seq] The sequence number of the decision record; 0 until read.
  * @property {string} session The session.
