@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 
 use crate::common::{Place, Ran, Running, with_input};
 
-/// The commands that have no data for a program: a conversation, a demonstration, hooks of other agents, and texts for other programs.
-const WITHOUT_JSON: [&str; 7] = [
+/// The commands that have no data for a program: a conversation, a demonstration, and texts for other programs.
+const WITHOUT_JSON: [&str; 6] = [
     "amplifier demo",
     "amplifier chat",
     "amplifier sessions resume",
     "amplifier sessions fork",
-    "amplifier guard",
     "amplifier completions",
     "amplifier man",
 ];

@@ -126,8 +126,8 @@ fn behind(head: &StyledLine, text: &StyledLine, room: usize) -> Vec<StyledLine> 
 #[cfg(test)]
 mod tests {
     use amplifier_core::{
-        Approval, Coordinator, HookRegistry, HookResult, OperationPart, OperationWidth, TOOL_PRE, approval_channel,
-        data,
+        Approval, Coordinator, HookRegistry, HookResult, OnError, OperationPart, OperationWidth, TOOL_PRE, ToolPre,
+        approval_channel, data,
     };
 
     use super::*;
@@ -136,7 +136,7 @@ mod tests {
         let (approvals, mut inbox) = approval_channel();
         let hooks = HookRegistry::new();
         let ask = HookResult::ask(Approval::new("Run it?").options(["Allow once", "Allow always", "Deny"]));
-        hooks.hook(TOOL_PRE).named("confirm").run(move |_| ask.clone());
+        hooks.hook(TOOL_PRE).named("confirm").on_error(OnError::Deny).run(move |_| ask.clone());
         let part = OperationPart {
             widths: vec![
                 OperationWidth::new("run cargo test", "exactly `cargo test\u{202e}`"),
@@ -144,7 +144,7 @@ mod tests {
             ],
         };
         let session = Coordinator::builder(hooks).approvals(approvals).operations(vec![part]).build();
-        let emission = tokio::spawn(async move { session.emit(TOOL_PRE, data! { "tool_name": "Bash" }).await });
+        let emission = tokio::spawn(async move { session.emit(TOOL_PRE, ToolPre::new("Bash", data! {})).await });
         let question = inbox.next().await.unwrap();
         let mut request = question.request.request.clone();
         drop(question);
