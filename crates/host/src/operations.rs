@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{EventData, EventName, OperationPart, OperationSource, OperationWidth, PortError, TOOL_PRE};
 use amplifier_modules::bundle::{ApprovalMode, Confirm};
-use amplifier_modules::shell::{CommandPart, CommandWidths, command_widths};
+use amplifier_modules::shell::{ANY_PROGRAM, CommandPart, CommandWidths, command_widths};
 
 use crate::guards::{CONFIRM, READING_TOOLS, WRITING_TOOLS};
 use crate::mode::{ModeSwitch, run_blocking};
@@ -95,7 +95,7 @@ impl WorkspaceOperations {
                 let allowed_names = allowed.iter().filter(|_| counts).enumerate();
                 let allowed_names = allowed_names.map(|(at, name)| program_width(name, at > 0));
                 let others =
-                    names.iter().filter(is_allowed).map(|name| OperationWidth::only_denied(format!("run {name} *")));
+                    names.iter().filter(is_allowed).map(|name| OperationWidth::only_denied(program_operation(name)));
                 vec![allowed_names.chain(others).collect()]
             }
             CommandPart::Writes(None) | CommandPart::Creates(None) => vec![Vec::new()],
@@ -232,10 +232,18 @@ fn part(widths: Vec<OperationWidth>) -> OperationPart {
 
 fn program_width(name: &str, is_program: bool) -> OperationWidth {
     let label = match is_program {
+        true if name == ANY_PROGRAM => "ordinary commands of all development tools".to_owned(),
         true => format!("ordinary `{name}` commands"),
         false => format!("`{name}` with any arguments"),
     };
-    OperationWidth::new(format!("run {name} *"), label)
+    OperationWidth::new(program_operation(name), label)
+}
+
+fn program_operation(name: &str) -> String {
+    match name {
+        ANY_PROGRAM => "run **".to_owned(),
+        name => format!("run {name} *"),
+    }
 }
 
 /// Returns `true` if a name cannot be taken for that of a folder.

@@ -26,9 +26,10 @@ use amplifier_host::{Config, Home, Overrides, SessionBuilder};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-/// The list that the rules were tuned with, and one that was written before and left alone.
+/// The list that the rules were tuned with, one that was read in the meantime, and one that was left alone.
 const WORKSPACE: &str = include_str!("day/workspace.txt");
 const SERVICE: &str = include_str!("day/service.txt");
+const GATEWAY: &str = include_str!("day/gateway.txt");
 
 /// The calls of a day, by task.
 struct Day {
@@ -222,8 +223,10 @@ async fn a_day_with_accepted_edits_needs_at_most_three_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_day_asks_about_every_grave_operation() {
-    for mode in ["ask", "accept-edits"] {
-        ordinary_requests(SERVICE, mode, false).await;
+async fn other_days_ask_about_every_grave_operation() {
+    for day in [SERVICE, GATEWAY] {
+        for mode in ["ask", "accept-edits"] {
+            ordinary_requests(day, mode, false).await;
+        }
     }
 }

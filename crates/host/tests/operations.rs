@@ -67,15 +67,18 @@ async fn a_file_outside_of_the_workspace_and_an_ambiguous_name_have_no_rule() {
 
 #[tokio::test]
 async fn a_command_is_named_as_a_whole_and_by_its_programs() {
-    assert_eq!(of_command("cargo test --lib").await, ["run cargo test --lib | run cargo test * | run cargo *"]);
+    assert_eq!(
+        of_command("cargo test --lib").await,
+        ["run cargo test --lib | run cargo test * | run cargo * | run **"]
+    );
     assert_eq!(
         of_command("cat a && cargo fmt && git add -A").await,
         [
-            "run cat a && cargo fmt && git add -A | run cargo fmt * | run cargo *",
-            "run cat a && cargo fmt && git add -A | run git add * | run git *",
+            "run cat a && cargo fmt && git add -A | run cargo fmt * | run cargo * | run **",
+            "run cat a && cargo fmt && git add -A | run git add * | run git * | run **",
         ]
     );
-    assert_eq!(of_command("git push -f").await, ["run git push -f | !run git push * | !run git *"]);
+    assert_eq!(of_command("git push -f").await, ["run git push -f | !run git push * | !run git * | !run **"]);
     assert_eq!(of_command("mkdir src/new").await, ["run mkdir src/new | write src/new | write src/** | write **"]);
     assert_eq!(of_command("echo x > .env").await, ["run echo x > .env | write .env | !write **"]);
 }
@@ -112,7 +115,7 @@ async fn a_command_that_cannot_be_analysed_or_told_from_a_wide_name_has_no_rule(
 #[tokio::test]
 async fn reading_needs_a_name_only_if_the_request_may_be_about_it() {
     let data = || data! { "tool_name": "Bash", "tool_input": json!({ "command": "cat .env && cargo test" }) };
-    let tests = "run cat .env && cargo test | run cargo test * | run cargo *";
+    let tests = "run cat .env && cargo test | run cargo test * | run cargo * | run **";
     assert_eq!(described("confirm", Confirm::Writes, data()).await, [tests]);
     assert_eq!(described("secrets", Confirm::Writes, data()).await, ["run cat .env && cargo test", tests]);
     assert_eq!(described("confirm", Confirm::All, data()).await, ["run cat .env && cargo test | read **", tests]);

@@ -25,29 +25,48 @@ fn described(command: &str) -> String {
 #[test]
 fn a_program_of_development_is_named_with_its_subcommand_and_alone() {
     for (command, expected) in [
-        ("cargo test --lib", "cargo test|cargo"),
-        ("cargo +nightly fmt --check", "cargo fmt|cargo"),
-        ("RUST_BACKTRACE=1 cargo test -p core 2>&1 | tail -20", "cargo test|cargo"),
-        ("cd crates/core && cargo check", "cargo check|cargo"),
-        ("timeout 300 cargo build --release", "cargo build|cargo"),
-        ("git add -A && git commit -m 'a b'", "git add|git; git commit|git"),
-        ("git commit -m \"$(cat <<'EOF'\nfix: a\n\nbody\nEOF\n)\"", "git commit|git"),
-        ("git checkout -b topic", "git checkout|git"),
+        ("cargo test --lib", "cargo test|cargo|*"),
+        ("cargo +nightly fmt --check", "cargo fmt|cargo|*"),
+        ("RUST_BACKTRACE=1 cargo test -p core 2>&1 | tail -20", "cargo test|cargo|*"),
+        ("cd crates/core && cargo check", "cargo check|cargo|*"),
+        ("timeout 300 cargo build --release", "cargo build|cargo|*"),
+        ("git add -A && git commit -m 'a b'", "git add|git|*; git commit|git|*"),
+        ("git commit -m \"$(cat <<'EOF'\nfix: a\n\nbody\nEOF\n)\"", "git commit|git|*"),
+        ("git checkout -b topic", "git checkout|git|*"),
         ("git push -u origin topic", "git push"),
-        ("git stash && git stash pop", "git stash|git; git stash|git"),
-        ("npm test", "npm test|npm"),
-        ("npm run build:web", "npm run build:web|npm"),
+        ("git stash && git stash pop", "git stash|git|*; git stash|git|*"),
+        ("npm test", "npm test|npm|*"),
+        ("npm run build:web", "npm run build:web|npm|*"),
         ("npm install --save-dev vitest", "npm install|npm"),
-        ("pytest tests/ -k name", "pytest"),
-        ("python -m pytest -q", "python -m pytest"),
-        ("python3 scripts/report.py --all", "python3 scripts/report.py"),
-        ("uv run pytest -q", "pytest"),
-        ("make test -j4", "make test|make"),
-        ("go test ./...", "go test|go"),
+        ("pytest tests/ -k name", "pytest|*"),
+        ("python -m pytest -q", "python -m pytest|*"),
+        ("python3 scripts/report.py --all", "python3 scripts/report.py|*"),
+        ("uv run pytest -q", "pytest|*"),
+        ("make test -j4", "make test|make|*"),
+        ("go test ./...", "go test|go|*"),
         ("./scripts/check.sh --fast", "./scripts/check.sh @./scripts/check.sh"),
         ("docker build .", "docker build"),
-        ("cargo --version", "cargo"),
-        ("pip install -r requirements.txt", "pip install|pip"),
+        ("cargo --version", "cargo|*"),
+        ("pip install -r requirements.txt", "pip install|pip|*"),
+    ] {
+        assert_eq!(described(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn an_installation_by_name_a_push_and_a_rebase_need_rules_of_their_own() {
+    for (command, expected) in [
+        ("npm ci", "npm ci|npm|*"),
+        ("npm install --no-audit", "npm install|npm|*"),
+        ("npm install left-pad", "npm install|npm"),
+        ("npm install --workspace web left-pad", "npm install|npm"),
+        ("pip install -e .", "pip install|pip|*"),
+        ("pip install httpx", "pip install|pip"),
+        ("python -m pip install httpx", "python -m pip"),
+        ("uv pip install httpx", "uv pip|uv"),
+        ("cargo add serde", "cargo add|cargo"),
+        ("go get example.com/x", "go get|go"),
+        ("git rebase main", "git rebase"),
     ] {
         assert_eq!(described(command), expected, "{command}");
     }
@@ -137,13 +156,13 @@ fn files_that_a_command_writes_are_parts_of_it() {
         ("mkdir -p src/new", ">src/new"),
         ("touch src/a.rs tests/b.rs", ">src/a.rs; >tests/b.rs"),
         ("echo text >> docs/notes.md", ">docs/notes.md"),
-        ("cargo test > test.log 2>&1", "cargo test|cargo; >test.log"),
+        ("cargo test > test.log 2>&1", "cargo test|cargo|*; >test.log"),
         ("cd docs && echo x >> a.md", ">docs/a.md"),
         ("cat a | tee b.txt", ">b.txt"),
         ("sed -i 's/a/b/' src/a.rs", ">src/a.rs"),
         ("sed -i 's/a/b/w other' src/a.rs", "=; >src/a.rs; >other"),
-        ("cargo build --target-dir=/elsewhere", "cargo build|cargo @/elsewhere"),
-        ("cargo test --manifest-path ../other/Cargo.toml", "cargo test|cargo @../other/Cargo.toml"),
+        ("cargo build --target-dir=/elsewhere", "cargo build|cargo|* @/elsewhere"),
+        ("cargo test --manifest-path ../other/Cargo.toml", "cargo test|cargo|* @../other/Cargo.toml"),
     ] {
         assert_eq!(described(command), expected, "{command}");
     }
@@ -179,6 +198,7 @@ fn the_files_that_a_command_reads_are_known_or_it_may_read_any() {
     for (command, expected) in [
         ("cat src/a.rs | head -20", "src/a.rs; "),
         ("grep -rn name /etc", "name /etc"),
+        ("grep -rn name src --include=*.rs", "name src *.rs"),
         ("grep --file=/etc/shadow x", "/etc/shadow x"),
         ("grep -f/etc/shadow x", "/etc/shadow x"),
         ("sed -n '1,80p' src/a.rs", "src/a.rs"),

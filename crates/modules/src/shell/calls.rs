@@ -31,11 +31,14 @@ pub(super) struct ProgramCall {
 
 /// Returns the text of an argument. A pattern of files is itself.
 fn known_text(word: &Word) -> Option<String> {
-    word.literal().or(Some(word.raw.as_str()).filter(|_| is_pattern(word))).map(str::to_owned)
+    // A pattern in the value of an option can only become the same option with another value.
+    let value = word.raw.strip_prefix("--").and_then(|option| option.split_once('='));
+    let is_known = is_pattern(&word.raw) || value.is_some_and(|(name, value)| is_pattern(name) && is_pattern(value));
+    word.literal().or(Some(word.raw.as_str()).filter(|_| is_known)).map(str::to_owned)
 }
 
-fn is_pattern(word: &Word) -> bool {
-    word.raw.chars().all(|c| c.is_ascii_alphanumeric() || "_-./*?".contains(c))
+fn is_pattern(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./*?".contains(c))
 }
 
 /// Returns `true` if all arguments are known, but for patterns of files and the text of a message.
@@ -45,7 +48,7 @@ fn is_certain(command: &Command) -> bool {
         let option = at.checked_sub(1).and_then(|before| arguments.get(before)?.literal());
         matches!(option, Some("-m" | "-am" | "--message"))
     };
-    let is_known = |word: &Word| word.literal().is_some() || is_pattern(word) && word.is_operand();
+    let is_known = |word: &Word| word.literal().is_some() || is_pattern(&word.raw) && word.is_operand();
     arguments.iter().enumerate().all(|(at, word)| is_known(word) || is_message(at) && !word.splits())
 }
 

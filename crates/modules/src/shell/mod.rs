@@ -72,6 +72,7 @@ use serde::Serialize;
 
 pub(crate) use self::effects::{ChangeExtent, Effects, Exemption, FileChange, FileReference, ProgramRun};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
+pub use self::programs::ANY_PROGRAM;
 pub(crate) use self::walk::CommandText;
 pub use self::widths::{CommandPart, CommandWidths, command_widths};
 

@@ -194,6 +194,45 @@ const GRAVE: [&str; 20] = [
     "migrate", "seed", "purge", "rollback", "install", "wipe", "prune", "apply",
 ];
 
+/// The widest name of a command: every program of development.
+pub const ANY_PROGRAM: &str = "*";
+
+/// Returns `true` for a command that one rule for all programs of development allows: it builds, tests, formats or commits, runs a script of the
+/// workspace, or installs what the project lists. A package that is installed by its name needs a rule of its own. Expects a command with
+/// [`allowed_names`].
+pub(super) fn is_everyday(name: &str, arguments: &[&str]) -> bool {
+    const INSTALLS: [&str; 5] = ["install", "i", "add", "require", "get"];
+    match (name, arguments) {
+        ("cargo", [toolchain, rest @ ..]) if toolchain.starts_with('+') => is_everyday(name, rest),
+        ("python" | "python3", ["-m", "pip", rest @ ..]) | ("uv", ["pip", rest @ ..]) => is_everyday("pip", rest),
+        ("python" | "python3", _) | ("node", _) => true,
+        (_, [subcommand, rest @ ..]) if INSTALLS.contains(subcommand) && name != "git" => !names_package(rest),
+        (_, [subcommand, ..]) => {
+            let program = PROGRAMS.iter().find(|program| program.name == name);
+            program.is_none_or(|program| !program.own.contains(subcommand))
+        }
+        (_, []) => true,
+    }
+}
+
+/// Returns `true` unless an installation takes its packages from files of the project.
+fn names_package(arguments: &[&str]) -> bool {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "-r" | "--requirement" | "-c" | "--constraint" => _ = words.next(),
+            "-e" | "--editable" => {}
+            "." => {}
+            word if word.starts_with("-r") || word.starts_with("--requirement=") => {}
+            "-q" | "-v" | "-U" | "--quiet" | "--upgrade" | "--frozen-lockfile" | "--immutable" | "--no-audit"
+            | "--no-fund" | "--ignore-scripts" | "--legacy-peer-deps" | "--locked" | "--frozen" => {}
+            // Another option may take a package as its value.
+            _ => return true,
+        }
+    }
+    false
+}
+
 /// Returns the names by which a rule may allow a program with these arguments, from narrow to wide.
 pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
     let (name, arguments) = match (name, arguments) {

@@ -31,7 +31,8 @@ pub enum CommandPart {
     },
     /// A program that runs.
     Program {
-        /// The names that may allow this run, from narrow to wide: `cargo test`, `cargo`. Empty if only the whole command may.
+        /// The names that may allow this run, from narrow to wide: `cargo test`, `cargo`, `*` for all programs of development. Empty if only the
+        /// whole command may.
         allowed: Vec<String>,
         /// All names of the program, from narrow to wide.
         names: Vec<String>,
@@ -123,14 +124,19 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     let is_push = is_plain && programs::is_plain_push(name, &arguments);
     let allowed = match is_safe && (!call.sends || is_push) {
         false => Vec::new(),
-        true if is_plain => programs::allowed_names(name, &arguments),
+        true if is_plain => {
+            let mut allowed = programs::allowed_names(name, &arguments);
+            if !allowed.is_empty() && programs::is_everyday(name, &arguments) {
+                allowed.push(programs::ANY_PROGRAM.to_owned());
+            }
+            allowed
+        }
         // A program in the workspace, by its path.
         true => vec![call.program.clone()],
     };
-    let names = match arguments.first().filter(|word| programs::is_subcommand(word)) {
-        Some(subcommand) => vec![format!("{name} {subcommand}"), name.to_owned()],
-        None => vec![name.to_owned()],
-    };
+    let subcommand = arguments.first().filter(|word| programs::is_subcommand(word));
+    let mut names: Vec<String> = subcommand.map(|subcommand| format!("{name} {subcommand}")).into_iter().collect();
+    names.extend([name.to_owned(), programs::ANY_PROGRAM.to_owned()]);
     let mut paths: Vec<String> = arguments.iter().flat_map(|argument| possible_paths(argument)).collect();
     if !is_plain {
         paths.push(call.program.clone());
