@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amplifier_guard::HookOutput;
 use amplifier_guard::daemon::{CANARY_TOOL, Daemon, DaemonOptions, GuardFolder};
-use amplifier_host::{Config, Environment, Home, Overrides, Project, ProjectTrust};
+use amplifier_host::{Config, Environment, Home, Overrides, ProjectBundle, ProjectTrust};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -405,7 +405,8 @@ async fn the_bundle_of_a_project_counts_only_if_it_is_trusted_and_the_user_is_to
     assert_eq!(output.code, 0);
     let stdout: Value = serde_json::from_str(&output.stdout).unwrap();
     assert!(stdout["systemMessage"].as_str().unwrap().contains("bundle.yaml"), "{output:?}");
-    let Project { state: ProjectTrust::Untrusted(_, pins, _), .. } = Project::find(bundle, &place.home().trust_store())
+    let ProjectBundle { state: ProjectTrust::Untrusted(_, pins, _), .. } =
+        ProjectBundle::find(bundle, &place.home().trust_store())
     else {
         panic!("the bundle is trusted already");
     };

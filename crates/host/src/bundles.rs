@@ -33,12 +33,12 @@ pub struct Bundles {
     user: Option<LoadedBundle>,
     named: Option<LoadedBundle>,
     /// The bundle of the project.
-    pub project: Option<Project>,
+    pub project: Option<ProjectBundle>,
 }
 
 /// The bundle of a project.
 #[derive(Debug)]
-pub struct Project {
+pub struct ProjectBundle {
     /// The file.
     pub file: PathBuf,
     /// The trust state.
@@ -66,9 +66,9 @@ impl Bundles {
         let user = Some(home.user_bundle()).filter(|file| exists(file));
         let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !is_same_file(user, named)));
         let own = [user.as_deref(), named.as_deref()];
-        let project = project_bundle(&config.workspace)
+        let project = find_project_bundle_file(&config.workspace)
             .filter(|project| !own.iter().flatten().any(|own| is_same_file(own, project)))
-            .map(|file| Project::find(file, &home.trust_store()));
+            .map(|file| ProjectBundle::find(file, &home.trust_store()));
         let load = |file: Option<PathBuf>| file.as_deref().map(load).transpose();
         Ok(Self { user: load(user)?, named: load(named)?, project })
     }
@@ -79,7 +79,7 @@ impl Bundles {
 
     /// Returns the project's bundle, if trusted.
     pub(crate) fn trusted_project(&self) -> Option<(PathBuf, LoadedBundle, BundlePins)> {
-        let Project { file, state: ProjectTrust::Trusted(bundle, pinned) } = self.project.as_ref()? else {
+        let ProjectBundle { file, state: ProjectTrust::Trusted(bundle, pinned) } = self.project.as_ref()? else {
             return None;
         };
         Some((file.clone(), bundle.clone(), pinned.clone()))
@@ -100,7 +100,7 @@ impl Bundles {
     }
 }
 
-impl Project {
+impl ProjectBundle {
     /// Reads the bundle of a project. Nothing in it runs.
     pub fn find(file: PathBuf, store: &TrustStore) -> Self {
         let state = Self::state(&file, store).unwrap_or_else(|problem| ProjectTrust::Unusable(reasons(&problem)));
@@ -141,7 +141,7 @@ impl Project {
     }
 
     /// Returns the trust state in a few words.
-    pub fn trust(&self) -> &'static str {
+    pub fn trust_label(&self) -> &'static str {
         match &self.state {
             ProjectTrust::Trusted(..) => "trusted",
             ProjectTrust::Untrusted(_, _, TrustStatus::Changed(_)) => "changed since it was trusted",
@@ -156,7 +156,7 @@ impl Project {
 /// # Errors
 /// If a bundle is invalid.
 pub fn register(levels: &BundleStack, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<HookEnvironment> {
-    let host = host_of(config, home, levels.bundles().map(|(_, bundle)| bundle))?;
+    let host = hook_environment_of(config, home, levels.bundles().map(|(_, bundle)| bundle))?;
     levels.register(hooks, &host)?;
     Ok(host)
 }
@@ -182,7 +182,7 @@ pub fn register_alone(
     home: &Home,
     hooks: &HookRegistry,
 ) -> Result<HookEnvironment> {
-    let host = host_of(config, home, [bundle])?;
+    let host = hook_environment_of(config, home, [bundle])?;
     bundle.register(hooks, &host)?;
     Ok(host)
 }
@@ -192,7 +192,7 @@ pub fn register_alone(
 /// # Errors
 /// If the workspace cannot be resolved or a hook cannot be registered.
 pub fn register_for_tests(bundle: &LoadedBundle, config: &Config, home: &Home, hooks: &HookRegistry) -> Result<()> {
-    bundle.register(hooks, &host_of(config, home, [bundle])?.trial())?;
+    bundle.register(hooks, &hook_environment_of(config, home, [bundle])?.trial())?;
     Ok(())
 }
 
@@ -202,7 +202,7 @@ pub fn register_for_tests(bundle: &LoadedBundle, config: &Config, home: &Home, h
 /// If the workspace cannot be resolved.
 pub fn environment_for_check(bundle: &LoadedBundle, config: &Config, home: &Home) -> Result<HookEnvironment> {
     // A bundle with mistakes may name files that cannot be protected; it is checked without protection then.
-    match host_of(config, home, [bundle]) {
+    match hook_environment_of(config, home, [bundle]) {
         Ok(host) => Ok(host),
         Err(_) => Ok(HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()))),
     }
@@ -219,7 +219,7 @@ pub fn name_follower(hooks: &HookRegistry) {
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-fn host_of<'a>(
+fn hook_environment_of<'a>(
     config: &Config,
     home: &Home,
     bundles: impl IntoIterator<Item = &'a LoadedBundle>,
@@ -228,27 +228,35 @@ fn host_of<'a>(
     let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
     let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
     let sandbox = ActiveSandbox::find(config.is_confined, &protection, home.environment());
-    host(&config.workspace, protection, sandbox)
+    hook_environment(&config.workspace, protection, sandbox)
 }
 
 /// Builds the environment of hooks. Their programs run in the sandbox for commands.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<HookEnvironment> {
+pub fn hook_environment(
+    workspace: &Path,
+    protection: ProtectionPlan,
+    active: ActiveSandbox,
+) -> Result<HookEnvironment> {
     // Without a sandbox, no path is protected from commands, and the session says so.
     let folders: Vec<PathBuf> = match active.level.is_sandbox() {
         true => protection.folders().map(Path::to_owned).collect(),
         false => Vec::new(),
     };
-    Ok(unpinned_host(workspace, protection, active)?.protected(folders))
+    Ok(unpinned_hook_environment(workspace, protection, active)?.protected(folders))
 }
 
 /// Builds the environment of hooks that run their files unpinned: for programs that run no commands, or confine none.
 ///
 /// # Errors
 /// If the workspace cannot be resolved.
-pub fn unpinned_host(workspace: &Path, protection: ProtectionPlan, active: ActiveSandbox) -> Result<HookEnvironment> {
+pub fn unpinned_hook_environment(
+    workspace: &Path,
+    protection: ProtectionPlan,
+    active: ActiveSandbox,
+) -> Result<HookEnvironment> {
     let host = HookEnvironment::new(scope(workspace)?);
     Ok(host.sandbox(move |sandbox| protection::hook_sandbox(sandbox, &protection, &active)))
 }
@@ -258,7 +266,7 @@ fn scope(workspace: &Path) -> Result<Scope> {
 }
 
 /// Returns the canonical path of the project bundle in a folder, if there is one.
-pub fn project_bundle(folder: &Path) -> Option<PathBuf> {
+pub fn find_project_bundle_file(folder: &Path) -> Option<PathBuf> {
     Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| exists(file))
 }
 

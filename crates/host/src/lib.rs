@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod anchors;
+mod approval_rule_store;
 mod approvals;
 mod audit;
 pub mod bundles;
@@ -21,16 +22,16 @@ mod operations;
 mod policy;
 mod protection;
 mod reload;
-mod rule_store;
 mod server_link;
 mod session;
 mod tool_schemas;
 mod trust;
 
 pub use anchors::AnchorConfig;
+pub use approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path};
 pub use approvals::ApprovalFanOut;
 pub use audit::{close_log, open_log};
-pub use bundles::{Bundles, PROJECT_BUNDLE, Project, ProjectTrust, project_bundle};
+pub use bundles::{Bundles, PROJECT_BUNDLE, ProjectBundle, ProjectTrust, find_project_bundle_file};
 pub use config::{ApprovalChannel, ApprovalMode, Config, Confirm, Overrides, Setting, Source};
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
@@ -47,10 +48,9 @@ pub use operations::WorkspaceOperations;
 pub use policy::{Policy, PolicyBuilder};
 pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};
 pub use reload::{BundleReloader, record_change};
-pub use rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path};
 pub use server_link::{LinkOptions, LinkTarget, RemoteControl, ServerLink};
 pub use session::{SessionBuilder, SessionParts};
 pub use tool_schemas::tool_schemas;
-pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, decide as decide_trust, record as record_trust};
+pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, decide_trust, record_trust};
 
 pub use futures::future::BoxFuture;

@@ -13,10 +13,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::BoxFuture;
+use crate::approval_rule_store::ApprovalRuleStore;
 use crate::config::Config;
 use crate::error::{Error, ErrorContext, Result, bail, reasons};
 use crate::home::Home;
-use crate::rule_store::ApprovalRuleStore;
 use crate::server_link::{LinkTarget, ServerLink, SessionCommands, run_remotely};
 use crate::session::{SessionBuilder, SessionParts};
 

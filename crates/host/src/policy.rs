@@ -9,6 +9,7 @@ use amplifier_link::ReloadResult;
 use amplifier_modules::bundle::BundleStack;
 use serde_json::json;
 
+use crate::approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
@@ -22,7 +23,6 @@ use crate::notices::Notices;
 use crate::operations::WorkspaceOperations;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
-use crate::rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
 use crate::server_link::LinkOptions;
 use crate::trust::{self, TrustPrompt};
 
@@ -110,7 +110,7 @@ impl PolicyBuilder {
         let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?.recording(log.clone());
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
         let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
-        let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
+        let host = bundles::hook_environment(&config.workspace, protection.clone(), sandbox.clone())?;
         let (store, notices) = (self.home.sessions(), self.notices.clone());
         let host = host.name_session(move |id, name| {
             // The session works without its name.
@@ -142,7 +142,7 @@ impl PolicyBuilder {
         let Some(project) = &mut bundles.project else { return Ok(log) };
         let prompt = self.prompt.as_deref().filter(|_| before.mode != ApprovalMode::Deny);
         let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
-        trust::decide(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
+        trust::decide_trust(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
         let after = self.config.with_bundles(&bundles.levels());
         if after.audit == before.audit {
             return Ok(log);

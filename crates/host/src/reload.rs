@@ -11,7 +11,7 @@ use amplifier_modules::bundle::{BundleError, BundleSource, BundleStack, BundleWa
 use amplifier_modules::trust::BundlePins;
 use serde_json::json;
 
-use crate::bundles::{Bundles, Project, ProjectTrust};
+use crate::bundles::{Bundles, ProjectBundle, ProjectTrust};
 use crate::config::Config;
 use crate::error::Result;
 use crate::home::Home;
@@ -61,7 +61,7 @@ impl BundleReloader {
         let news = reload.notice().map(|(_, text)| text);
         let project = Bundles::find(&self.config, &self.home).ok().and_then(|bundles| bundles.project);
         let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
-        let not_used = |project: &Project| match project.state {
+        let not_used = |project: &ProjectBundle| match project.state {
             ProjectTrust::Untrusted(..) => ReloadStatus::NotTrusted,
             ProjectTrust::Trusted(..) | ProjectTrust::Unusable(_) => ReloadStatus::Refused,
         };
@@ -123,12 +123,12 @@ impl SessionFiles {
     fn withhold(&self, bundles: &mut Bundles) -> Option<BundleError> {
         let (file, bundle, pinned) = self.project.as_ref()?;
         let problem = match &bundles.project {
-            Some(Project { state: ProjectTrust::Trusted(..), .. }) => return None,
+            Some(ProjectBundle { state: ProjectTrust::Trusted(..), .. }) => return None,
             Some(project) => BundleError::whole(file, project.problem().unwrap_or_default()),
             None => missing(file),
         };
         let state = ProjectTrust::Trusted(bundle.clone(), pinned.clone());
-        bundles.project = Some(Project { file: file.clone(), state });
+        bundles.project = Some(ProjectBundle { file: file.clone(), state });
         Some(problem)
     }
 }

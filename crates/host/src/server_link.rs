@@ -10,10 +10,10 @@ use amplifier_link::{
 };
 use tokio::sync::{mpsc, watch};
 
+use crate::approval_rule_store::ApprovalRuleStore;
 use crate::error::reasons;
 use crate::home::Home;
 use crate::notices::Notices;
-use crate::rule_store::ApprovalRuleStore;
 
 /// The server of a session.
 #[derive(Clone, Debug)]

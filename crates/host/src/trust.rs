@@ -9,7 +9,7 @@ use amplifier_modules::trust::{BundlePins, TrustStatus, TrustStore};
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use crate::bundles::{Project, ProjectTrust};
+use crate::bundles::{ProjectBundle, ProjectTrust};
 use crate::error::{Error, ErrorContext, Result};
 use crate::notices::Notices;
 
@@ -30,7 +30,7 @@ pub struct TrustRequest<'a> {
     /// The files that trust pins.
     pub pinned: &'a BundlePins,
     /// The difference to the last trusted version.
-    pub verdict: &'a TrustStatus,
+    pub status: &'a TrustStatus,
     /// The time limit for an answer.
     pub timeout: Duration,
 }
@@ -51,22 +51,22 @@ pub enum TrustAnswer {
 ///
 /// # Errors
 /// If the decision cannot be recorded or stored, or the user can no longer be asked.
-pub async fn decide(
-    project: &mut Project,
+pub async fn decide_trust(
+    project: &mut ProjectBundle,
     store: &TrustStore,
     log: &Log,
     prompt: Option<(&dyn TrustPrompt, Duration)>,
     notices: &Notices,
 ) -> Result<()> {
     let answer = match (prompt, &project.state) {
-        (_, ProjectTrust::Trusted(_, pinned)) => return record(log, pinned, "used"),
-        (Some((prompt, timeout)), ProjectTrust::Untrusted(bundle, pinned, verdict)) => {
-            let answer = prompt.ask(TrustRequest { bundle, pinned, verdict, timeout }).await.map_err(Error::other)?;
-            record(log, pinned, if answer == TrustAnswer::Trust { "trusted" } else { "refused" })?;
+        (_, ProjectTrust::Trusted(_, pinned)) => return record_trust(log, pinned, "used"),
+        (Some((prompt, timeout)), ProjectTrust::Untrusted(bundle, pinned, status)) => {
+            let answer = prompt.ask(TrustRequest { bundle, pinned, status, timeout }).await.map_err(Error::other)?;
+            record_trust(log, pinned, if answer == TrustAnswer::Trust { "trusted" } else { "refused" })?;
             Some(answer)
         }
         (None, ProjectTrust::Untrusted(_, pinned, _)) => {
-            record(log, pinned, "not used")?;
+            record_trust(log, pinned, "not used")?;
             None
         }
         (_, ProjectTrust::Unusable(_)) => None,
@@ -86,11 +86,11 @@ pub async fn decide(
     }
 }
 
-fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
+fn trust(project: &mut ProjectBundle, store: &TrustStore, log: &Log) -> Result<()> {
     project.state = match std::mem::replace(&mut project.state, ProjectTrust::Unusable(String::new())) {
         ProjectTrust::Untrusted(bundle, pinned, _) => {
             store.trust(&pinned)?;
-            record(log, &pinned, "used")?;
+            record_trust(log, &pinned, "used")?;
             ProjectTrust::Trusted(bundle, pinned)
         }
         state => state,
@@ -102,7 +102,7 @@ fn trust(project: &mut Project, store: &TrustStore, log: &Log) -> Result<()> {
 ///
 /// # Errors
 /// If the decision cannot be recorded.
-pub fn record(log: &Log, pinned: &BundlePins, decision: &str) -> Result<()> {
+pub fn record_trust(log: &Log, pinned: &BundlePins, decision: &str) -> Result<()> {
     let change = json!({
         "project_bundle": pinned.bundle.to_string_lossy(),
         "digest": pinned.digest(),

@@ -81,8 +81,8 @@ impl Protection {
     pub(crate) fn host(&self, workspace: &Path) -> PyResult<HookEnvironment> {
         let (plan, active) = (self.plan.clone(), self.active.clone());
         let host = match self.is_shared {
-            true => bundles::host(workspace, plan, active),
-            false => bundles::unpinned_host(workspace, plan, active),
+            true => bundles::hook_environment(workspace, plan, active),
+            false => bundles::unpinned_hook_environment(workspace, plan, active),
         };
         host.map_err(|error| PyOSError::new_err(format!("the workspace cannot be used: {}", reasons(&error))))
     }

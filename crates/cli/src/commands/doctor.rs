@@ -9,7 +9,7 @@ use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
 use amplifier_host::{
-    ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, Project, ProjectTrust,
+    ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, ProjectBundle, ProjectTrust,
     ProtectionPlan, SandboxLevel, Setting, bundles, open_log,
 };
 use amplifier_modules::bundle::{BundleScope, BundleStack};
@@ -110,12 +110,12 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     let levels = bundles.levels();
     // A sandbox error is reported by its own check.
     if let Ok((sandbox, protection)) = sandbox {
-        let host = bundles::host(&config.workspace, protection.clone(), sandbox.clone())?;
+        let host = bundles::hook_environment(&config.workspace, protection.clone(), sandbox.clone())?;
         levels.register(&HookRegistry::new(), &host)?;
     }
     let project = bundles.project.as_ref();
-    if let Some(Project { state: ProjectTrust::Unusable(_), .. }) = project {
-        bail!(project.and_then(Project::warning).unwrap_or_default());
+    if let Some(ProjectBundle { state: ProjectTrust::Unusable(_), .. }) = project {
+        bail!(project.and_then(ProjectBundle::warning).unwrap_or_default());
     }
     let used = levels.bundles().map(|(level, bundle)| {
         let file = bundle.files.last().map(|file| file.display().to_string()).unwrap_or_default();
@@ -124,7 +124,11 @@ fn check_bundles(config: &Config, home: &Home, sandbox: &Result<(ActiveSandbox, 
     });
     let unused = project.filter(|project| !matches!(project.state, ProjectTrust::Trusted(..)));
     let unused = unused.map(|project| {
-        format!("{}: not used: {} (project); run `amplifier hooks trust`", project.file.display(), project.trust())
+        format!(
+            "{}: not used: {} (project); run `amplifier hooks trust`",
+            project.file.display(),
+            project.trust_label()
+        )
     });
     let all: Vec<String> = used.chain(unused).collect();
     let all = if all.is_empty() { "none".to_owned() } else { all.join("; ") };

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use amplifier_core::text::counted;
-use amplifier_host::{Home, PROJECT_BUNDLE, Project, ProjectTrust, open_log, project_bundle, record_trust};
+use amplifier_host::{
+    Home, PROJECT_BUNDLE, ProjectBundle, ProjectTrust, find_project_bundle_file, open_log, record_trust,
+};
 use amplifier_modules::trust::{BundlePins, TrustStatus};
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -30,22 +32,22 @@ pub(super) async fn trust(
     let config = &flags.load(home)?;
     let file = find_bundle(given.as_deref(), &config.workspace)?;
     let store = home.trust_store();
-    let (bundle, pinned, verdict) = match Project::find(file, &store).state {
+    let (bundle, pinned, status) = match ProjectBundle::find(file, &store).state {
         ProjectTrust::Trusted(bundle, pinned) => (bundle, pinned, TrustStatus::Trusted),
-        ProjectTrust::Untrusted(bundle, pinned, verdict) => (bundle, pinned, verdict),
+        ProjectTrust::Untrusted(bundle, pinned, status) => (bundle, pinned, status),
         ProjectTrust::Unusable(why) => bail!("the bundle cannot be trusted: {why}"),
     };
-    let shown = trust_dialog(&bundle, &pinned, &verdict);
+    let shown = trust_dialog(&bundle, &pinned, &status);
     let mut out = pipe_stdout();
     let path = visible(&pinned.bundle.to_string_lossy(), EscapeMode::Exact);
     let result = |status: &str| {
         let bundle = pinned.bundle.to_string_lossy();
         json!({ "bundle": bundle, "digest": pinned.digest(), "files": pinned.files.len(), "status": status })
     };
-    if as_json && verdict == TrustStatus::Trusted {
+    if as_json && status == TrustStatus::Trusted {
         return print_json(&result("already_trusted"));
     }
-    if verdict == TrustStatus::Trusted {
+    if status == TrustStatus::Trusted {
         writeln!(out, "{}\n\n{path} is already trusted.", shown.text())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
@@ -120,7 +122,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
         writeln!(out, "No trusted bundles.")?;
     }
     for (bundle, trusted) in &bundles {
-        let now = Project::find(bundle.clone(), &home.trust_store());
+        let now = ProjectBundle::find(bundle.clone(), &home.trust_store());
         if json {
             let line = json!({
                 "bundle": bundle.to_string_lossy(),
@@ -138,7 +140,7 @@ pub(super) fn list_trusted(json: bool, home: &Home) -> Result<ExitCode> {
                 "{path}\n    {}, {}, {}: {}",
                 trusted.trusted_at,
                 counted(trusted.files.len(), "file"),
-                now.trust(),
+                now.trust_label(),
                 &digest[..16]
             )?;
         }
@@ -158,9 +160,8 @@ fn find_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
 fn resolve_bundle(given: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     let given = given.unwrap_or(workspace);
     if given.is_dir() {
-        return Ok(
-            project_bundle(given).unwrap_or_else(|| given.canonicalize().unwrap_or_default().join(PROJECT_BUNDLE))
-        );
+        return Ok(find_project_bundle_file(given)
+            .unwrap_or_else(|| given.canonicalize().unwrap_or_default().join(PROJECT_BUNDLE)));
     }
     let absolute = std::path::absolute(given)?;
     if !absolute.ends_with(PROJECT_BUNDLE) {

@@ -19,9 +19,9 @@ pub struct TerminalTrustPrompt {
 
 impl TrustPrompt for TerminalTrustPrompt {
     fn ask<'a>(&'a self, request: TrustRequest<'a>) -> BoxFuture<'a, Result<TrustAnswer, PortError>> {
-        let TrustRequest { bundle, pinned, verdict, timeout } = request;
+        let TrustRequest { bundle, pinned, status, timeout } = request;
         Box::pin(async move {
-            Ok(match trust_dialog(bundle, pinned, verdict).ask(&self.screen, timeout).await? {
+            Ok(match trust_dialog(bundle, pinned, status).ask(&self.screen, timeout).await? {
                 DialogAnswer::Yes => TrustAnswer::Trust,
                 DialogAnswer::No => TrustAnswer::Refuse,
                 DialogAnswer::Stop => {
@@ -34,11 +34,11 @@ impl TrustPrompt for TerminalTrustPrompt {
 }
 
 /// Builds the trust dialog, which lists every hook and every file of the bundle.
-pub fn trust_dialog(bundle: &LoadedBundle, pinned: &BundlePins, verdict: &TrustStatus) -> Dialog {
+pub fn trust_dialog(bundle: &LoadedBundle, pinned: &BundlePins, status: &TrustStatus) -> Dialog {
     let mut dialog = Dialog::new("trust needed", "this project contains hooks");
     dialog.about(pinned.bundle.display().to_string());
     dialog.note("the authors of the project wrote them; they run with your permissions");
-    if let TrustStatus::Changed(changes) = verdict {
+    if let TrustStatus::Changed(changes) = status {
         changes.iter().for_each(|change| dialog.note(format!("changed since you trusted it: {change}")));
     }
     for entry in bundle.hooks.iter().map(|placed| &placed.entry).filter(|entry| entry.enabled != Some(false)) {

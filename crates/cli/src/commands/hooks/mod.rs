@@ -160,7 +160,7 @@ pub(crate) fn choose_bundle(given: Option<PathBuf>, config: &Config, home: &Home
         return Ok(load(&file)?);
     }
     if let Some(project) = Bundles::find(config, home)?.project {
-        let (trust, file) = (project.trust(), project.file.display());
+        let (trust, file) = (project.trust_label(), project.file.display());
         let ProjectTrust::Trusted(bundle, _) = project.state else {
             bail!("the bundle of this project is {trust}; run `amplifier hooks trust`, or name the file: {file}");
         };

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use amplifier_agent::tool::Workspace;
 use amplifier_core::DefaultDecision;
 use amplifier_core::text::counted;
-use amplifier_host::{Config, Home, bundles, project_bundle, tool_schemas};
+use amplifier_host::{Config, Home, bundles, find_project_bundle_file, tool_schemas};
 use amplifier_modules::ToolSchema;
 use amplifier_modules::bundle::{BundleCheck, Diagnostic, LoadedBundle, Severity};
 use anyhow::{Context, Result};
@@ -110,7 +110,7 @@ impl Validate {
 /// Returns the bundle of the configuration, else that of the project, else that of the user.
 fn default_file(config: &Config, home: &Home) -> Result<PathBuf> {
     let user = || Some(home.user_bundle()).filter(|user| user.exists());
-    let found = config.bundle.clone().or_else(|| project_bundle(&config.workspace)).or_else(user);
+    let found = config.bundle.clone().or_else(|| find_project_bundle_file(&config.workspace)).or_else(user);
     found.context("no bundle found; name one: amplifier hooks validate FILE")
 }
 
