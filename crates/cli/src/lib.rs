@@ -5,7 +5,7 @@ pub mod errors;
 pub mod flags;
 mod greeting;
 pub mod launcher;
-pub mod machine;
+pub mod server_requests;
 pub mod session;
 pub mod signals;
 pub mod terminal;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amplifier::flags::Flags;
-use amplifier::machine;
+use amplifier::server_requests;
 use amplifier_audit::Log;
 use amplifier_core::{Actor, ApprovalAnswer, ApprovalRule, DefaultDecision, PreviewRow, PreviewRowKind, RuleScope};
 use amplifier_host::{Home, MachineHandle, open_log};
@@ -65,7 +65,7 @@ async fn hosted(place: &Place) -> (MachineHandle, Hub, Log) {
         Flags { script: Some(place.at("script.json")), workspace: Some(place.at("workspace")), ..Flags::default() };
     let log = open_log(&flags.load(&home).unwrap(), &home).unwrap();
     let hub = Hub::new();
-    let machine = machine::from_flags(&flags, &home, &log).connect(hub.machine_pipes(), hub.pipes());
+    let machine = server_requests::from_flags(&flags, &home, &log).connect(hub.machine_pipes(), hub.pipes());
     let connecting = async {
         let is_offline = |code| code == HubErrorCode::Offline;
         while hub.test_bundle(Some("hooks: []".to_owned())).await.is_err_and(|error| is_offline(error.code)) {

@@ -2,7 +2,7 @@
 
 mod approval;
 mod client;
-mod machine;
+mod machine_message;
 mod message;
 mod transport;
 mod truncate;
@@ -11,7 +11,7 @@ pub use approval::{
     AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, invalid_option, is_valid_id,
 };
 pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
-pub use machine::{
+pub use machine_message::{
     DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile,
     serve_machine,
 };

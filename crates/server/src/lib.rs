@@ -8,7 +8,7 @@ mod fair_semaphore;
 pub mod feed;
 pub mod hub;
 mod late_answers;
-mod listener;
+mod link_listener;
 mod push;
 mod redact;
 mod server;
@@ -16,7 +16,7 @@ mod server;
 use amplifier_audit::Log;
 pub use api::description;
 pub use hub::{Command, ConnectedSession, Hub, HubError, HubEvent, SubmittedAnswer};
-pub use listener::{LinkListener, LinkListenerError};
+pub use link_listener::{LinkListener, LinkListenerError};
 pub use push::{NotifyError, Webhook, WebhookService};
 pub use server::{RunningServer, ServeError, Server, ServerOptions, TlsFiles};
 

@@ -25,7 +25,7 @@ use super::arguments::listen_address;
 use super::output::{print_json, print_json_lines};
 use crate::errors::reasons;
 use crate::flags::Flags;
-use crate::machine;
+use crate::server_requests;
 use crate::terminal::{EscapeMode, visible};
 
 /// Run the server: answer approval requests and watch sessions in a browser or over an API
@@ -222,7 +222,7 @@ impl StartOptions {
         options.webhooks = config.notify.iter().map(|notify| webhook(notify, owner)).collect::<Result<_>>()?;
         options.push_services = config.push_services.clone();
         let log = open_log(&config, home)?;
-        let machine = machine::from_flags(&self.flags, home, &log);
+        let machine = server_requests::from_flags(&self.flags, home, &log);
         let hub = Hub::new();
         let app = App {
             hub: hub.clone(),

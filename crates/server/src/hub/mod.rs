@@ -5,7 +5,7 @@
 
 mod error;
 mod flood;
-mod machine;
+mod machine_calls;
 mod presence;
 mod queue;
 mod replies;
@@ -56,7 +56,7 @@ struct HubState {
     // A std lock: nothing awaits while it is held.
     state: Mutex<State<mpsc::Sender<ServerMessage>>>,
     // A std lock: nothing awaits while it is held.
-    machine: Mutex<Option<machine::ConnectedMachine>>,
+    machine: Mutex<Option<machine_calls::ConnectedMachine>>,
     /// The replies of sessions to answers, rule changes and reloads, and of the machine.
     answers: Replies<Result<DecidedApproval, HubError>>,
     rule_changes: Replies<Result<(), HubError>>,

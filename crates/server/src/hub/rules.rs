@@ -3,7 +3,7 @@
 use amplifier_core::{Actor, ApprovalRule, RuleScope};
 use amplifier_link::{MachineReply, MachineRequest, RuleList, ServerMessage, UnreadableFile};
 
-use super::machine::unexpected;
+use super::machine_calls::unexpected;
 use super::{Hub, HubError, HubErrorCode, HubEvent, NoReply, PATIENCE};
 use crate::api_types::{ApprovalRules, ListedRule};
 

@@ -1,8 +1,8 @@
 //! The HTTP server: listening, TLS, limits and shutdown.
 
+mod connection_stream;
 mod shares;
 mod slots;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -40,10 +40,10 @@ use crate::access::{Access, AccessError, Role};
 use crate::api;
 use crate::client::Address;
 use crate::push::{Notifier, NotifyError, Webhook};
+use connection_stream::ConnectionStream;
 pub(crate) use shares::{ConnectionShares, Holder, NoSlot, Share};
 pub(crate) use slots::ConnectionSlot;
 use slots::ConnectionSlots;
-use stream::ConnectionStream;
 pub use tls::TlsFiles;
 
 /// Options of the server.
