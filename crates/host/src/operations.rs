@@ -88,9 +88,10 @@ impl WorkspaceOperations {
                 true => vec![vec![OperationWidth::new("read **", "commands that only read files of this workspace")]],
                 false => vec![Vec::new()],
             },
-            CommandPart::Program { allowed, names, paths } => {
+            CommandPart::Program { allowed, names, paths, operands } => {
                 let is_inside = |path: &String| self.is_inside(path) && (folders.is_empty() || path.starts_with('/'));
-                let counts = !only_whole && paths.iter().all(is_inside);
+                let stays = |operand: &String| self.stays_inside(operand, &folders);
+                let counts = !only_whole && paths.iter().all(is_inside) && operands.iter().all(stays);
                 let is_allowed = |name: &&String| !counts || !allowed.contains(name);
                 let allowed_names = allowed.iter().filter(|_| counts).enumerate();
                 let allowed_names = allowed_names.map(|(at, name)| program_width(name, at > 0));
@@ -159,7 +160,9 @@ impl WorkspaceOperations {
         let is_ordinary = |path: &String| self.written(path, false).last().is_some_and(|width| width.allows);
         match part {
             CommandPart::Reads { program, paths } => self.reads_inside(program, paths.as_deref(), folders),
-            CommandPart::Creates(Some(paths)) => paths.iter().all(is_ordinary),
+            CommandPart::Creates(Some(paths)) => {
+                paths.iter().all(|path| is_ordinary(path) && self.workspace.resolve(path).is_ok())
+            }
             CommandPart::Creates(None) | CommandPart::Writes(_) | CommandPart::Program { .. } => false,
         }
     }
@@ -194,6 +197,16 @@ impl WorkspaceOperations {
         };
         let is_cd = program == "cd";
         has_repository && paths.iter().all(|path| if is_cd { is_readable(path) } else { all_readable(path) })
+    }
+
+    /// Returns `true` unless the text is a path that leads out of the workspace from the folder of the command, also through a link.
+    fn stays_inside(&self, operand: &str, folders: &[String]) -> bool {
+        match folders {
+            _ if operand.starts_with('/') => self.is_inside(operand),
+            [] => self.workspace.resolve(operand).is_ok(),
+            [folder] => self.workspace.resolve(&format!("{folder}/{operand}")).is_ok(),
+            _ => false,
+        }
     }
 
     fn is_inside(&self, path: &str) -> bool {

@@ -92,6 +92,10 @@ async fn a_command_that_leaves_the_workspace_is_only_itself() {
         "pytest /etc",
         "cargo test --manifest-path ~/x/Cargo.toml",
         "cargo build -o../x",
+        "prettier --write etc/x",
+        "gofmt -w src/../etc/x",
+        "cd docs && prettier --write ../etc/x",
+        "cargo run etc/passwd",
     ] {
         let parts = of_command(command).await;
         assert!(parts.iter().all(|part| part.split(" | ").skip(1).all(|name| name.starts_with('!'))), "{parts:?}");

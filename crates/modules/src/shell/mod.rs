@@ -44,6 +44,7 @@ mod limits;
 mod listings;
 mod network;
 mod options;
+mod ordinary;
 mod packages;
 mod parameter;
 mod parse;

@@ -2,6 +2,8 @@
 //!
 //! A program that is not here is allowed only as the exact command: it may run others, or change something elsewhere.
 
+use super::ordinary;
+
 /// A program with subcommands.
 struct Program {
     name: &'static str,
@@ -25,7 +27,7 @@ const fn program(
 const NODE: &[&str] =
     &["test", "t", "install", "i", "ci", "add", "update", "ls", "list", "outdated", "audit", "build", "lint"];
 
-const PROGRAMS: [Program; 24] = [
+const PROGRAMS: [Program; 25] = [
     program(
         "cargo",
         &[
@@ -73,7 +75,6 @@ const PROGRAMS: [Program; 24] = [
             "tag",
             "stash",
             "restore",
-            "mv",
             "cherry-pick",
             "revert",
             "init",
@@ -98,6 +99,7 @@ const PROGRAMS: [Program; 24] = [
     program("swift", &["build", "test", "package"], &[], &[]),
     program("make", &[], &[], &[""]),
     program("just", &[], &[], &[""]),
+    program("ninja", &[], &[], &[""]),
     program("task", &[], &[], &[""]),
     program("docker", &[], &["build", "pull", "logs", "images"], &[]),
     program("kubectl", &[], &["get", "describe", "logs", "top"], &[]),
@@ -107,7 +109,7 @@ const PROGRAMS: [Program; 24] = [
 ];
 
 /// Programs that check, format or test files of the workspace, with any arguments.
-const TOOLS: [&str; 40] = [
+const TOOLS: [&str; 39] = [
     "pytest",
     "rustfmt",
     "eslint",
@@ -132,7 +134,6 @@ const TOOLS: [&str; 40] = [
     "shellcheck",
     "shfmt",
     "ctest",
-    "ninja",
     "rspec",
     "rubocop",
     "phpunit",
@@ -164,30 +165,6 @@ const READERS: [&str; 33] = [
 const MODULES: [&str; 12] =
     ["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest"];
 
-/// Options that name other programs, settings or folders.
-const REDIRECTING: [&str; 20] = [
-    "--config",
-    "--exec",
-    "--exec-path",
-    "-Z",
-    "--global",
-    "-g",
-    "--location",
-    "--prefix",
-    "--index-url",
-    "-i",
-    "--extra-index-url",
-    "--registry",
-    "--target",
-    "--user",
-    "--root",
-    "--upload-pack",
-    "--push",
-    "-exec",
-    "-toolexec",
-    "-vettool",
-];
-
 /// Words in names of tasks that change something elsewhere, or delete.
 const GRAVE: [&str; 20] = [
     "deploy", "publish", "release", "push", "upload", "prod", "clean", "destroy", "drop", "delete", "remove", "reset",
@@ -201,12 +178,11 @@ pub const ANY_PROGRAM: &str = "*";
 /// workspace, or installs what the project lists. A package that is installed by its name needs a rule of its own. Expects a command with
 /// [`allowed_names`].
 pub(super) fn is_everyday(name: &str, arguments: &[&str]) -> bool {
-    const INSTALLS: [&str; 5] = ["install", "i", "add", "require", "get"];
     match (name, arguments) {
-        ("cargo", [toolchain, rest @ ..]) if toolchain.starts_with('+') => is_everyday(name, rest),
+        ("cargo", [toolchain, rest @ ..]) if is_toolchain(toolchain) => is_everyday(name, rest),
         ("python" | "python3", ["-m", "pip", rest @ ..]) | ("uv", ["pip", rest @ ..]) => is_everyday("pip", rest),
         ("python" | "python3", _) | ("node", _) => true,
-        (_, [subcommand, rest @ ..]) if INSTALLS.contains(subcommand) && name != "git" => !names_package(rest),
+        (_, [subcommand, rest @ ..]) if INSTALLS.contains(subcommand) && name != "git" => !names_package(name, rest),
         (_, [subcommand, ..]) => {
             let program = PROGRAMS.iter().find(|program| program.name == name);
             program.is_none_or(|program| !program.own.contains(subcommand))
@@ -215,15 +191,33 @@ pub(super) fn is_everyday(name: &str, arguments: &[&str]) -> bool {
     }
 }
 
+/// Subcommands that install packages.
+const INSTALLS: [&str; 6] = ["install", "i", "add", "require", "get", "download"];
+
+/// Returns `true` for the name of a toolchain: `+nightly`. A path would be a program.
+fn is_toolchain(word: &str) -> bool {
+    word.strip_prefix('+').is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)))
+}
+
+fn is_goal(word: &str, program: &Program) -> bool {
+    word.starts_with('-') || program.ordinary.contains(&word)
+}
+
+/// Returns `true` for a package that is not in the registry: `user/repository`, `github:user/repository`.
+fn is_elsewhere(word: &str) -> bool {
+    let is_scoped = word.starts_with('@') && word.matches('/').count() == 1;
+    word.contains(':') || word.contains('/') && !is_scoped && !word.starts_with("./") && !word.ends_with(".txt")
+}
+
 /// Returns `true` unless an installation takes its packages from files of the project.
-fn names_package(arguments: &[&str]) -> bool {
+fn names_package(name: &str, arguments: &[&str]) -> bool {
+    let is_pip = name.starts_with("pip");
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match *word {
-            "-r" | "--requirement" | "-c" | "--constraint" => _ = words.next(),
-            "-e" | "--editable" => {}
-            "." => {}
-            word if word.starts_with("-r") || word.starts_with("--requirement=") => {}
+            "-r" | "--requirement" | "-c" | "--constraint" if is_pip => _ = words.next(),
+            "-e" | "--editable" | "." if is_pip => {}
+            word if is_pip && word.starts_with("--requirement=") => {}
             "-q" | "-v" | "-U" | "--quiet" | "--upgrade" | "--frozen-lockfile" | "--immutable" | "--no-audit"
             | "--no-fund" | "--ignore-scripts" | "--legacy-peer-deps" | "--locked" | "--frozen" => {}
             // Another option may take a package as its value.
@@ -236,15 +230,14 @@ fn names_package(arguments: &[&str]) -> bool {
 /// Returns the names by which a rule may allow a program with these arguments, from narrow to wide.
 pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
     let (name, arguments) = match (name, arguments) {
-        ("cargo", [toolchain, rest @ ..]) if toolchain.starts_with('+') => (name, rest),
+        ("cargo", [toolchain, rest @ ..]) if is_toolchain(toolchain) => (name, rest),
         ("python" | "python3", ["-m", module, rest @ ..]) if MODULES.contains(module) => {
             return module_names(name, module, rest);
         }
         ("python" | "python3" | "node", [file, ..]) if is_file(file) => return vec![format!("{name} {file}")],
         _ => (name, arguments),
     };
-    let is_address = |argument: &&str| argument.contains("://") || argument.starts_with("git@");
-    if redirects(name, arguments) || arguments.iter().any(is_address) {
+    if !ordinary::are_ordinary(name, arguments) {
         return Vec::new();
     }
     if TOOLS.contains(&name) {
@@ -267,6 +260,11 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         Some((run, [task, ..])) if program.tasks.contains(run) && is_task(task) => {
             vec![format!("{name} {run} {task}"), whole()]
         }
+        // Each word is a goal.
+        Some((_, rest)) if matches!(name, "mvn" | "gradle") && !rest.iter().all(|word| is_goal(word, program)) => {
+            Vec::new()
+        }
+        Some((install, rest)) if INSTALLS.contains(install) && rest.iter().any(|word| is_elsewhere(word)) => Vec::new(),
         // A version of a program elsewhere, which is downloaded.
         Some((&"run", rest)) if name == "go" && rest.iter().any(|word| word.contains('@')) => Vec::new(),
         Some((subcommand, _)) if program.ordinary.contains(subcommand) => vec![format!("{name} {subcommand}"), whole()],
@@ -278,28 +276,9 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
 fn module_names(python: &str, module: &str, rest: &[&str]) -> Vec<String> {
     match module {
         "pip" if allowed_names("pip", rest).is_empty() => Vec::new(),
-        _ if redirects(module, rest) => Vec::new(),
+        _ if !ordinary::are_ordinary(module, rest) => Vec::new(),
         _ => vec![format!("{python} -m {module}")],
     }
-}
-
-/// Returns `true` if an option names another program, a setting or a folder elsewhere.
-fn redirects(name: &str, arguments: &[&str]) -> bool {
-    // Arguments of the project's own program follow.
-    let own = arguments.iter().take_while(|argument| **argument != "--");
-    own.into_iter().any(|argument| {
-        let option = argument.split('=').next().unwrap_or_default();
-        let is_ordinary = match option {
-            "-i" | "-g" | "-Z" | "--target" | "--user" | "--global" => !matches!(
-                (name, option),
-                ("cargo", "-Z")
-                    | ("pip" | "pip3" | "uv", "-i" | "--target" | "--user")
-                    | ("npm" | "pnpm" | "yarn" | "bun", "-g" | "--global")
-            ),
-            _ => false,
-        };
-        REDIRECTING.contains(&option) && !is_ordinary
-    })
 }
 
 /// Returns `true` if the word is the name of a task that does not sound grave.
@@ -313,7 +292,8 @@ fn is_task(word: &str) -> bool {
 
 /// Returns `true` for a further task, or an option that only changes how tasks run.
 fn is_detail(word: &str) -> bool {
-    is_task(word) || ["-j", "-k", "-s", "-B"].iter().any(|option| word.starts_with(option))
+    let jobs = word.strip_prefix("-j").is_some_and(|jobs| jobs.bytes().all(|b| b.is_ascii_digit()));
+    is_task(word) || jobs || ["-k", "-s", "-B"].contains(&word)
 }
 
 /// Returns `true` if the word can be a subcommand.
@@ -353,6 +333,20 @@ pub(super) fn is_plain_push(name: &str, arguments: &[&str]) -> bool {
         && rest.iter().filter(|word| word.starts_with('-')).all(|option| OPTIONS.contains(option))
         && remote
         && operands.all(|reference| plain(reference))
+}
+
+/// Returns `true` for a program of [`WRITERS`] that only writes the files that its arguments name.
+pub(super) fn is_plain_writer(name: &str, arguments: &[&str]) -> bool {
+    let only = |known: &[&str]| arguments.iter().all(|word| !word.starts_with('-') || known.contains(word));
+    match name {
+        "sed" => ordinary::is_plain_edit(arguments),
+        "chmod" => {
+            matches!(arguments, ["+x" | "-x" | "u+x" | "a+x" | "755" | "644", files @ ..] if !files.is_empty() && files.iter().all(|file| !file.starts_with('-')))
+        }
+        "tee" => only(&["-a", "--append"]),
+        "touch" => only(&["-c", "--no-create"]),
+        _ => true,
+    }
 }
 
 /// Returns `true` for `mkdir` without a mode.

@@ -153,7 +153,8 @@ impl<'a> SedReader<'a> {
                 let file = self.line();
                 self.effects.push(SedEffect::Writes(file));
             }
-            'b' | 't' | 'T' => {
+            // Some implementations end a label only with the line, so that text may be a command to one and a label to another.
+            'b' | 't' | 'T' | ':' => {
                 let end = self.rest.find([';', '\n', '}']).unwrap_or(self.rest.len());
                 self.rest = self.rest.get(end..).unwrap_or_default();
             }
@@ -161,7 +162,7 @@ impl<'a> SedReader<'a> {
                 self.line();
                 self.effects.push(SedEffect::Empties);
             }
-            'a' | 'i' | 'c' | 'r' | 'R' | ':' | '#' => drop(self.line()),
+            'a' | 'i' | 'c' | 'r' | 'R' | '#' => drop(self.line()),
             _ => {}
         }
     }

@@ -38,6 +38,8 @@ pub enum CommandPart {
         names: Vec<String>,
         /// Arguments that may be paths. The names count only if these are in the workspace.
         paths: Vec<String>,
+        /// Arguments that may be files. The names count only if none leads out of the workspace, also not through a link.
+        operands: Vec<String>,
     },
     /// A file that is written: all its possible paths, relative to the workspace. `None` if they are unknown.
     Writes(Option<Vec<String>>),
@@ -117,7 +119,12 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
         return Vec::new();
     }
     let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
-    if is_plain && is_safe && programs::WRITERS.contains(&name) && !writes().is_empty() {
+    if is_plain
+        && is_safe
+        && programs::WRITERS.contains(&name)
+        && programs::is_plain_writer(name, &arguments)
+        && !writes().is_empty()
+    {
         let part = if programs::only_creates(name, &arguments) { CommandPart::Creates } else { CommandPart::Writes };
         return writes().iter().map(|file| part(file.paths.clone())).collect();
     }
@@ -143,13 +150,24 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     }
     paths.sort_unstable();
     paths.dedup();
-    let mut parts = vec![CommandPart::Program { allowed, names, paths }];
+    let operands = arguments.iter().flat_map(|word| operand_of(word)).map(str::to_owned).collect();
+    let mut parts = vec![CommandPart::Program { allowed, names, paths, operands }];
     parts.extend(writes().iter().map(|file| CommandPart::Writes(file.paths.clone())));
     parts
 }
 
 fn folder_before(program: &str) -> Option<&str> {
     program.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+/// Returns the text of an argument, or the value of an option, that may be a file.
+fn operand_of(argument: &str) -> Option<&str> {
+    let value = match argument.starts_with('-') {
+        true => argument.split_once('=').map(|(_, value)| value),
+        false => Some(argument),
+    };
+    // The text of a message is no file.
+    value.filter(|value| !value.is_empty() && !value.contains([' ', '\n', '~', '$']))
 }
 
 /// Returns the texts in an argument that may be paths outside of the workspace: the argument, and the value of an option.

@@ -122,6 +122,7 @@ impl Walker {
             }
             CompoundCommand::For { variable, words, body } => {
                 self.assigned(variable);
+                self.sets_variable |= !variable.bytes().all(|b| b.is_ascii_lowercase());
                 let words: Vec<Word> = words.iter().map(|word| self.word(word)).collect();
                 let is_number =
                     |word: &Word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));

@@ -27,7 +27,7 @@ pub(super) struct WalkResult {
     pub(super) calls: Vec<ProgramCall>,
     /// The files that redirections read; `None` for an unknown one.
     pub(super) inputs: Vec<Option<String>>,
-    /// `true` if the command defines functions.
+    /// `true` if the command defines functions, or a loop sets a variable that programs may read.
     pub(super) defines: bool,
 }
 
@@ -101,6 +101,8 @@ pub(super) struct Walker {
     has_moved: bool,
     /// The defined functions, and `true` if one of them changes the folder.
     defined: HashSet<String>,
+    /// `true` if a loop sets a variable that programs may read.
+    pub(super) sets_variable: bool,
     functions_move: bool,
     /// `true` if values of variables contain parts of a subscript, and parts of a command.
     bracketed: bool,
@@ -147,7 +149,7 @@ impl Walker {
             effects: walker.effects,
             calls: walker.calls,
             inputs: walker.inputs,
-            defines: !walker.defined.is_empty(),
+            defines: !walker.defined.is_empty() || walker.sets_variable,
         }
     }
 
