@@ -24,6 +24,11 @@ fn upper(length: usize) -> String {
     random(length).to_uppercase()
 }
 
+/// Random text with the other characters of Base64, too.
+fn base64(length: usize) -> String {
+    format!("x+/{}", &RANDOM.repeat(2)[..length - 3])
+}
+
 fn marker(key: &[u8; 32], kind: &str, secret: &str) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(secret).finalize().into_bytes();
     let digits: String = mac[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -106,6 +111,13 @@ fn tokens_become_markers() {
         ("alibaba_access_key_id", format!("{}{}", concat!("LT", "AI"), r(20))),
         ("azure_client_secret", format!("{}8{}{}", r(3), concat!("Q", "~"), r(34))),
         ("huggingface_token", format!("{}{}", concat!("h", "f_"), r(34))),
+        ("aws_bedrock_key", format!("{}QmVkcm9ja0FQSUtleS{}=", concat!("AB", "SK"), random(70))),
+        ("google_access_key_id", format!("{}{}", concat!("GOO", "G1E"), upper(55))),
+        ("google_oauth_token", format!("{}{}-_{}", concat!("1/", "/0"), r(40), r(40))),
+        ("azure_storage_key", format!("{}{}{}==", base64(76), concat!("+A", "St"), r(6))),
+        ("azure_key", format!("{}{}{}==", base64(76), concat!("AC", "Db"), r(6))),
+        ("azure_key", format!("{}{}{}", base64(42), concat!("+A", "CR"), r(6))),
+        ("azure_key", format!("{}{}{}", r(52), concat!("JQQ", "J99"), r(26))),
         ("jwt", format!("{}hbGciOiJIUzI1NiJ9.{}zdWIiOiIxMjM0In0.{}-_", concat!("ey", "J"), concat!("ey", "J"), r(41))),
         ("jwt", format!("{}hbGciOiJub25lIn0.{}zdWIiOiIxMjM0In0.", concat!("ey", "J"), concat!("ey", "J"))),
     ] {
@@ -124,6 +136,7 @@ fn tokens_become_markers() {
 fn what_stands_around_makes_a_secret() {
     let webhook = format!("T0123ABCD/B0123ABCD/{}", random(24));
     let aws = format!("{}/+{}", random(20), random(18));
+    let azure = format!("{}==", base64(86));
     let (storage, sas) = (format!("{}+/{}==", random(60), random(24)), format!("{}%2B{}%3D", random(30), random(10)));
     for (before, kind, secret, after) in [
         (
@@ -150,6 +163,18 @@ fn what_stands_around_makes_a_secret() {
         ("aws_secret_access_key = ", "aws_secret_access_key", &aws, "\nregion = eu"),
         ("AWS_SECRET_ACCESS_KEY=", "aws_secret_access_key", &aws, " aws s3 ls"),
         ("\"SecretAccessKey\": \"", "aws_secret_access_key", &aws, "\""),
+        ("aws configure set aws_secret_access_key ", "aws_secret_access_key", &aws, " --profile me"),
+        ("AWS Secret Access Key [None]: ", "aws_secret_access_key", &aws, "\nDefault region name"),
+        ("AWS Secret Access Key [****************WXYZ]: ", "aws_secret_access_key", &aws, ""),
+        ("AZURE_STORAGE_KEY=", "azure_storage_key", &azure, ""),
+        ("AZURE_STORAGE_ACCOUNT_KEY=\"", "azure_storage_key", &azure, "\""),
+        ("accountKey: ", "azure_storage_key", &azure, "\n"),
+        ("account_key='", "azure_storage_key", &azure, "')"),
+        ("az storage blob list --account-key ", "azure_storage_key", &azure, " -c x"),
+        ("\"primaryMasterKey\": \"", "azure_key", &azure, "\","),
+        ("AZURE_SPEECH_KEY=", "azure_key", "0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d", ""),
+        ("Ocp-Apim-Subscription-Key: ", "azure_key", "0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d", "\n"),
+        ("curl -H 'x-functions-key: ", "azure_key", &azure, "'"),
         ("password=", "password", "hunter2", ""),
         ("password=", "password", "hunter2", " user=me"),
         ("password = '", "password", "two words", "'"),
@@ -180,7 +205,7 @@ fn what_stands_around_makes_a_secret() {
         ("X-Api-Key: ", "api_key", "0123abcd", "\nHost: x"),
         ("OPENAI-API-KEY=", "api_key", "abc", ""),
         ("access_key=", "api_key", "abc", ""),
-        ("private-key = \"", "api_key", "abc", "\""),
+        ("private-key = \"", "private_key", "abc", "\""),
         ("?token=", "token", "abc", "&page=2"),
         ("token = ", "token", "abc123", ""),
         ("accessToken: '", "token", "abc", "'"),
@@ -209,6 +234,32 @@ fn what_stands_around_makes_a_secret() {
 }
 
 #[test]
+fn a_token_begins_after_a_colour_and_after_an_escape_of_a_url() {
+    let secret = format!("{}{}", concat!("AI", "za"), random(35));
+    for before in ["\x1b[31m", "\x1b[01;31m\x1b[K", "\\x1b[1m", "?q=%3D", "\x1b[m"] {
+        check(before, "google_api_key", &secret, "\x1b[0m");
+    }
+    let text = format!("arr[x{secret}");
+    assert_eq!(apply(&Redaction::standard(), json!(text)), json!(text));
+}
+
+#[test]
+fn the_secret_beside_an_access_key_id_is_redacted() {
+    let id = format!("{}{}", concat!("AK", "IA"), upper(16));
+    let secret = format!("{}/+{}", random(20), random(18));
+    let mark = |kind: &str, secret: &str| marker(&KEY, kind, secret);
+    for between in [" ", ",", "\t", "\",\"", " | ", ":"] {
+        let text = format!("{id}{between}{secret}\n");
+        let expected =
+            format!("{}{between}{}\n", mark("aws_access_key_id", &id), mark("aws_secret_access_key", &secret));
+        assert_eq!(apply(&Redaction::standard(), json!(text)), json!(expected), "{text}");
+    }
+    let commit = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
+    let expected = format!("{} {commit}", mark("aws_access_key_id", &id));
+    assert_eq!(apply(&Redaction::standard(), json!(format!("{id} {commit}"))), json!(expected));
+}
+
+#[test]
 fn private_keys_are_replaced_as_a_block() {
     let body = format!("{}\n{}\n{}==", random(64), random(64), random(30));
     for label in ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "] {
@@ -224,6 +275,35 @@ fn private_keys_are_replaced_as_a_block() {
     let pgp = concat!("-----BEG", "IN PGP PRIVATE KEY BLOCK-----\n\nabc\n-----E", "ND PGP PRIVATE KEY BLOCK-----");
     check("", "private_key", pgp, "\n");
     check("a\n", "private_key", pgp, &format!("\nb\n{}", marker(&KEY, "private_key", pgp)));
+}
+
+#[test]
+fn the_first_line_of_a_private_key_is_redacted_alone() {
+    let first = |begin: &str| format!("{begin}{}", random(40));
+    for line in [
+        first(concat!("MII", "EvQIBAD")),
+        first(concat!("MII", "EpAIBAA")),
+        first(concat!("MII", "JKAIBAA")),
+        first(concat!("MHc", "CAQEE")),
+        first(concat!("MIG", "HAgEAMBMG")),
+        first(concat!("b3Blbn", "NzaC1rZXkt")),
+    ] {
+        check("server.pem:2:", "private_key", &line, "\n");
+    }
+    let ed25519 = format!("{}{}=", concat!("MC4C", "AQAwBQYDK2Vw"), random(40));
+    check("", "private_key", &ed25519, "");
+    for public in ["MIIDxTCCAq2gAwIBAgIQ", "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A", "MIIBCgKCAQEA"] {
+        let text = format!("server.pem:2:{public}{}", random(40));
+        assert_eq!(apply(&Redaction::standard(), json!(text)), json!(text));
+    }
+}
+
+#[test]
+fn the_key_of_a_service_account_is_a_private_key() {
+    let begin = concat!("-----BEG", "IN PRIVATE KEY-----");
+    let end = concat!("-----E", "ND PRIVATE KEY-----");
+    let key = format!("{begin}\\n{}\\n{end}\\n", random(64));
+    check("sa.json:5:  \"private_key\": \"", "private_key", &key, "\",\n");
 }
 
 #[test]
@@ -318,6 +398,18 @@ fn harmless_text_stays() {
         "commit 5105105105105100aabbccddeeff001122334455",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+        "\"integrity\": \"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==\",",
+        "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+        "const STORAGE_KEY = \"theme-preference-of-the-current-user-v2\";",
+        "storageKey: \"da39a3ee5e6b4b0d3255bfef95601890afd80709\"",
+        "account_key: 550e8400-e29b-41d4-a716-446655440000",
+        "masterKey=main",
+        "subscription_key = subscription.key()",
+        "aws configure set aws_secret_access_key $SECRET",
+        "the aws_secret_access_key da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "https://example.org/1//0",
+        "GOOG1E",
+        "ABSKY",
         "550e8400-e29b-41d4-a716-446655440000",
         "12345678-1234-4234-8234-123456789012",
         "2026-04-14T12:00:07.123456Z",

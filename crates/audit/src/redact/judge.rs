@@ -16,6 +16,20 @@ pub(super) fn keep_if_credible(_group: usize, found: &str) -> usize {
     if is_credible(value) { value.len() } else { 0 }
 }
 
+/// Keys of Azure have more than forty characters of both cases, and digits.
+pub(super) fn keep_base64_key(_group: usize, found: &str) -> usize {
+    let value = without_closers(found);
+    let has = |kind: fn(&u8) -> bool| value.as_bytes().iter().any(kind);
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
+    let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    if value.len() > 40 && mixed && value.bytes().all(is_base64) { value.len() } else { 0 }
+}
+
+/// The id of a commit has as many characters as a secret access key.
+pub(super) fn keep_unless_hash(_group: usize, found: &str) -> usize {
+    if found.bytes().all(|byte| byte.is_ascii_hexdigit()) { 0 } else { found.len() }
+}
+
 /// `token=abc` is a secret; `token: abc` is prose, unless its value looks like a secret.
 pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
     match group {

@@ -125,7 +125,7 @@ impl Literal {
                 let long = after.iter().take(TOKEN_LENGTH).filter(|&&byte| is_word(byte) || byte == b'-').count();
                 // A letter before the word may be the end of an escape.
                 let escape = matches!(before, [.., b'\\', _] | [.., b'\\', b'u', _, _, _, _]);
-                let begins = escape || !before.last().is_some_and(|&byte| is_word(byte));
+                let begins = escape || ends_with_code(before) || !before.last().is_some_and(|&byte| is_word(byte));
                 found == self.text && begins && long == TOKEN_LENGTH
             }
             Check::Url => {
@@ -146,6 +146,16 @@ impl Literal {
             Check::Field(name) => name_start(&json[..end - 2], name).is_some(),
         }
     }
+}
+
+/// Returns `true` if the text ends with a terminal's code, such as `[31m`, or with an escape of URLs.
+fn ends_with_code(text: &[u8]) -> bool {
+    let is_parameter = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
+    let is_terminal = match text.split_last() {
+        Some((b'A'..=b'Z' | b'a'..=b'z', rest)) => rest.iter().rev().find(|byte| !is_parameter(byte)) == Some(&b'['),
+        _ => false,
+    };
+    is_terminal || matches!(text, [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
 }
 
 /// Returns `true` if the text ends within a flag of a command, such as `--auth-`.

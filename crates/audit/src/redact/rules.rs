@@ -6,11 +6,20 @@ use regex::Regex;
 
 use super::cards::{CARD, cards, could_hold_card};
 use super::judge::{
-    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_if_credible, keep_password, keep_unless_placeholder,
+    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_base64_key, keep_if_credible, keep_password, keep_unless_hash,
+    keep_unless_placeholder,
 };
 use super::names::{Field, plain_name};
 use super::pattern::{Pattern, Secret};
 use super::prefilter::{Check, Prefilter};
+
+/// The beginning of a word. Escaped text has `\n` for a line feed; a token after it begins a word, too. So does one
+/// after a terminal's code for a colour, and after an escape of URLs. The prefilter has the same rule.
+macro_rules! word_start {
+    () => {
+        r"(?-u:\b|\\[nrt]|(?:\[[0-9;]+|\x1b\[[0-9;]*)[A-Za-z]|%[0-9A-Fa-f]{2})"
+    };
+}
 
 /// Secrets with a typical form: a word that begins with one of these literals.
 const TOKENS: &[(&str, &str, &[&str])] = &[
@@ -34,6 +43,9 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
     ("vault_token", r"hv[sb]\.[A-Za-z0-9_-]{24,}", &["hvs.", "hvb."]),
     ("sendgrid_token", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", &["SG."]),
     ("alibaba_access_key_id", r"LTAI[A-Za-z0-9]{16,}\b", &["LTAI"]),
+    ("aws_bedrock_key", "ABSK[A-Za-z0-9]{12}[A-Za-z0-9+/]{60,}={0,2}", &["ABSK"]),
+    ("google_access_key_id", r"GOOG1E[A-Z0-9]{18,}\b", &["GOOG1E"]),
+    ("google_oauth_token", "1//0[A-Za-z0-9_-]{30,}", &["1//0"]),
     ("huggingface_token", "hf_[A-Za-z0-9]{30,}", &["hf_"]),
 ];
 
@@ -45,16 +57,16 @@ struct ContextRule {
     /// The group is the secret, or the whole match if there is none.
     pattern: &'static str,
     judge: Judge,
-    literal: &'static str,
+    literals: &'static [&'static str],
     check: Check,
 }
 
 const CONTEXTS: &[ContextRule] = &[
     ContextRule {
         kind: "jwt",
-        pattern: r"(?-u:(?:\b|\\[nrt])(eyJ[\w-]{12,}\.eyJ[\w-]{8,}\.[\w-]*))",
+        pattern: concat!("(?-u:", word_start!(), r"(eyJ[\w-]{12,}\.eyJ[\w-]{8,}\.[\w-]*))"),
         judge: keep_all,
-        literal: ".eyJ",
+        literals: &[".eyJ"],
         check: Check::Exact,
     },
     ContextRule {
@@ -65,42 +77,96 @@ const CONTEXTS: &[ContextRule] = &[
             r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)"
         ),
         judge: keep_all,
-        literal: "VATE KEY",
+        literals: &["VATE KEY"],
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "private_key",
+        // The first line alone, as a search shows it: a version number distinguishes it from a certificate.
+        pattern: concat!(
+            word_start!(),
+            r"((?:MII[A-Z][A-Za-z0-9][AQgw]IBA[AD]|MHcCAQEE|MIGHAgEAMBMG|MC4CAQAwBQYDK2Vw|b3BlbnNzaC1rZXkt)",
+            r"[A-Za-z0-9+/]{20,}={0,2})"
+        ),
+        judge: keep_all,
+        literals: &["IBAA", "IBAD", "MHcCAQEE", "MIGHAgEAMBMG", "MC4CAQAwBQYDK2Vw", "b3BlbnNzaC1rZXkt"],
         check: Check::Exact,
     },
     ContextRule {
         kind: "azure_client_secret",
-        pattern: r"(?-u:(?:\b|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}))",
+        pattern: concat!("(?-u:", word_start!(), r"([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}))"),
         judge: keep_all,
-        literal: "Q~",
+        literals: &["Q~"],
         check: Check::Exact,
     },
     ContextRule {
         kind: "azure_storage_key",
         pattern: r"AccountKey=([A-Za-z0-9+/]{40,}={0,2})",
         judge: keep_all,
-        literal: "AccountKey=",
+        literals: &["AccountKey="],
         check: Check::Exact,
     },
     ContextRule {
         kind: "azure_sas_signature",
         pattern: r"[?&]sig=([A-Za-z0-9%+/]{40,}={0,2})",
         judge: keep_all,
-        literal: "sig=",
+        literals: &["sig="],
         check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_storage_key",
+        // Without the mark and its place, the SHA-512 of a lock file would look the same.
+        pattern: r"(?:^|\\[nrt]|[^A-Za-z0-9+/])([A-Za-z0-9+/]{76}\+ASt[A-Za-z0-9+/]{6}==)",
+        judge: keep_all,
+        literals: &["+ASt"],
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_key",
+        // Cosmos DB, the container registry, and AI services.
+        pattern: concat!(
+            r"(?:^|\\[nrt]|[^A-Za-z0-9+/])([A-Za-z0-9+/]{76}ACDb[A-Za-z0-9+/]{6}==",
+            r"|[A-Za-z0-9+/]{42}\+ACR[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{76}\+ACR[A-Za-z0-9+/]{6}==",
+            r"|[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26})(?:[^A-Za-z0-9+/=]|$)"
+        ),
+        judge: keep_all,
+        literals: &["ACDb", "+ACR", "JQQJ99"],
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "aws_secret_access_key",
+        // Beside its id, as in a table.
+        pattern: concat!(
+            word_start!(),
+            r#"(?:AKIA|ASIA)[A-Z0-9]{16}["']?[ \t]*[ \t,;:|]["' \t]*([A-Za-z0-9+/]{40})(?:[^A-Za-z0-9+/=]|$)"#
+        ),
+        judge: keep_unless_hash,
+        literals: &["AKIA", "ASIA"],
+        check: Check::Token,
+    },
+    ContextRule {
+        kind: "aws_secret_access_key",
+        // The command `aws configure set`, and the dialog of `aws configure`.
+        pattern: concat!(
+            r#"(?i-u:secret_access_key|secret access key)(?:[ \t]*\[[^\[\]\r\n]{0,40}\])?[ \t]*[ \t:]["' \t]*"#,
+            r"([A-Za-z0-9+/]{40})(?:[^A-Za-z0-9+/=]|$)"
+        ),
+        judge: keep_unless_hash,
+        literals: &["secret_access_key", "secret access key"],
+        check: Check::AnyCase,
     },
     ContextRule {
         kind: "slack_webhook",
         pattern: r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]+)",
         judge: keep_all,
-        literal: "slack.com/",
+        literals: &["slack.com/"],
         check: Check::Exact,
     },
     ContextRule {
         kind: "url_password",
         pattern: r#"://[^\s/?#@:"'<>\\]*:([^\s/?#"'<>\\]+)@"#,
         judge: keep_unless_placeholder,
-        literal: "://",
+        literals: &["://"],
         check: Check::Url,
     },
     ContextRule {
@@ -110,14 +176,14 @@ const CONTEXTS: &[ContextRule] = &[
             r#"([^\s"'\\,;<>]+)"#
         ),
         judge: keep_unless_placeholder,
-        literal: "authorization",
+        literals: &["authorization"],
         check: Check::Assigned("authorization"),
     },
     ContextRule {
         kind: "cookie",
         pattern: r#"(?i-u:cookie\\*["']?[ \t]*:[ \t]*\\*["']?)([A-Za-z0-9_.-]+=[^\r\n"'\\]+)"#,
         judge: keep_all,
-        literal: "cookie",
+        literals: &["cookie"],
         check: Check::Assigned("cookie"),
     },
 ];
@@ -127,7 +193,12 @@ const ASSIGNMENTS: &[(&str, &[&str], Judge)] = &[
     ("aws_secret_access_key", &["secret_access_key", "aws_secret_key"], keep_assigned),
     ("password", &["password", "passwd", "passphrase"], keep_password),
     ("secret", &["secret", "secret_key"], keep_assigned),
-    ("api_key", &["api_key", "access_key", "private_key"], keep_assigned),
+    ("api_key", &["api_key", "access_key"], keep_assigned),
+    ("private_key", &["private_key"], keep_assigned),
+    // Programs also call the name of an entry a storage key, so these values need the form of a secret.
+    ("azure_storage_key", &["storage_key", "account_key"], keep_base64_key),
+    ("azure_key", &["master_key"], keep_base64_key),
+    ("azure_key", &["speech_key", "subscription_key", "functions_key"], keep_if_credible),
     ("token", &["token"], keep_assigned),
 ];
 
@@ -140,6 +211,8 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("access_key", &["access_key"]),
     ("aws_secret_access_key", &["secret_access_key"]),
     ("private_key", &["private_key"]),
+    ("azure_storage_key", &["azure_storage_key", "storage_account_key"]),
+    ("azure_key", &["primary_master_key", "secondary_master_key", "apim_subscription_key", "x_functions_key"]),
     ("access_token", &["access_token"]),
     ("refresh_token", &["refresh_token"]),
     ("id_token", &["id_token"]),
@@ -161,13 +234,12 @@ impl RuleSet {
     pub(super) fn standard() -> Self {
         let mut rules = Self { cards: true, ..Self::default() };
         for &(kind, token, literals) in TOKENS {
-            // Escaped text has `\n` for a line feed. A token after it begins a word, too.
-            rules.add_pattern(kind, &format!(r"(?-u:(?:\b|\\[nrt])({token}))"), keep_all, 0);
+            rules.add_pattern(kind, &["(?-u:", word_start!(), "(", token, "))"].concat(), keep_all, 0);
             literals.iter().for_each(|literal| rules.prefilter.add(*literal, Check::Token));
         }
         for context in CONTEXTS {
             rules.add_pattern(context.kind, context.pattern, context.judge, 0);
-            rules.prefilter.add(context.literal, context.check.clone());
+            context.literals.iter().for_each(|literal| rules.prefilter.add(*literal, context.check.clone()));
         }
         for &(kind, names, judge) in ASSIGNMENTS {
             rules.add_assignment(kind, names, judge);
