@@ -133,6 +133,10 @@ impl Approvals {
                         writeln!(out, "{line}")?;
                     } else {
                         writeln!(out, "{} {}", if is_new { "Added." } else { "Exists already." }, explain(rule))?;
+                        let is_prompt = rule.operation.is_none() && !rule.pattern.contains('*');
+                        if is_prompt && rule.decision == DefaultDecision::Allow {
+                            writeln!(out, "If the prompt names no command or file, the rule allows every one.")?;
+                        }
                     }
                 }
                 log.close().context("the audit log")?;

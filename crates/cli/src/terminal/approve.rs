@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
+use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, EventData, OpenRequest, RuleOffer};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -299,15 +299,48 @@ pub struct HeadlessApprovals;
 
 impl ApprovalSystem for HeadlessApprovals {
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        let rule = Value::from(format!("{}:{}", request.hook, request.prompt));
         let hint = match &request.warning {
             // A rule that allows the operation would have no effect.
             Some(warning) => format!(" ({warning})"),
-            // A `*` in the prompt would match any text in the rule.
-            None if request.prompt.contains('*') => String::new(),
-            None => format!(", or add the approval rule `{rule}: \"allow\"`"),
+            None => find_rule(&request).map(|rule| format!(", or add the approval rule `{rule}`")).unwrap_or_default(),
         };
         Err(ApprovalError::Unavailable(format!("no terminal to ask on; run in a terminal{hint}")))
+    }
+}
+
+/// Returns a rule that allows this operation, as in the file of rules: by the prompt if it says what would run, else by the offered operations.
+fn find_rule(request: &OpenRequest) -> Option<String> {
+    // A `*` in the prompt would match any text in the rule.
+    if !request.prompt.contains('*') && names_operation(&request.prompt, &request.data) {
+        return Some(format!("{}: \"allow\"", Value::from(format!("{}:{}", request.hook, request.prompt))));
+    }
+    let RuleOffer { operations, .. } = request.offers.first()?;
+    let allowed: Vec<String> =
+        operations.iter().map(|operation| format!("{}: \"allow\"", Value::from(operation.as_str()))).collect();
+    Some(format!("{}: {{ {} }}", Value::from(request.hook.as_str()), allowed.join(", ")))
+}
+
+/// Returns `true` if the prompt has the command or the file of the call, so that a rule for the prompt answers for no other one.
+fn names_operation(prompt: &str, data: &EventData) -> bool {
+    let input = data.get("tool_input").and_then(Value::as_object);
+    let mut texts = input.into_iter().flatten().filter(|(_, value)| !value.is_null()).peekable();
+    if texts.peek().is_none() {
+        return true;
+    }
+    let names = |text: &str| {
+        let is_apart = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '/' | '-'));
+        !text.is_empty()
+            && prompt.match_indices(text).any(|(at, _)| {
+                let (before, after) = (prompt.get(..at), prompt.get(at + text.len()..));
+                is_apart(before.and_then(|before| before.chars().next_back()))
+                    && is_apart(after.and_then(|after| after.chars().next()))
+            })
+    };
+    let texts: Vec<(&str, &str)> =
+        texts.filter_map(|(key, value)| value.as_str().map(|text| (key.as_str(), text))).collect();
+    match texts.iter().find(|(key, _)| matches!(*key, "command" | "file_path")) {
+        Some((_, text)) => names(text),
+        None => texts.iter().any(|(_, text)| names(text)),
     }
 }
 
@@ -325,5 +358,23 @@ mod tests {
         let verdict = session.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await;
         let reason = "Approval failed (no terminal to ask on; run in a terminal, or add the approval rule `\"guard:Run \\\"ls\\\"?\": \"allow\"`): Run \"ls\"?";
         assert_eq!(verdict, Verdict::Denied { by: "guard".into(), reason: reason.into() });
+    }
+
+    #[tokio::test]
+    async fn no_rule_is_named_whose_prompt_would_answer_for_other_operations() {
+        let prompts = [
+            ("Bash may change infra. Go on?", false),
+            ("Bash may change infra: cd infra && rm main.tf. Go on?", true),
+            ("Bash may change infra: cd infra && rm main.tfvars. Go on?", false),
+        ];
+        for (prompt, is_named) in prompts {
+            let hooks = HookRegistry::new();
+            hooks.hook(TOOL_PRE).named("guard").run(move |_| HookResult::ask(prompt));
+            let session = Coordinator::builder(hooks).approvals(HeadlessApprovals).build();
+            let data = data! { "tool_name": "Bash", "tool_input": { "command": "cd infra && rm main.tf" } };
+            let verdict = session.emit(TOOL_PRE, data).await;
+            let Verdict::Denied { reason, .. } = verdict else { panic!("{verdict:?}") };
+            assert_eq!(reason.contains("add the approval rule"), is_named, "{reason}");
+        }
     }
 }

@@ -263,6 +263,9 @@ fn approval_rules_are_added_explained_and_active_at_once() {
     place.run(&["Make it"]);
     assert!(place.at("workspace/made").exists());
 
+    let broad = add(&["allow", "infra:Bash may change infra. Go on?", "--project", "."]).fine();
+    assert!(broad.ends_with(".\nIf the prompt names no command or file, the rule allows every one.\n"), "{broad}");
+
     let workspace = place.at("workspace").canonicalize().unwrap().display().to_string();
     let denied = add(&["deny", "confirm:*", "--project", "."]).fine();
     let expected = format!(
@@ -282,7 +285,7 @@ fn approval_rules_are_added_explained_and_active_at_once() {
     }
     assert!(!place.read("home/approvals.json").contains("ls"));
     let recorded = place.amplifier(&["audit", "export", "--kind", "policy_change"]).fine();
-    assert_eq!(recorded.lines().filter(|line| line.contains("\"change\":\"added\"")).count(), 2, "{recorded}");
+    assert_eq!(recorded.lines().filter(|line| line.contains("\"change\":\"added\"")).count(), 3, "{recorded}");
 }
 
 #[test]
