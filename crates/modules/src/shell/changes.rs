@@ -285,6 +285,27 @@ pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
     walker.effects.unknown_programs.push(ProgramRun { texts, files, folders });
 }
 
+/// Records a program that `uv` or `poetry` runs in another folder.
+pub(super) fn note_folder(name: &str, command: &Command, walker: &mut Walker) {
+    if !matches!(name, "uv" | "poetry") {
+        return;
+    }
+    let words = command.arguments();
+    let given = words.iter().zip(words.iter().skip(1).map(Some).chain([None])).find_map(|(word, next)| {
+        match (word.literal(), word.lead().starts_with("--directory=")) {
+            (Some("--directory"), _) => next.cloned(),
+            (_, true) => Some(word.tail("--directory=".len())),
+            _ => None,
+        }
+    });
+    if let Some(folder) = given {
+        let folders = walker.folders.clone();
+        walker.enters(Some(&folder));
+        note_unknown(name, command, walker);
+        walker.folders = folders;
+    }
+}
+
 /// Records a script that a shell runs. The text of `-c` is analysed instead.
 pub(super) fn note_script(name: &str, command: &Command, walker: &mut Walker) {
     let is_text = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');

@@ -135,6 +135,9 @@ impl Command {
                 self.arguments().iter().find(|word| !matches!(word.literal(), Some("--" | "-P" | "-L" | "-n")));
             walker.enters(folder.filter(|_| matches!(name, "cd" | "pushd")));
         }
+        if folder.is_none() && walker.installs_program(path) {
+            walker.runs_download();
+        }
         if is_elsewhere && let Some(file) = self.words.first() {
             walker.runs_file(file, None);
         }
@@ -162,6 +165,7 @@ impl Command {
         if !is_dry_run {
             writes::note(name, self, arguments, walker);
             changes::note(name, self, arguments, walker);
+            changes::note_folder(name, self, walker);
             emptying::note(name, self, arguments, walker);
             if let Some(why) = destructive::find_reason(name, self, arguments) {
                 let exemption = exemption::for_command(name, self, arguments, walker);

@@ -104,6 +104,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
         Command { words: inner, stdin: command.stdin.clone() }.inspect(walker);
     }
     walker.folders = folders;
+    let has_changed = walker.effects.writes.len() > writes || walker.effects.changes.len() > changes;
     // Files in the container belong to the image, or are mounted.
     walker.effects.writes.truncate(writes);
     walker.effects.scripts.truncate(scripts);
@@ -114,7 +115,8 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     }
     let files = walker.file_references(&container.mounts);
     for file in files {
-        walker.changes(file.clone(), ChangeExtent::File);
+        // A command that changes files may change each mounted one.
+        walker.changes(file.clone(), if has_changed { ChangeExtent::Anything } else { ChangeExtent::File });
         walker.effects.writes.push(file);
     }
 }

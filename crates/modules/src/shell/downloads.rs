@@ -72,10 +72,23 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         "wget" if !arguments.surely_has("O", &["output-document"]) => {
             files(arguments.values("P", &["directory-prefix"]).next(), arguments, walker);
         }
+        "aria2c" | "axel" | "lftp" | "yt-dlp" => {
+            let named: Vec<Word> = option_values(command, &["-o", "--out", "--output"]);
+            let folder = option_values(command, &["-d", "--dir"]).into_iter().next();
+            if named.is_empty() {
+                files(folder.as_ref(), arguments, walker);
+            }
+            for name in named {
+                let folder = folder.as_ref().and_then(Word::literal).map(|folder| folder.trim_end_matches('/'));
+                let path = folder.map_or_else(|| name.lead().to_owned(), |folder| format!("{folder}/{}", name.lead()));
+                walker.record_write(&Word::known(&path), None, true);
+            }
+        }
+        "aws" | "gsutil" | "gcloud" | "scp" | "rsync" => copy(name, command, walker),
         "gh" if command.texts().any(|text| matches!(text, "clone" | "download")) => walker.fills(None),
         _ => {}
     }
-    if installs_from_address(name, command) {
+    if installs_from_address(name, command) || runs_downloaded(name, command, walker) {
         walker.runs_download();
     }
 }
@@ -95,6 +108,73 @@ fn files(folder: Option<&Word>, arguments: &Arguments, walker: &mut Walker) {
         };
         walker.record_write(&Word::known(&file), None, true);
     }
+}
+
+/// Returns the values of an option, as in `-o FILE` or `--out=FILE`.
+fn option_values(command: &Command, names: &[&str]) -> Vec<Word> {
+    let words = command.arguments();
+    let next = words.iter().skip(1).map(Some).chain([None]);
+    let value = |(word, next): (&Word, Option<&Word>)| {
+        let text = word.literal()?;
+        if names.contains(&text) {
+            return next.cloned();
+        }
+        let (name, value) = text.split_once('=')?;
+        names.contains(&name).then(|| Word::known(value))
+    };
+    words.iter().zip(next).filter_map(value).collect()
+}
+
+/// Records what is copied from another machine or from a store, as in `scp host:file .` or `aws s3 cp s3://x/y .`.
+fn copy(name: &str, command: &Command, walker: &mut Walker) {
+    let is_remote = |text: &str| match name {
+        "aws" => text.starts_with("s3://"),
+        "gsutil" | "gcloud" => text.starts_with("gs://"),
+        _ => !text.starts_with('-') && text.split('/').next().unwrap_or_default().contains(':'),
+    };
+    let Some((target, before)) = command.arguments().split_last() else { return };
+    let sources: Vec<&str> = before.iter().map(Word::lead).filter(|text| is_remote(text)).collect();
+    if sources.is_empty() || is_remote(target.lead()) {
+        return;
+    }
+    let is_tree = |text: &str| {
+        matches!(text, "sync" | "rsync" | "--recursive" | "-r" | "-R" | "-a")
+            || text.starts_with('-') && text.contains('a')
+    };
+    if target.literal().is_none() || command.texts().any(|text| is_tree(text) && !text.starts_with("--p")) {
+        return walker.fills(Some(target.clone()));
+    }
+    let folder = target.lead().trim_end_matches('/');
+    walker.record_write(target, None, true);
+    for source in sources {
+        let name = base_name(source.rsplit(':').next().unwrap_or(source));
+        walker.record_write(&Word::known(&format!("{folder}/{name}")), None, true);
+    }
+}
+
+/// Returns `true` if a program installs, imports or collects a file that the command has downloaded.
+fn runs_downloaded(name: &str, command: &Command, walker: &Walker) -> bool {
+    const PACKAGES: &[&str] = &[
+        ".whl", ".tar.gz", ".tgz", ".zip", ".deb", ".rpm", ".gem", ".pkg", ".apk", ".crate", ".vsix", ".snap",
+        ".flatpak",
+    ];
+    const SYSTEM: &[&str] = &["dpkg", "apt", "apt-get", "rpm", "dnf", "yum", "zypper", "installer", "snap", "code"];
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let installs = SYSTEM.contains(&name) || INSTALLERS.iter().any(|(program, _)| *program == plain);
+    let is_package = |text: &str| PACKAGES.iter().any(|ending| text.ends_with(ending));
+    if installs && command.texts().any(|text| is_package(text) && walker.is_written_download(text)) {
+        return true;
+    }
+    let module = (plain == "python").then(|| option_values(command, &["-m"])).unwrap_or_default();
+    let module = module.first().and_then(Word::literal);
+    let is_test = matches!(name, "pytest" | "py.test") || matches!(module, Some("pytest"));
+    if is_test && walker.has_download("conftest.py") {
+        return true;
+    }
+    module.is_some_and(|module| {
+        let path = module.replace('.', "/");
+        [".py", "/__main__.py", "/__init__.py"].iter().any(|end| walker.is_written_download(&format!("{path}{end}")))
+    })
 }
 
 fn clone(call: &git::Call, walker: &mut Walker) {
@@ -149,6 +229,24 @@ impl Walker {
             }
             _ => self.downloads_anywhere = true,
         }
+    }
+
+    /// Returns `true` if the command has downloaded this very file.
+    fn is_written_download(&self, path: &str) -> bool {
+        let path = written_files::normalize(path);
+        self.written.iter().any(|written| written.is_download && written.path == path)
+    }
+
+    /// Returns `true` if the command has downloaded a file of this name to any folder.
+    fn has_download(&self, name: &str) -> bool {
+        self.written.iter().any(|written| written.is_download && base_name(&written.path) == name)
+    }
+
+    /// Returns `true` if the command has downloaded a program to a folder that may be in `PATH`.
+    pub(super) fn installs_program(&self, name: &str) -> bool {
+        let is_program =
+            |path: &str| path.rsplit_once('/').is_some_and(|(folder, base)| base == name && folder.ends_with("bin"));
+        self.written.iter().any(|written| written.is_download && is_program(&written.path))
     }
 
     /// Returns `true` if the command has downloaded a file, or the folder that holds it.

@@ -20,7 +20,6 @@ const UNCHANGING: &[&str] = &[
     "commit",
     "commit-graph",
     "commit-tree",
-    "config",
     "diff-index",
     "diff-tree",
     "fetch",
@@ -82,6 +81,7 @@ fn note_call(call: &Call, walker: &mut Walker) {
     let name = &*call.name;
     let has_operands = || call.arguments.operands().count() > 0;
     match name {
+        "config" => configures(call, walker),
         _ if call.texts().any(|text| text == "--help") || git::READS.contains(&name) || UNCHANGING.contains(&name) => {}
         "stash" if call.surely_then(&["list", "show", "drop", "clear", "create", "store"]) => {}
         "worktree" if call.surely_then(&["list", "lock", "unlock", "prune", "repair"]) => {}
@@ -126,6 +126,26 @@ fn note_call(call: &Call, walker: &mut Walker) {
         "format-patch" => record(&[Word::known("*.patch")], ChangeExtent::File, walker),
         "mergetool" | "difftool" if call.texts().any(|text| text == "--tool-help") => {}
         _ => record(&[Word::known(".")], ChangeExtent::Repository, walker),
+    }
+}
+
+/// Records the file that `git config` writes instead of the settings of the repository.
+fn configures(call: &Call, walker: &mut Walker) {
+    const READS: &[&str] = &["--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "get", "list"];
+    if call.words.iter().any(|word| word.literal().is_some_and(|text| READS.contains(&text))) {
+        return;
+    }
+    let mut words = call.words.iter();
+    while let Some(word) = words.next() {
+        let lead = word.lead();
+        let at = ["--file=", "-f"].iter().find(|option| lead.starts_with(**option)).map(|option| option.len());
+        match (word.literal(), at) {
+            (Some("-f" | "--file"), _) => {
+                record(words.as_slice().get(..1).unwrap_or_default(), ChangeExtent::File, walker)
+            }
+            (_, Some(at)) => record(&[word.tail(at)], ChangeExtent::File, walker),
+            _ => {}
+        }
     }
 }
 

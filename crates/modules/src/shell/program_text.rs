@@ -171,6 +171,16 @@ fn tool(name: &str, command: &Command, walker: &mut Walker) -> bool {
             let files = files.map(|(_, file)| base_name(file));
             let names: Vec<&str> = ["Makefile", "makefile", "GNUmakefile"].into_iter().chain(files).collect();
             walker.runs_rules(&names);
+            let words = command.arguments();
+            let is_substituted = words.iter().zip(words.iter().skip(1)).any(|(option, file)| {
+                matches!(option.literal(), Some("-f" | "--file" | "--makefile")) && file.literal().is_none()
+            });
+            if is_substituted {
+                if walker.fetched_in_words {
+                    walker.runs_download();
+                }
+                walker.refuse(format!("`{name}` runs rules from a file that is unknown until run time"));
+            }
             let values = command.texts().filter_map(|text| text.split_once('=')).map(|(_, value)| value);
             if values.into_iter().any(scan::deletes) {
                 walker.destroys("is given a command that deletes", &command.source_text());

@@ -92,6 +92,9 @@ impl Walker {
     /// Records that rules in a file with one of these names are run. Only rules written by the same command matter.
     pub(super) fn runs_rules(&mut self, names: &[&str]) {
         let is_rule = |written: &&WrittenFile| names.contains(&written.path.rsplit('/').next().unwrap_or_default());
+        if self.written.iter().filter(is_rule).any(|rules| rules.is_download) {
+            self.runs_download();
+        }
         let rules = self.written.iter().find(|written| is_rule(written));
         if let Some(path) =
             rules.filter(|rules| rules.text.as_deref().is_some_and(scan::deletes)).map(|rules| rules.path.clone())
