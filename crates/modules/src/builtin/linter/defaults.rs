@@ -13,7 +13,11 @@ use super::run::Linter;
 const LINTERS: [(&str, &[&str], &[&str]); 5] = [
     ("actionlint", &[".github/workflows/*.yml", ".github/workflows/*.yaml"], &["-no-color", "-oneline", "{file}"]),
     ("hadolint", &["Dockerfile", "*.dockerfile"], &["--no-color", "--", "{file}"]),
-    ("ruff", &["*.py", "*.pyi"], &["check", "--quiet", "--no-cache", "--output-format", "concise", "--", "{file}"]),
+    (
+        "ruff",
+        &["*.py", "*.pyi"],
+        &["check", "--quiet", "--no-cache", "--force-exclude", "--output-format", "concise", "--", "{file}"],
+    ),
     ("shellcheck", &["*.sh", "*.bash"], &["--color=never", "--format=gcc", "--", "{file}"]),
     ("yamllint", &["*.yaml", "*.yml"], &["--format", "parsable", "--", "{file}"]),
 ];
@@ -59,6 +63,8 @@ mod tests {
         let found = on_path(Some(folder.path().as_os_str()), &LinterLauncher::Unconfined).unwrap();
         let names: Vec<&str> = found.iter().map(|linter| linter.name.as_str()).collect();
         assert_eq!(names, ["ruff"]);
+        // Without it, ruff reports files that the project excludes, because they are named.
+        assert!(found[0].command.contains(&"--force-exclude".to_owned()));
         let looked_at = ["a.py", "src/deep/b.pyi", "c.sh"].map(|file| found[0].files.is_match(Path::new(file)));
         assert_eq!(looked_at, [true, true, false]);
         assert!(on_path(None, &LinterLauncher::Unconfined).unwrap().is_empty());
