@@ -31,14 +31,34 @@ pub(super) const POLICY: &[Mistake] = &[
     config:
       linters:
         - files: "*.py"
-          command: [ruff, check]
-"#, &[r#"warning:6:11: `linters[0]`: the `command` has no `{file}`, so the linter is not given the file; write `command: [ruff, check, "{file}"]`"#]),
+          command: [sh, check]
+"#, &[r#"warning:6:11: `linters[0]`: the `command` has no `{file}`, so the linter is not given the file; write `command: [sh, check, "{file}"]`"#]),
+    ("module: linter whose program is missing", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: "*.py"
+          command: [rufff, check, "{file}"]
+"#, &[r#"warning:6:21: `linters[0]`: the program `rufff` is not in `PATH`, so nothing is checked; install it, or correct its name"#]),
+    ("module: linter with an ending as its pattern", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: ".py"
+          command: [sh, "{file}"]
+"#, &[r#"warning:5:19: `linters[0]`: the pattern `.py` matches only a file of that name; write `*.py`"#]),
+    ("changes with a negated pattern", r#"hooks:
+  - rule: a
+    on: tool:pre
+    when: changes("!infra/**")
+    deny: no
+"#, &[r#"error:4:20: the pattern `!infra/**` never matches: it begins with `!`, which excludes nothing here; remove the `!`, and negate the condition"#]),
     ("module: pattern that never matches", r#"hooks:
   - module: hooks-linter
     config:
       linters:
         - files: ./src/
-          command: [ruff, check, "{file}"]
+          command: [sh, check, "{file}"]
 "#, &[r#"error:5:11: `config` of `hooks-linter`: `linters[0]`: `files`: the pattern `./src/` never matches: it begins with `./`; write `src/`"#]),
     ("module: path of a rule that never matches", r#"hooks:
   - module: hooks-approval
@@ -70,9 +90,9 @@ pub(super) const POLICY: &[Mistake] = &[
     config:
       linters:
         - { files: "*.py", command: [] }
-        - { files: [], command: [ruff, "{file}"] }
-        - { files: "*.go", command: [gofmt, "{file}"], exit_codes: [0] }
-"#, &[r#"error:5:28: `config` of `hooks-linter`: `linters[0]`: `command` is empty: name a program"#, r#"error:6:13: `config` of `hooks-linter`: `linters[1]`: `files` is empty: name at least one"#, r#"error:7:56: `config` of `hooks-linter`: `linters[2]`: `exit_codes` has 0: an exit code for findings is between 1 and 255"#]),
+        - { files: [], command: [sh, "{file}"] }
+        - { files: "*.go", command: [sh, "{file}"], exit_codes: [0] }
+"#, &[r#"error:5:28: `config` of `hooks-linter`: `linters[0]`: `command` is empty: name a program"#, r#"error:6:13: `config` of `hooks-linter`: `linters[1]`: `files` is empty: name at least one"#, r#"error:7:53: `config` of `hooks-linter`: `linters[2]`: `exit_codes` has 0: an exit code for findings is between 1 and 255"#]),
     ("swapped matches", r#"hooks:
   - rule: a
     on: tool:pre

@@ -22,13 +22,14 @@ const LINTERS: [(&str, &[&str], &[&str]); 5] = [
     ("yamllint", &["*.yaml", "*.yml"], &["--format", "parsable", "--", "{file}"]),
 ];
 
+/// Returns `true` if a folder of the `PATH` has the program.
+pub(super) fn is_on_path(program: &str, path: Option<&OsStr>) -> bool {
+    path.is_some_and(|path| {
+        std::env::split_paths(path).any(|folder| folder.join(program).metadata().is_ok_and(|file| is_executable(&file)))
+    })
+}
+
 pub(super) fn on_path(path: Option<&OsStr>, launcher: &LinterLauncher) -> Result<Vec<Linter>, String> {
-    let is_there = |program: &str| {
-        path.is_some_and(|path| {
-            std::env::split_paths(path)
-                .any(|folder| folder.join(program).metadata().is_ok_and(|file| is_executable(&file)))
-        })
-    };
     let linter = |(program, files, arguments): &(&str, &[&str], &[&str])| {
         let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
         Ok(Linter {
@@ -42,7 +43,7 @@ pub(super) fn on_path(path: Option<&OsStr>, launcher: &LinterLauncher) -> Result
             is_reported_missing: false.into(),
         })
     };
-    LINTERS.iter().filter(|(program, ..)| is_there(program)).map(linter).collect()
+    LINTERS.iter().filter(|(program, ..)| is_on_path(program, path)).map(linter).collect()
 }
 
 #[cfg(test)]

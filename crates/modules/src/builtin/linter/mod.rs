@@ -108,9 +108,38 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     Ok(vec![ModuleHook::gate(&["tool:post"], hook).timeout(timeout)])
 }
 
-/// Returns the linters that do not receive the name of the file.
+/// Endings that are easily written as a whole pattern, as in `.py`.
+const ENDINGS: &[&str] = &[
+    ".py", ".pyi", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".rb", ".sh", ".tf", ".yaml", ".yml", ".json", ".toml",
+    ".md", ".css", ".html", ".c", ".cpp", ".h", ".java", ".kt", ".php", ".sql",
+];
+
+/// Returns the linters that do not receive the name of the file, whose program is missing, or whose pattern is an ending.
 pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
     let linters = options::<Options>(config).ok().and_then(|options| options.linters).unwrap_or_default();
+    let path = std::env::var_os("PATH");
+    let is_missing = |program: &&String| {
+        !program.is_empty() && !program.contains('/') && !defaults::is_on_path(program, path.as_deref())
+    };
+    let programs: Vec<IdleSetting> = linters
+        .iter()
+        .enumerate()
+        .filter_map(|(at, linter)| Some((at, linter.command.first().filter(is_missing)?)))
+        .map(|(at, program)| {
+            let message = format!("`linters[{at}]`: the program `{program}` is not in `PATH`, so nothing is checked");
+            (message, "install it, or correct its name".to_owned())
+        })
+        .collect();
+    let endings: Vec<IdleSetting> = linters
+        .iter()
+        .enumerate()
+        .flat_map(|(at, linter)| linter.files.all().iter().map(move |pattern| (at, pattern)))
+        .filter(|(_, pattern)| ENDINGS.contains(&pattern.as_str()))
+        .map(|(at, pattern)| {
+            let message = format!("`linters[{at}]`: the pattern `{pattern}` matches only a file of that name");
+            (message, format!("write `*{pattern}`"))
+        })
+        .collect();
     let misses = |(_, linter): &(usize, LinterOptions)| {
         !linter.command.is_empty() && !linter.command.iter().any(|word| word.contains("{file}"))
     };
@@ -120,7 +149,7 @@ pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
         let help = format!("write `command: [{}, \"{{file}}\"]`", linter.command.join(", "));
         (message, help)
     };
-    missing.map(describe).collect()
+    missing.map(describe).chain(programs).chain(endings).collect()
 }
 
 impl Linter {

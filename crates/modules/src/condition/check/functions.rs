@@ -168,6 +168,9 @@ pub(crate) fn pattern_problem(pattern: &str) -> Option<(&'static str, String)> {
         home if home.starts_with('~') => {
             ("begins with `~`, which is not the home folder here", "write an absolute path".to_owned())
         }
+        not if not.starts_with('!') => {
+            ("begins with `!`, which excludes nothing here", "remove the `!`, and negate the condition".to_owned())
+        }
         here if here.starts_with("./") => ("begins with `./`", format!("write `{}`", here.trim_start_matches("./"))),
         up if up.starts_with("../") => {
             ("begins with `../`, and paths are resolved", "write an absolute path".to_owned())
