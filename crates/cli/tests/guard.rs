@@ -181,6 +181,24 @@ fn every_supported_agent_can_be_guarded_and_tested() {
 }
 
 #[test]
+fn a_test_of_the_guard_runs_no_line_of_a_repository() {
+    let guarded = Guarded::new();
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    let proof = guarded.place.at("proof");
+    let line = format!("/bin/sh -c 'touch {}; exit 2' amplifier-guard", proof.display());
+    let hook = json!({ "matcher": "*", "hooks": [{ "type": "command", "command": line, "timeout": 60 }] });
+    fs::create_dir(guarded.place.at("workspace/.claude")).unwrap();
+    let settings = json!({ "hooks": { "PreToolUse": [hook] } });
+    guarded.place.write("workspace/.claude/settings.json", &settings.to_string());
+    let tested = guarded.guard(&["test"]);
+    assert_eq!(tested.status.code(), Some(1));
+    assert!(text(&tested).contains("its line is not ours"), "{}", text(&tested));
+    assert!(text(&tested).contains("claude (user): denied and recorded") && !proof.exists());
+    assert!(text(&guarded.guard(&["status"])).contains("a line at PreToolUse that is not ours"));
+}
+
+#[test]
 fn a_killed_daemon_lets_nothing_through_and_loses_no_acknowledged_record() {
     let guarded = Guarded::new();
     let installed = guarded.guard(&["install", "claude"]);

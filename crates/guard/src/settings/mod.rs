@@ -194,6 +194,16 @@ pub fn installed(settings: &str) -> Result<Vec<InstalledHook>, SettingsError> {
     Ok(found)
 }
 
+/// Returns `true` if this program wrote the line of a hook. Anybody can write a line that looks similar, so no other may be run.
+pub fn is_own(client: Client, hook: &InstalledHook, program: &HookProgram, folder: &Path) -> bool {
+    let Some(event) = hooks_of(client).iter().find(|event| event.name == hook.event) else { return false };
+    let limit = match client {
+        Client::Gemini => Duration::from_millis(hook.timeout),
+        _ => Duration::from_secs(hook.timeout),
+    };
+    program.line(client, event.name, event.is_gate, limit, folder).is_ok_and(|line| line == hook.command)
+}
+
 /// Returns the names of the events that the guard needs and the settings lack.
 pub fn missing_events(client: Client, hooks: &[InstalledHook]) -> Vec<&'static str> {
     let needed = hooks_of(client).iter().map(|event| event.name);

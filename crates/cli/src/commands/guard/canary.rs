@@ -6,14 +6,14 @@ use std::process::{Command, ExitCode, Stdio};
 
 use amplifier_audit::{Folder, read_records};
 use amplifier_guard::daemon::{CANARY_HOOK, CANARY_TOOL};
-use amplifier_guard::settings::{self, InstalledHook, installed, tool_event};
+use amplifier_guard::settings::{self, InstalledHook, installed, is_own, tool_event};
 use amplifier_guard::{Client, canary_payload};
 use amplifier_host::Home;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::Places;
-use super::install::{random, read};
+use super::install::{hook_program, random, read};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::{reasons, usage};
 use crate::terminal::{EscapeMode, visible};
@@ -29,7 +29,7 @@ pub(super) fn run(clients: &[Client], as_json: bool, home: &Home) -> Result<Exit
                 Ok(hooks) if hooks.is_empty() => continue,
                 hooks => hooks,
             };
-            let problem = hooks.and_then(|hooks| send(client, &hooks, home)).err().map(|error| reasons(&error));
+            let problem = hooks.and_then(|hooks| send(client, &hooks, &places, home)).err().map(|error| reasons(&error));
             reports.push((client, scope, file, problem));
         }
     }
@@ -58,10 +58,14 @@ pub(super) fn run(clients: &[Client], as_json: bool, home: &Home) -> Result<Exit
 /// Sends the canary through the configured line of the hook before tools.
 ///
 /// # Errors
-/// If it is not denied, or the audit log has no denial of it.
-pub(super) fn send(client: Client, hooks: &[InstalledHook], home: &Home) -> Result<()> {
+/// If the line is not that of this program, the canary is not denied, or the audit log has no denial of it.
+pub(super) fn send(client: Client, hooks: &[InstalledHook], places: &Places, home: &Home) -> Result<()> {
     let hook = hooks.iter().find(|hook| Some(hook.event.as_str()) == tool_event(client));
     let hook = hook.context("the hook before tools is missing")?;
+    // A repository can contain settings with any command.
+    if !is_own(client, hook, &hook_program()?, places.guard.path()) {
+        bail!("the hook before tools was not run: its line is not ours: `{}`; check it, then install again", hook.command);
+    }
     let nonce = random();
     let folder = home.environment().current_dir().display().to_string();
     let payload = canary_payload(client, CANARY_TOOL, &nonce, &folder).to_string();

@@ -101,7 +101,7 @@ pub(super) fn install(selection: &Selection, change: Change, as_json: bool, home
             if let Some(missing) = missing_events(client, &hooks).first() {
                 bail!("the hook for `{missing}` is not in `{}` after the installation", file.display());
             }
-            canary::send(client, &hooks, home)
+            canary::send(client, &hooks, &places, home)
         },
     )
 }
@@ -243,7 +243,7 @@ fn gemini_name(client: Client, settings: &str) -> Option<String> {
 }
 
 /// Returns the program for hooks: the small one beside this program if it is there, else this program.
-fn hook_program() -> Result<HookProgram> {
+pub(super) fn hook_program() -> Result<HookProgram> {
     let own = std::env::current_exe().context("the path of this program is unknown")?;
     let small = own.with_file_name("amplifier-hook");
     Ok(if small.is_file() { HookProgram::small(small) } else { HookProgram::command(own) })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_guard::Client;
 use amplifier_guard::settings::{
-    self, Scope, codex_config_file, codex_trust, find_switches, installed, missing_events,
+    self, Scope, codex_config_file, codex_trust, find_switches, installed, is_own, missing_events,
 };
 use amplifier_host::Home;
 use amplifier_process::{Command, Environment};
@@ -14,7 +14,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::Places;
-use super::install::read;
+use super::install::{hook_program, read};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::reasons;
 use crate::terminal::{EscapeMode, visible};
@@ -87,6 +87,14 @@ async fn status(client: Client, places: &Places) -> ClientStatus {
         let missing = missing_events(client, &hooks);
         if !missing.is_empty() {
             problems.push(format!("`{}` has no hook for {}; install again", file.display(), missing.join(", ")));
+        }
+        let is_foreign = |hook| !hook_program().is_ok_and(|program| is_own(client, hook, &program, places.guard.path()));
+        if let Some(hook) = hooks.iter().find(|hook| is_foreign(*hook)) {
+            problems.push(format!(
+                "`{}` has a line at {} that is not ours; check it, then install again",
+                file.display(),
+                hook.event
+            ));
         }
         if client == Client::Codex && scope != Scope::System {
             let config = codex_config_file(&file);
