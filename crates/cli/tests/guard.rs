@@ -199,6 +199,15 @@ fn a_test_of_the_guard_runs_no_line_of_a_repository() {
 }
 
 #[test]
+fn an_installation_for_the_system_is_refused() {
+    let guarded = Guarded::new();
+    let refused = guarded.guard(&["install", "claude", "--system", "--dry-run"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("`--system` is not supported yet"), "{}", text(&refused));
+    assert!(!text(&guarded.guard(&["install", "--help"])).contains("--system"));
+}
+
+#[test]
 fn a_killed_daemon_lets_nothing_through_and_loses_no_acknowledged_record() {
     let guarded = Guarded::new();
     let installed = guarded.guard(&["install", "claude"]);

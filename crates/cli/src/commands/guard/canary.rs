@@ -29,7 +29,8 @@ pub(super) fn run(clients: &[Client], as_json: bool, home: &Home) -> Result<Exit
                 Ok(hooks) if hooks.is_empty() => continue,
                 hooks => hooks,
             };
-            let problem = hooks.and_then(|hooks| send(client, &hooks, &places, home)).err().map(|error| reasons(&error));
+            let problem =
+                hooks.and_then(|hooks| send(client, &hooks, &places, home)).err().map(|error| reasons(&error));
             reports.push((client, scope, file, problem));
         }
     }
@@ -64,7 +65,10 @@ pub(super) fn send(client: Client, hooks: &[InstalledHook], places: &Places, hom
     let hook = hook.context("the hook before tools is missing")?;
     // A repository can contain settings with any command.
     if !is_own(client, hook, &hook_program()?, places.guard.path()) {
-        bail!("the hook before tools was not run: its line is not ours: `{}`; check it, then install again", hook.command);
+        bail!(
+            "the hook before tools was not run: its line is not ours: `{}`; check it, then install again",
+            hook.command
+        );
     }
     let nonce = random();
     let folder = home.environment().current_dir().display().to_string();

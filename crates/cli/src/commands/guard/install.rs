@@ -19,7 +19,7 @@ use similar::TextDiff;
 
 use super::{Places, Selection, canary};
 use crate::commands::output::{print_json, stdout};
-use crate::errors::reasons;
+use crate::errors::{reasons, usage};
 use crate::terminal::{EscapeMode, visible};
 
 /// The largest settings file.
@@ -60,6 +60,12 @@ struct SettingsChange {
 
 /// Installs the guard, and tests it with a canary.
 pub(super) fn install(selection: &Selection, change: Change, as_json: bool, home: &Home) -> Result<ExitCode> {
+    // Other users could not read the files, and would need a daemon of their own.
+    if selection.scope() == Scope::System {
+        return Err(usage(
+            "the guard was not installed: `--system` is not supported yet; install it for each user, without `--system`",
+        ));
+    }
     let places = Places::find(home)?;
     let files = selection.files(&places)?;
     let config = Config::load(&Overrides::default(), home)?;
@@ -88,7 +94,7 @@ pub(super) fn install(selection: &Selection, change: Change, as_json: bool, home
             let options = HookOptions { name: known.as_deref().unwrap_or(options.name), ..options.clone() };
             let after = settings::install(client, &before, &options)?;
             let mut changes = vec![SettingsChange { file: file.to_owned(), before, after }];
-            if client == Client::Codex && selection.scope() != Scope::System {
+            if client == Client::Codex {
                 let hooks = installed(&changes[0].after)?;
                 let (config, before) = codex_config(file)?;
                 let after = codex_trust(&before, file, &hooks).with_context(|| format!("`{}`", config.display()))?;

@@ -109,8 +109,8 @@ struct Selection {
     /// Settings of the project in the current folder
     #[arg(long, conflicts_with = "system")]
     project: bool,
-    /// Settings of the system, which a project cannot switch off
-    #[arg(long)]
+    /// Settings of the system; `uninstall` removes an earlier installation
+    #[arg(long, hide = true)]
     system: bool,
 }
 

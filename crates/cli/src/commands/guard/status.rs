@@ -88,7 +88,8 @@ async fn status(client: Client, places: &Places) -> ClientStatus {
         if !missing.is_empty() {
             problems.push(format!("`{}` has no hook for {}; install again", file.display(), missing.join(", ")));
         }
-        let is_foreign = |hook| !hook_program().is_ok_and(|program| is_own(client, hook, &program, places.guard.path()));
+        let is_foreign =
+            |hook| !hook_program().is_ok_and(|program| is_own(client, hook, &program, places.guard.path()));
         if let Some(hook) = hooks.iter().find(|hook| is_foreign(*hook)) {
             problems.push(format!(
                 "`{}` has a line at {} that is not ours; check it, then install again",
@@ -106,11 +107,7 @@ async fn status(client: Client, places: &Places) -> ClientStatus {
         }
     }
     let switches = find_switches(client, &places.user, &places.project);
-    problems.extend(
-        switches
-            .into_iter()
-            .map(|switch| format!("{switch}: hooks do not run; only `amplifier guard install --system` withstands it")),
-    );
+    problems.extend(switches.into_iter().map(|switch| format!("{switch}: hooks do not run; remove this setting")));
     let version = version(client).await;
     let is_measured = version.as_deref().is_some_and(|version| version == client.measured_version());
     ClientStatus { client, installed: levels, problems, version, is_measured }
