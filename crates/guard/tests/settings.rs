@@ -137,11 +137,45 @@ fn codex_trusts_our_hooks_at_their_position() {
 }
 
 #[test]
+fn comments_of_the_user_behind_our_trust_stay() {
+    let hooks = installed(&installed_in(Client::Codex, "")).unwrap();
+    let file = Path::new("/home/ada/.codex/hooks.json");
+    let config = codex_trust("model = \"gpt\"\n", file, &hooks).unwrap();
+    let config = config + "\n# my servers\n# one\n\n[mcp_servers.one]\ncommand = \"one\"\n";
+    let after = codex_untrust(&config, file, &hooks).unwrap();
+    assert_eq!(after, "model = \"gpt\"\n# my servers\n# one\n\n[mcp_servers.one]\ncommand = \"one\"\n");
+}
+
+#[test]
+fn a_hook_in_a_group_with_another_one_is_found_and_removed_alone() {
+    for client in [Client::Claude, Client::Codex, Client::Gemini] {
+        let mut settings: Value = serde_json::from_str(&installed_in(client, "")).unwrap();
+        let event = amplifier_guard::settings::tool_event(client).unwrap();
+        let other = json!({ "type": "command", "command": "lint" });
+        settings["hooks"][event][0]["hooks"].as_array_mut().unwrap().insert(0, other.clone());
+        let settings = settings.to_string();
+        let hooks = installed(&settings).unwrap();
+        assert_eq!(missing_events(client, &hooks), [""; 0]);
+        let found = hooks.iter().find(|hook| hook.event == event).unwrap();
+        assert_eq!((found.group, found.handler), (0, 1));
+        let removed = uninstall(client, &settings).unwrap();
+        assert_eq!(installed(&removed).unwrap(), []);
+        let removed: Value = serde_json::from_str(&removed).unwrap();
+        assert_eq!(removed["hooks"][event][0]["hooks"], json!([other]));
+        if client == Client::Codex {
+            let config = codex_trust("", Path::new("/h.json"), &hooks).unwrap();
+            assert!(config.contains("[hooks.state.\"/h.json:pre_tool_use:0:1\"]"), "{config}");
+        }
+    }
+}
+
+#[test]
 fn the_trust_of_codex_is_the_hash_of_the_sorted_definition() {
     // From the definition that the client hashes, computed by another program.
     let hook = amplifier_guard::settings::InstalledHook {
         event: "PreToolUse".to_owned(),
         group: 0,
+        handler: 0,
         command: "/bin/true".to_owned(),
         timeout: 60,
         matcher: Some("*".to_owned()),

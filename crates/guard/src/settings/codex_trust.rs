@@ -36,12 +36,15 @@ pub fn trust(config: &str, file: &Path, hooks: &[InstalledHook]) -> Result<Strin
 pub fn untrust(config: &str, file: &Path, hooks: &[InstalledHook]) -> Result<String, SettingsError> {
     check(config)?;
     let headers: Vec<String> = hooks.iter().map(|hook| header(file, hook)).collect();
-    let mut is_kept = true;
+    let (mut is_ours, mut has_comment) = (false, false);
+    // Cuts the header, its keys and blank lines. Comments, and what follows them, are of the user.
     let kept = config.split_inclusive('\n').filter(|line| {
-        if line.trim_start().starts_with('[') {
-            is_kept = !headers.iter().any(|header| line.trim() == header);
+        let line = line.trim();
+        if line.starts_with('[') {
+            (is_ours, has_comment) = (headers.iter().any(|header| line == header), false);
         }
-        is_kept
+        has_comment |= line.starts_with('#');
+        !is_ours || line.starts_with('#') || (line.is_empty() && has_comment)
     });
     let text: String = kept.collect();
     check(&text)?;
@@ -53,7 +56,7 @@ fn check(text: &str) -> Result<(), SettingsError> {
 }
 
 fn header(file: &Path, hook: &InstalledHook) -> String {
-    let key = format!("{}:{}:{}:0", file.display(), snake_case(&hook.event), hook.group);
+    let key = format!("{}:{}:{}:{}", file.display(), snake_case(&hook.event), hook.group, hook.handler);
     format!("[hooks.state.{}]", Value::from(key))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn set_if_missing(text: &str, key: &str, value: &Value) -> Result<Str
     }
 }
 
-/// Removes the entries of all events for which `is_removed` returns `true`, then lists and objects that became empty by this.
+/// Removes the handlers of all events for which `is_removed` returns `true`, then groups, lists and objects that became empty by this.
 pub(super) fn remove(text: &str, is_removed: impl Fn(&Value) -> bool) -> Result<String, SettingsError> {
     let mut text = text.to_owned();
     while let Some(next) = remove_one(&text, &is_removed)? {
@@ -53,10 +53,25 @@ fn remove_one(text: &str, is_removed: &impl Fn(&Value) -> bool) -> Result<Option
             continue;
         }
         let entries = document.items(event.value);
-        let is_ours = |entry: &&Item| {
-            serde_json::from_str(&text[entry.value.start..entry.value.end]).is_ok_and(|entry| is_removed(&entry))
+        let is_ours = |item: &Item| {
+            serde_json::from_str(&text[item.value.start..item.value.end]).is_ok_and(|handler| is_removed(&handler))
         };
-        let Some(found) = entries.iter().find(is_ours) else { continue };
+        let mut found = None;
+        for entry in &entries {
+            let handlers = document.handlers(entry.value)?;
+            match handlers.as_ref().map(|(_, handlers)| (handlers.iter().find(|item| is_ours(item)), handlers.len())) {
+                None if is_ours(entry) => {}
+                Some((Some(_), 1)) => {}
+                // Others in the group stay.
+                Some((Some(handler), _)) => {
+                    return Ok(handlers.as_ref().map(|(list, items)| document.cut(*list, items, handler.value)));
+                }
+                _ => continue,
+            }
+            found = Some(entry);
+            break;
+        }
+        let Some(found) = found else { continue };
         return Ok(Some(match (entries.len(), events.len()) {
             (1, 1) => document.cut(document.root, &document.items(document.root), hooks),
             (1, _) => document.cut(hooks, &events, event.value),
@@ -116,6 +131,15 @@ impl<'a> Document<'a> {
             (Some(_), Some(_)) => Err(SettingsError::Twice(key.to_owned())),
             (found, _) => Ok(found.map(|item| item.value)),
         }
+    }
+
+    /// Returns the list of handlers of a group, and its items; none for anything else.
+    fn handlers(&self, entry: Span) -> Result<Option<(Span, Vec<Item>)>, SettingsError> {
+        if self.bytes()[entry.start] != b'{' {
+            return Ok(None);
+        }
+        let list = self.member(entry, HOOKS)?.filter(|list| self.bytes()[list.start] == b'[');
+        Ok(list.map(|list| (list, self.items(list))))
     }
 
     /// Returns the items of an object or list.

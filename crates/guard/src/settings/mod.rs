@@ -119,6 +119,8 @@ pub struct InstalledHook {
     pub event: String,
     /// The position of its group among the groups of the event.
     pub group: usize,
+    /// The position in its group.
+    pub handler: usize,
     /// The configured command line.
     pub command: String,
     /// The configured time limit, in the client's unit.
@@ -173,7 +175,7 @@ pub fn uninstall(_client: Client, settings: &str) -> Result<String, SettingsErro
     if settings.trim().is_empty() {
         return Ok(settings.to_owned());
     }
-    json_edit::remove(settings, |entry| hook_of(entry).is_some())
+    json_edit::remove(settings, is_ours)
 }
 
 /// Returns the hooks of the guard in the settings of a client.
@@ -188,7 +190,7 @@ pub fn installed(settings: &str) -> Result<Vec<InstalledHook>, SettingsError> {
     let mut found = Vec::new();
     for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
         for (group, entry) in groups.as_array().into_iter().flatten().enumerate() {
-            found.extend(hook_of(entry).map(|hook| InstalledHook { event: event.clone(), group, ..hook }));
+            found.extend(hooks_in(entry).map(|hook| InstalledHook { event: event.clone(), group, ..hook }));
         }
     }
     Ok(found)
@@ -215,20 +217,30 @@ pub fn tool_event(client: Client) -> Option<&'static str> {
     hooks_of(client).first().map(|event| event.name)
 }
 
-/// Returns the hook of an entry, if it is one of the guard.
-fn hook_of(entry: &Value) -> Option<InstalledHook> {
+/// Returns the hooks of the guard in an entry, which is a handler or a group of handlers.
+fn hooks_in(entry: &Value) -> impl Iterator<Item = InstalledHook> {
     let handlers = entry.get("hooks").and_then(Value::as_array);
-    let mut handlers = handlers.map_or_else(|| vec![entry], |handlers| handlers.iter().collect());
-    let handler = handlers.pop().filter(|_| handlers.is_empty())?;
-    let command = ["command", "bash"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_str)?;
-    let timeout = ["timeout", "timeoutSec"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_u64);
-    command_line::is_ours(command).then(|| InstalledHook {
-        event: String::new(),
-        group: 0,
-        command: command.to_owned(),
-        timeout: timeout.unwrap_or_default(),
-        matcher: entry.get("matcher").and_then(Value::as_str).map(str::to_owned),
+    let handlers = handlers.map_or(std::slice::from_ref(entry), Vec::as_slice);
+    handlers.iter().enumerate().filter(|(_, handler)| is_ours(handler)).map(|(number, handler)| {
+        let timeout = ["timeout", "timeoutSec"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_u64);
+        InstalledHook {
+            event: String::new(),
+            group: 0,
+            handler: number,
+            command: command_of(handler).unwrap_or_default().to_owned(),
+            timeout: timeout.unwrap_or_default(),
+            matcher: entry.get("matcher").and_then(Value::as_str).map(str::to_owned),
+        }
     })
+}
+
+/// Returns `true` for a handler of the guard.
+fn is_ours(handler: &Value) -> bool {
+    command_of(handler).is_some_and(command_line::is_ours)
+}
+
+fn command_of(handler: &Value) -> Option<&str> {
+    ["command", "bash"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_str)
 }
 
 fn entry(client: Client, event: &EventHook, options: &HookOptions<'_>) -> Result<Value, SettingsError> {
