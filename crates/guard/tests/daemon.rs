@@ -83,6 +83,24 @@ impl Place {
         self.daemon = Some(tokio::spawn(daemon.run()));
     }
 
+    /// Trusts the bundle of a project.
+    fn trust(&self, bundle: PathBuf) {
+        let store = self.home().trust_store();
+        let ProjectBundle { state: ProjectTrust::Untrusted(_, pins, _), .. } = ProjectBundle::find(bundle, &store)
+        else {
+            panic!("the bundle is trusted already");
+        };
+        store.trust(&pins).unwrap();
+    }
+
+    /// Lists files in a session and a folder of their own.
+    async fn list_in(&self, session: &str, folder: PathBuf) -> HookOutput {
+        let fields = json!({
+            "session_id": session, "cwd": folder, "tool_name": "Bash", "tool_input": { "command": "ls" },
+        });
+        self.call("PreToolUse", fields).await
+    }
+
     async fn send(&self, client: &str, event: &str, deadline: u64, payload: &[u8]) -> UnixStream {
         let mut stream = UnixStream::connect(self.folder.path().join("guard/socket")).await.unwrap();
         let header = format!(
@@ -295,6 +313,29 @@ async fn a_call_that_arrives_twice_is_decided_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_the_id_of_an_earlier_one_is_decided_again() {
+    let place = Place::started("hooks: []\n").await;
+    let input = json!({ "command": "npm publish" });
+    let intents = || place.records(&["npm publish", "\"event\"", "tool:pre"]);
+    assert_eq!(place.tool("call_0", "Bash", input.clone()).await.code, 0);
+    let before = intents();
+    assert!(before > 0);
+    // It has run.
+    let result = json!({ "stdout": "", "stderr": "", "interrupted": false, "isImage": false });
+    let post = json!({ "tool_name": "Bash", "tool_input": input, "tool_response": result, "tool_use_id": "call_0" });
+    assert_eq!(place.call("PostToolUse", post).await.code, 0);
+    assert_eq!(place.tool("call_0", "Bash", input.clone()).await.code, 0);
+    assert_eq!(intents(), 2 * before);
+    // Another agent and another folder call for themselves.
+    for (more, fields) in [(3, json!({ "agent_id": "agent-2" })), (4, json!({ "cwd": place.repo().join("sub") }))] {
+        let mut call = json!({ "tool_name": "Bash", "tool_input": input, "tool_use_id": "call_0" });
+        call.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        assert_eq!(place.call("PreToolUse", call).await.code, 0);
+        assert_eq!(intents(), more * before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_cannot_change_the_files_that_decide_about_the_guard() {
     let place = Place::started("hooks: []\n").await;
     let home = place.folder.path().join("home");
@@ -316,6 +357,48 @@ async fn tools_cannot_change_the_files_that_decide_about_the_guard() {
     }
     assert_eq!(place.tool("t-2", "Write", json!({ "file_path": "src/a.rs", "content": "" })).await.code, 0);
     assert_eq!(place.tool("t-3", "list_directory", json!({ "dir_path": place.repo() })).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_cannot_administer_the_policy_or_name_its_files() {
+    let place = Place::started("hooks: []\n").await;
+    let home = place.folder.path().join("home");
+    let key = home.join("audit.key").display().to_string();
+    for command in [
+        "amplifier guard uninstall claude",
+        "/usr/bin/amplifier hooks trust --yes",
+        "ls; amplifier approvals add x",
+        "amplifier audit rotate-key",
+        "env A=1 amplifier hooks trust",
+        "$(echo nothing) && amplifier hooks trust",
+        "amplifier",
+        "amplifier-hook --client claude",
+        "pkill -f \"guard daemon\"",
+        "killall amplifier",
+    ] {
+        check_denied(&place.tool("t-1", "Bash", json!({ "command": command })).await, "Denied by hook protect-policy");
+    }
+    for command in [
+        format!("cat {key}"),
+        format!("cat {}", home.join("server/token").display()),
+        "cat ../home/audit.key".to_owned(),
+        "cat .claude/settings.json".to_owned(),
+    ] {
+        check_denied(&place.tool("t-2", "Bash", json!({ "command": command })).await, "Denied by hook protect");
+    }
+    for command in [
+        "amplifier --help",
+        "amplifier doctor",
+        "amplifier guard status",
+        "cargo build -p amplifier",
+        "grep amplifier README.md",
+        "ls .",
+        "ls ..",
+        "git status",
+    ] {
+        let output = place.tool("t-3", "Bash", json!({ "command": command })).await;
+        assert_eq!(output.code, 0, "{command}: {output:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -405,18 +488,89 @@ async fn the_bundle_of_a_project_counts_only_if_it_is_trusted_and_the_user_is_to
     assert_eq!(output.code, 0);
     let stdout: Value = serde_json::from_str(&output.stdout).unwrap();
     assert!(stdout["systemMessage"].as_str().unwrap().contains("bundle.yaml"), "{output:?}");
-    let ProjectBundle { state: ProjectTrust::Untrusted(_, pins, _), .. } =
-        ProjectBundle::find(bundle, &place.home().trust_store())
-    else {
-        panic!("the bundle is trusted already");
-    };
-    place.home().trust_store().trust(&pins).unwrap();
+    place.trust(bundle);
     // Also in a folder below the project.
     let fields = json!({
         "session_id": "session-2", "cwd": place.repo().join("sub"), "tool_name": "Bash", "tool_input": { "command": "ls" },
         "tool_use_id": "t-2",
     });
     check_denied(&place.call("PreToolUse", fields).await, "Denied by hook closed");
+}
+
+const CLOSED: &str = "hooks:\n  - rule: closed\n    on: tool:pre\n    when: 'true'\n    deny: closed\n";
+const OPEN: &str = "hooks:\n  - rule: open\n    on: tool:pre\n    when: 'false'\n    deny: never\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_bundle_counts_for_the_next_call_of_every_session() {
+    let place = Place::started("hooks: []\n").await;
+    let bundle = place.folder.path().join("home/bundle.yaml");
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 0);
+    fs::write(&bundle, CLOSED).unwrap();
+    check_denied(&place.list_in("session-1", place.repo()).await, "Denied by hook closed");
+    check_denied(&place.list_in("session-2", place.repo()).await, "Denied by hook closed");
+    fs::write(&bundle, OPEN).unwrap();
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 0);
+    // The last good version no longer counts.
+    fs::write(&bundle, "hooks: [").unwrap();
+    for session in ["session-1", "session-2", "session-3"] {
+        check_denied(&place.list_in(session, place.repo()).await, "bundle.yaml");
+    }
+    fs::write(&bundle, OPEN).unwrap();
+    for session in ["session-1", "session-2", "session-3"] {
+        assert_eq!(place.list_in(session, place.repo()).await.code, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_untrusted_bundle_does_not_hide_a_trusted_one_above() {
+    let place = Place::started("hooks: []\n").await;
+    for (folder, rules) in [("repo", CLOSED), ("repo/sub", OPEN)] {
+        let folder = place.folder.path().join(folder).join(".amplifier");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("bundle.yaml"), rules).unwrap();
+    }
+    place.trust(place.repo().join(".amplifier/bundle.yaml"));
+    check_denied(&place.list_in("session-1", place.repo().join("sub")).await, "Denied by hook closed");
+    place.trust(place.repo().join("sub/.amplifier/bundle.yaml"));
+    assert_eq!(place.list_in("session-2", place.repo().join("sub")).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trusted_bundle_that_is_changed_or_gone_denies_until_it_is_trusted_again() {
+    let place = Place::started("hooks: []\n").await;
+    fs::create_dir(place.repo().join(".amplifier")).unwrap();
+    let bundle = place.repo().join(".amplifier/bundle.yaml");
+    fs::write(&bundle, OPEN).unwrap();
+    place.trust(bundle.clone());
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 0);
+    fs::write(&bundle, format!("{OPEN}\n")).unwrap();
+    for session in ["session-1", "session-2"] {
+        check_denied(&place.list_in(session, place.repo().join("sub")).await, "amplifier hooks trust");
+    }
+    place.trust(bundle.clone());
+    for session in ["session-1", "session-2"] {
+        assert_eq!(place.list_in(session, place.repo()).await.code, 0);
+    }
+    fs::remove_file(&bundle).unwrap();
+    check_denied(&place.list_in("session-1", place.repo()).await, "bundle.yaml");
+    check_denied(&place.list_in("session-3", place.repo()).await, "is gone");
+    place.home().trust_store().untrust(&bundle).unwrap();
+    assert_eq!(place.list_in("session-3", place.repo()).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_whose_log_has_failed_makes_room_for_the_next_one() {
+    let mut place = Place::started("hooks: []\n").await;
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 0);
+    let (log, aside) = (place.home().audit_folder(), place.folder.path().join("aside"));
+    fs::rename(&log, &aside).unwrap();
+    fs::write(&log, "no folder").unwrap();
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 2);
+    place.daemon.take().unwrap().await.unwrap();
+    fs::remove_file(&log).unwrap();
+    fs::rename(&aside, &log).unwrap();
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.list_in("session-1", place.repo()).await.code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

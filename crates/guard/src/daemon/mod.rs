@@ -105,7 +105,7 @@ impl Daemon {
         Ok(Some(Self { listener, state, folder, idle, program, _lock: lock }))
     }
 
-    /// Decides about calls until none has come for the idle time, or the program has changed. Ends the sessions then.
+    /// Decides about calls until none has come for the idle time, the program has changed, or the log has failed. Ends the sessions then.
     ///
     /// # Cancel safety
     /// Dropping the future ends the calls without an answer, so they are denied.
@@ -138,7 +138,8 @@ impl Daemon {
             let is_replaced = |(program, status): &(PathBuf, FileStatus)| {
                 FileStatus::from_path(program).is_ok_and(|now| now != *status)
             };
-            if program.as_ref().is_some_and(is_replaced) {
+            // A log that has failed takes no more records, so nothing could be allowed until the next daemon.
+            if program.as_ref().is_some_and(is_replaced) || state.sessions.has_failed() {
                 break false;
             }
         };

@@ -110,6 +110,11 @@ impl GuardSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reloads changed bundles. The error is a denial.
+    pub(super) async fn refresh(&self) -> Result<(), String> {
+        self.policy.refresh().await
+    }
+
     /// Decides about an event.
     ///
     /// # Cancel safety

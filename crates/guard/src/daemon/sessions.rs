@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_host::{Home, reasons};
+use amplifier_host::Home;
 use amplifier_link::is_valid_id;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -50,8 +50,13 @@ impl Sessions {
             Ok(session) => session,
             Err(problem) => return failure(&problem),
         };
+        if event.is_gate()
+            && let Err(problem) = session.refresh().await
+        {
+            return failure(&problem);
+        }
         let decide = session.clone().decide(event.clone());
-        let answer = match CallKey::from_event(&event) {
+        let answer = match CallKey::from_event(&event, &session_id(&event)) {
             Some(key) => self.decisions.decide(key, decide).await,
             None => decide.await,
         };
@@ -78,8 +83,7 @@ impl Sessions {
             let folder = event.folder.as_deref().or(folder).filter(|folder| folder.is_absolute());
             let folder = folder.ok_or("the payload names no folder")?;
             let policy = self.policies.find(folder).await;
-            let policy =
-                policy.map_err(|error| format!("the policy of `{}`: {}", folder.display(), reasons(&error)))?;
+            let policy = policy.map_err(|problem| format!("the policy of `{}`: {problem}", folder.display()))?;
             Ok(GuardSession::start(id.clone(), event, policy).await)
         };
         cell.get_or_try_init(start).await.cloned()
@@ -88,6 +92,11 @@ impl Sessions {
     fn forget(&self, event: &ClientEvent) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(&session_id(event));
+    }
+
+    /// Returns `true` if an audit log cannot be written any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.policies.all().iter().any(|policy| policy.policy.log().status().failure.is_some())
     }
 
     /// Closes the logs. Seals all sessions first, unless another daemon continues them.
