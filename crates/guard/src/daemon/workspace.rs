@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use amplifier_host::{
     Bundles, Error, Home, Notice, Notices, PROJECT_BUNDLE, Policy, ProjectBundle, Source, find_project_bundle_file,
@@ -73,6 +73,8 @@ pub(super) struct Policies {
     home: Home,
     load: LoadConfig,
     loaded: Mutex<HashMap<PathBuf, WorkspaceEntry>>,
+    /// Earlier policies, which sessions may still use.
+    replaced: Mutex<Vec<Weak<GuardPolicy>>>,
 }
 
 /// The policy for new sessions in a workspace.
@@ -84,7 +86,7 @@ struct WorkspaceEntry {
 
 impl Policies {
     pub(super) fn new(home: Home, load: LoadConfig) -> Self {
-        Self { home, load, loaded: Mutex::default() }
+        Self { home, load, loaded: Mutex::default(), replaced: Mutex::default() }
     }
 
     /// Returns the policy for an agent in this folder. A policy that cannot be loaded is tried again at the next call.
@@ -97,7 +99,10 @@ impl Policies {
             let entry = loaded.entry(workspace.clone()).or_insert_with(new);
             if entry.files != files {
                 // Sessions that run keep their policy.
-                *entry = new();
+                let before = std::mem::replace(entry, new());
+                let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+                replaced.retain(|policy| policy.strong_count() > 0);
+                replaced.extend(before.policy.get().map(Arc::downgrade));
             }
             entry.policy.clone()
         };
@@ -131,10 +136,12 @@ impl Policies {
         Ok(Arc::new(GuardPolicy { policy, notices, files: AsyncMutex::default() }))
     }
 
-    /// Returns all loaded policies.
+    /// Returns all policies in use.
     pub(super) fn all(&self) -> Vec<Arc<GuardPolicy>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.values().filter_map(|entry| entry.policy.get().cloned()).collect()
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.values().filter_map(|entry| entry.policy.get().cloned());
+        loaded.chain(replaced.iter().filter_map(Weak::upgrade)).collect()
     }
 }
 
