@@ -566,7 +566,8 @@ async fn a_daemon_whose_log_has_failed_makes_room_for_the_next_one() {
     fs::rename(&log, &aside).unwrap();
     fs::write(&log, "no folder").unwrap();
     assert_eq!(place.list_in("session-1", place.repo()).await.code, 2);
-    place.daemon.take().unwrap().await.unwrap();
+    let ended = place.daemon.take().unwrap();
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the daemon goes on").unwrap();
     fs::remove_file(&log).unwrap();
     fs::rename(&aside, &log).unwrap();
     place.start(Duration::from_secs(600)).await;
