@@ -165,7 +165,7 @@ fn runs_downloaded(name: &str, command: &Command, walker: &Walker) -> bool {
     if installs && command.texts().any(|text| is_package(text) && walker.is_written_download(text)) {
         return true;
     }
-    let module = (plain == "python").then(|| option_values(command, &["-m"])).unwrap_or_default();
+    let module = if plain == "python" { option_values(command, &["-m"]) } else { Vec::new() };
     let module = module.first().and_then(Word::literal);
     let is_test = matches!(name, "pytest" | "py.test") || matches!(module, Some("pytest"));
     if is_test && walker.has_download("conftest.py") {
