@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use amplifier_core::session_id::{self, AmbiguousSessionId};
 use amplifier_core::{Conversation, Message};
@@ -20,6 +21,9 @@ const MESSAGES_FILE: &str = "messages.jsonl";
 const NAME_FILE: &str = "name";
 /// The longest name, in characters. Names are printed to terminals.
 const MAX_NAME_CHARS: usize = 200;
+
+/// The time that the end of another use of a session may take.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// The reason why a stored session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -382,9 +386,14 @@ fn turns(meta: &StoredSession, lines: &[JournalLine]) -> u64 {
 
 /// Locks the file while it is open. File systems without locks are accepted.
 fn lock(file: &File, id: &str) -> Result<(), StoreError> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { id: id.to_owned() }),
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            // A program that is being started holds the files of its parent for an instant.
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 20),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { id: id.to_owned() }),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
     }
 }
 
