@@ -44,6 +44,13 @@ const CARGO: &[&str] = &[
     "--build",
     "--optional",
     "--message-format",
+    "-i",
+    "--invert",
+    "-e",
+    "--edges",
+    "-d",
+    "--duplicates",
+    "--depth",
 ];
 
 const GIT: &[&str] = &[

@@ -75,6 +75,7 @@ const PROGRAMS: [Program; 25] = [
             "tag",
             "stash",
             "restore",
+            "mv",
             "cherry-pick",
             "revert",
             "init",
@@ -191,12 +192,20 @@ pub(super) fn is_everyday(name: &str, arguments: &[&str]) -> bool {
     }
 }
 
+/// Package managers for which a name with a slash is a repository elsewhere.
+const NODE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+
 /// Subcommands that install packages.
 const INSTALLS: [&str; 6] = ["install", "i", "add", "require", "get", "download"];
 
 /// Returns `true` for the name of a toolchain: `+nightly`. A path would be a program.
 fn is_toolchain(word: &str) -> bool {
     word.strip_prefix('+').is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)))
+}
+
+/// Returns `true` for a path with a hidden file or folder.
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | ".."))
 }
 
 fn is_goal(word: &str, program: &Program) -> bool {
@@ -264,7 +273,15 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         Some((_, rest)) if matches!(name, "mvn" | "gradle") && !rest.iter().all(|word| is_goal(word, program)) => {
             Vec::new()
         }
-        Some((install, rest)) if INSTALLS.contains(install) && rest.iter().any(|word| is_elsewhere(word)) => Vec::new(),
+        Some((install, rest))
+            if NODE_MANAGERS.contains(&name)
+                && INSTALLS.contains(install)
+                && rest.iter().any(|word| is_elsewhere(word)) =>
+        {
+            Vec::new()
+        }
+        // Without an option, it overwrites nothing.
+        Some((&"mv", rest)) if name == "git" && rest.iter().any(|word| is_hidden(word)) => Vec::new(),
         // A version of a program elsewhere, which is downloaded.
         Some((&"run", rest)) if name == "go" && rest.iter().any(|word| word.contains('@')) => Vec::new(),
         Some((subcommand, _)) if program.ordinary.contains(subcommand) => vec![format!("{name} {subcommand}"), whole()],
