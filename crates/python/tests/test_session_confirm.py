@@ -146,7 +146,7 @@ def test_plan_denies_changes_without_asking(tmp_path: pathlib.Path) -> None:
 def test_accept_edits_accepts_writes_that_git_can_undo(tmp_path: pathlib.Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     session = Session(ScriptedProvider([]), workspace=tmp_path, mode="accept-edits", approval_system=ScriptedApprovals("Allow once"))
-    assert run(asked_for(session, WRITE, ("Bash", {"command": "sort b -o c"}))) == ["Run `sort b -o c`?"]
+    assert run(asked_for(session, WRITE, ("Bash", {"command": "cp a.txt b"}))) == ["Run `cp a.txt b`?"]
 
 
 def test_deny_asks_nobody(tmp_path: pathlib.Path) -> None:
