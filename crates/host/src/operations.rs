@@ -169,10 +169,11 @@ impl WorkspaceOperations {
 
     /// Returns the only file that a command changes, if the mode may accept the change of a version of it.
     pub(crate) fn edited_file(&self, command: &str) -> Option<String> {
-        let file = edited_file(command).filter(|_| self.accepts_undoable())?;
-        let CommandWidths { parts, .. } = command_widths(command)?;
-        let is_change = |part: &&CommandPart| matches!(part, CommandPart::Writes(_));
-        parts.iter().all(|part| is_change(&part) || self.is_undoable_part(part, &[])).then_some(file)
+        let widths = self.accepts_undoable().then(|| command_widths(command)).flatten()?;
+        let file = changed_file(&widths)?;
+        let is_accepted =
+            |part: &CommandPart| matches!(part, CommandPart::Writes(_)) || self.is_undoable_part(part, &[]);
+        widths.parts.iter().all(is_accepted).then_some(file)
     }
 
     /// Returns `true` if the mode accepts a command without a request.
@@ -229,12 +230,17 @@ impl OperationSource for WorkspaceOperations {
 
 /// Returns the file that a command changes, if it changes only one and runs no program of its own.
 pub(crate) fn edited_file(command: &str) -> Option<String> {
-    let CommandWidths { parts, folders, only_whole: false } = command_widths(command)? else { return None };
-    let mut changes = parts.into_iter().filter(|part| !matches!(part, CommandPart::Reads { .. }));
+    changed_file(&command_widths(command)?)
+}
+
+fn changed_file(widths: &CommandWidths) -> Option<String> {
+    let CommandWidths { parts, folders, only_whole: false } = widths else { return None };
+    let mut changes = parts.iter().filter(|part| !matches!(part, CommandPart::Reads { .. }));
     match (changes.next(), changes.next()) {
-        (Some(CommandPart::Writes(Some(paths))), None) if folders.is_empty() => {
-            <[String; 1]>::try_from(paths).ok().map(|[path]| path)
-        }
+        (Some(CommandPart::Writes(Some(paths))), None) if folders.is_empty() => match paths.as_slice() {
+            [path] => Some(path.clone()),
+            _ => None,
+        },
         _ => None,
     }
 }

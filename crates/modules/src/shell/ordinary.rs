@@ -248,21 +248,18 @@ const TOOLS: &[&str] = &[
 /// Returns `true` if the options of a program are ordinary, and no operand is an address or a place elsewhere.
 pub(super) fn are_ordinary(name: &str, arguments: &[&str]) -> bool {
     let options = options_of(name);
-    let own = arguments.iter().take_while(|argument| **argument != "--");
-    let mut own = own.copied().enumerate();
     let is_operand = |word: &str| !word.contains("://") && !word.starts_with("git@") && !word.starts_with('+');
-    own.all(|(at, word)| match word.strip_prefix('-') {
-        // The text of a message.
-        _ if at
-            .checked_sub(1)
-            .and_then(|before| arguments.get(before))
-            .is_some_and(|before| is_message(name, before)) =>
-        {
-            true
-        }
-        None => is_operand(word),
-        Some("") => true,
-        Some(option) => is_option(name, word, option, options),
+    let mut before = "";
+    let mut own = arguments.iter().copied().take_while(|argument| *argument != "--");
+    own.all(|word| {
+        let is_text = is_message(name, before);
+        before = word;
+        is_text
+            || match word.strip_prefix('-') {
+                None => is_operand(word),
+                Some("") => true,
+                Some(option) => is_option(name, word, option, options),
+            }
     }) && rest_is_ordinary(name, arguments)
 }
 
