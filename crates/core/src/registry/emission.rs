@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::outcome::{Attributed, Decision, Denial, HookApproval, Outcome, OutcomeDetails, ReportDetail};
+use super::outcome::{Attributed, HookApproval, Outcome, OutcomeDetails, ReportDetail};
+use super::precedence::{Decision, Denial};
 use super::progress::Progress;
 use super::settings::{HookRole, OnError};
 use super::table::{ListedHook, Listeners};

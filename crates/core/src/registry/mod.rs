@@ -5,6 +5,7 @@ mod emission;
 mod hook;
 mod outcome;
 pub(crate) mod person_wait;
+mod precedence;
 mod progress;
 mod registration;
 pub(crate) mod sessions;
@@ -14,7 +15,8 @@ mod trace;
 
 pub use emission::Emission;
 pub use hook::{AsyncHandler, HandlerOutput, Hook, SyncHandler};
-pub use outcome::{Attributed, Decision, Denial, HookApproval, HookReportRef, Outcome};
+pub use outcome::{Attributed, HookApproval, HookReportRef, Outcome};
+pub use precedence::{Decision, Denial};
 pub use registration::{HookBuilder, Registration, ScopedRegistration};
 pub use settings::{HookInfo, HookRole, OnError};
 pub use table::{ListedHook, Listeners};

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::precedence::{Decision, Denial};
 use super::progress::Progress;
 use super::table::Listeners;
 use crate::event::{Data, Digest, EventData, EventName};
-use crate::result::{ActionKind, Approval, DecisionKind, FlatAction, FlatResult, HookError, Injection, UserMessage};
+use crate::result::{ActionKind, Approval, FlatAction, FlatResult, HookError, Injection, UserMessage};
 
 /// All results of the hooks of one emission.
 pub struct Outcome<D: Data = EventData> {
@@ -48,83 +49,6 @@ impl<D: Data> Default for OutcomeDetails<D> {
             responses: Vec::new(),
             reasons: Vec::new(),
         }
-    }
-}
-
-/// The decision on the operation: `deny > ask_user > inject_context > modify > continue`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The operation proceeds.
-    Continue,
-    /// The operation proceeds with changed data.
-    Modify,
-    /// The operation proceeds, and text is added to the conversation.
-    InjectContext,
-    /// The operation proceeds if an approver agrees.
-    AskUser,
-    /// The operation is denied.
-    Deny(Box<Denial>),
-}
-
-/// A denial, with its source and reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// The hook.
-    pub by: Arc<str>,
-    /// The reason.
-    pub reason: Option<String>,
-}
-
-impl Denial {
-    /// The text for a missing reason.
-    pub const NO_REASON: &str = "no reason given";
-
-    /// Returns the reason, or the text for a missing one.
-    pub fn reason(&self) -> &str {
-        self.reason.as_deref().unwrap_or(Self::NO_REASON)
-    }
-}
-
-/// The text that the agent reads as the result of a denied operation.
-impl fmt::Display for Denial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Denied by hook {}: {}", self.by, self.reason())
-    }
-}
-
-impl Decision {
-    pub(super) fn precedence(&self) -> u8 {
-        match self {
-            Self::Continue => 0,
-            Self::Modify => 1,
-            Self::InjectContext => 2,
-            Self::AskUser => 3,
-            Self::Deny(_) => 4,
-        }
-    }
-
-    /// Returns the denial, if there is one.
-    pub fn denial(&self) -> Option<&Denial> {
-        match self {
-            Self::Deny(denial) => Some(denial),
-            _ => None,
-        }
-    }
-
-    /// Returns the decision without its denial.
-    pub fn kind(&self) -> DecisionKind {
-        match self {
-            Self::Continue => DecisionKind::Continue,
-            Self::Modify => DecisionKind::Modify,
-            Self::InjectContext => DecisionKind::InjectContext,
-            Self::AskUser => DecisionKind::AskUser,
-            Self::Deny(_) => DecisionKind::Deny,
-        }
-    }
-
-    /// Returns the word of its kind.
-    pub fn as_str(&self) -> &'static str {
-        self.kind().as_str()
     }
 }
 
