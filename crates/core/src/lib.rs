@@ -45,6 +45,7 @@ pub use ports::PortError;
 pub use ports::approval::{
     ApprovalClosed, ApprovalInbox, ApprovalSystem, ChannelApprovals, PendingApproval, approval_channel,
 };
+pub use ports::approval_rules::{ApprovalRuleSource, TOOL_DEFINITION, ToolDefinition};
 pub use ports::audit::{AuditLog, MemoryAudit, Receipt};
 pub use ports::clock::{Clock, SystemClock};
 pub use ports::context::{ContextManager, InjectedMessage};
@@ -54,7 +55,6 @@ pub use ports::operations::{OperationPart, OperationSource, OperationWidth};
 pub use ports::preview::{
     ActionPreview, COMPARED_WITH, ComparedWith, PreviewField, PreviewRow, PreviewRowKind, PreviewSource,
 };
-pub use ports::rules::{ApprovalRuleSource, TOOL_DEFINITION, ToolDefinition};
 pub use rate::{Rate, TokenBucket};
 pub use registry::{
     AsyncHandler, Attributed, Decision, Denial, Emission, HandlerOutput, Hook, HookApproval, HookBuilder, HookInfo,

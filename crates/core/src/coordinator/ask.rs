@@ -23,9 +23,9 @@ use crate::event::events::{
 };
 use crate::event::{Digest, EventData, EventKey};
 use crate::ports::approval::AnyApprovalSystem;
+use crate::ports::approval_rules::ToolDefinition;
 use crate::ports::display::ReportedDecision;
 use crate::ports::preview::{ActionPreview, COMPARED_WITH};
-use crate::ports::rules::ToolDefinition;
 use crate::ports::{BoxFuture, PortError};
 use crate::registry::{self, HookApproval};
 use crate::result::{DefaultDecision, Level};

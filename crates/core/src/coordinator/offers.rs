@@ -3,7 +3,7 @@
 use super::Coordinator;
 use super::record::RecordWriter;
 use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, RuleScope};
-use crate::ports::rules::ToolDefinition;
+use crate::ports::approval_rules::ToolDefinition;
 use crate::result::{ApprovalOption, DefaultDecision, Effect, Level};
 use crate::sync::lock;
 

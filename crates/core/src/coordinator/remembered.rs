@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::approval::{ApprovalDecision, ApprovalKey, ApprovalRule, ApprovalRules, DecisionBasis, RuleScope};
-use crate::ports::rules::ToolDefinition;
+use crate::ports::approval_rules::ToolDefinition;
 use crate::result::DefaultDecision;
 
 /// The answers that one session remembers. The kernel owns them: hooks can request approvals, not grant them.

@@ -4,6 +4,7 @@
 //! Ports depend on events and results, never on each other.
 
 pub(crate) mod approval;
+pub(crate) mod approval_rules;
 pub(crate) mod audit;
 pub(crate) mod clock;
 pub(crate) mod context;
@@ -11,7 +12,6 @@ pub(crate) mod conversation;
 pub(crate) mod display;
 pub(crate) mod operations;
 pub(crate) mod preview;
-pub(crate) mod rules;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,10 +1,10 @@
 //! The client of the link: sends approval requests to the server, and receives answers and commands.
 //!
-//! `connection.rs` maintains the connection, `approvals.rs` passes answers to the kernel, `rules.rs` manages the approval rules.
+//! `connection.rs` maintains the connection, `approvals.rs` passes answers to the kernel, `approval_rules.rs` manages the approval rules.
 
+mod approval_rules;
 mod approvals;
 mod connection;
-mod rules;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

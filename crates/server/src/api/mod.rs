@@ -2,6 +2,7 @@
 
 mod activity;
 mod answer_link;
+mod approval_rules;
 mod approvals;
 mod audit;
 pub(crate) mod error;
@@ -14,7 +15,6 @@ mod metrics;
 mod openapi;
 mod pages;
 mod push;
-mod rules;
 mod search;
 mod session_id;
 mod sessions;
@@ -51,7 +51,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(openapi::routes())
         .merge(pages::routes())
         .merge(push::routes())
-        .merge(rules::routes())
+        .merge(approval_rules::routes())
         .merge(search::routes())
         .merge(sessions::routes())
         .merge(stream::routes())

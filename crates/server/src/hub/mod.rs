@@ -3,13 +3,13 @@
 //! `state.rs` holds the state and its rules, without I/O. The [`Hub`] adds a lock, announces changes to subscribers and
 //! waits for the replies of sessions.
 
+mod approval_rules;
 mod error;
 mod flood;
 mod machine_calls;
 mod presence;
 mod queue;
 mod replies;
-mod rules;
 mod state;
 #[cfg(test)]
 mod tests;
