@@ -1,8 +1,11 @@
-//! Approval systems that work together.
+//! Approval systems: of two at once, of a session's mode, and one that denies everything.
 
 use std::sync::Arc;
 
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, OpenRequest};
+use amplifier_modules::bundle::ApprovalMode;
+
+use crate::mode::ModeSwitch;
 
 /// Sends each approval request to two systems at once; the first answer counts. Nest fan-outs for more systems.
 #[derive(Clone, Debug)]
@@ -30,5 +33,33 @@ impl<A: ApprovalSystem, B: ApprovalSystem> ApprovalSystem for ApprovalFanOut<A, 
             }
         };
         self.first.request_beside(request.clone(), elsewhere).await
+    }
+}
+
+/// Denies all approval requests without asking.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DenyAllApprovals;
+
+impl ApprovalSystem for DenyAllApprovals {
+    async fn request_approval(&self, _request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        Err(ApprovalError::Failed("requests are denied, because the mode is `deny`".into()))
+    }
+}
+
+/// Sends approval requests to a system, except in the mode `deny`.
+#[derive(Clone)]
+pub(crate) struct ModeApprovals<A> {
+    pub(crate) system: A,
+    pub(crate) mode: ModeSwitch,
+}
+
+impl<A: ApprovalSystem> ApprovalSystem for ModeApprovals<A> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        match self.mode.current() {
+            ApprovalMode::Deny => DenyAllApprovals.request_approval(request).await,
+            ApprovalMode::Ask | ApprovalMode::AcceptEdits | ApprovalMode::Plan => {
+                self.system.request_approval(request).await
+            }
+        }
     }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;
 use amplifier_core::{
-    Approval, ApprovalAnswer, ApprovalError, ApprovalSystem, COMPARED_WITH, Event, HookRegistry, HookResult, OnError,
-    OpenRequest, Registration, TOOL_PRE, ToolPre,
+    Approval, COMPARED_WITH, Event, HookRegistry, HookResult, OnError, Registration, TOOL_PRE, ToolPre,
 };
 use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_modules::shell::{Analysis, analyse};
@@ -198,32 +197,4 @@ fn confirm(
         Some(why) => asked.because(why),
         None => asked,
     })
-}
-
-/// Denies all approval requests without asking.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DenyAllApprovals;
-
-impl ApprovalSystem for DenyAllApprovals {
-    async fn request_approval(&self, _request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        Err(ApprovalError::Failed("requests are denied, because the mode is `deny`".into()))
-    }
-}
-
-/// Sends approval requests to a system, except in the mode `deny`.
-#[derive(Clone)]
-pub(crate) struct ModeApprovals<A> {
-    pub(crate) system: A,
-    pub(crate) mode: ModeSwitch,
-}
-
-impl<A: ApprovalSystem> ApprovalSystem for ModeApprovals<A> {
-    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        match self.mode.current() {
-            ApprovalMode::Deny => DenyAllApprovals.request_approval(request).await,
-            ApprovalMode::Ask | ApprovalMode::AcceptEdits | ApprovalMode::Plan => {
-                self.system.request_approval(request).await
-            }
-        }
-    }
 }

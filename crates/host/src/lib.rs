@@ -29,14 +29,14 @@ mod trust;
 
 pub use anchors::AnchorConfig;
 pub use approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path};
-pub use approvals::ApprovalFanOut;
+pub use approvals::{ApprovalFanOut, DenyAllApprovals};
 pub use audit::{close_log, open_log};
 pub use bundles::{Bundles, PROJECT_BUNDLE, ProjectBundle, ProjectTrust, find_project_bundle_file};
 pub use config::{ApprovalChannel, ApprovalMode, Config, Confirm, Overrides, Setting, Source};
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
 pub use guard_scope::{GuardScope, GuardedSessions};
-pub use guards::DenyAllApprovals;
+
 pub use home::Home;
 pub use machine::{Machine, MachineHandle, workspace_folder};
 pub use mcp_definitions::McpDefinitionStore;

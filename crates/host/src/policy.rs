@@ -10,13 +10,14 @@ use amplifier_modules::bundle::BundleStack;
 use serde_json::json;
 
 use crate::approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
+use crate::approvals::ModeApprovals;
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
 use crate::error::{ErrorContext, Result};
 use crate::git_undo::GitUndo;
 use crate::guard_scope::GuardScope;
-use crate::guards::{self, ModeApprovals};
+use crate::guards;
 use crate::home::Home;
 use crate::mode::ModeSwitch;
 use crate::notices::Notices;

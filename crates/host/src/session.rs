@@ -9,10 +9,10 @@ use amplifier_core::{ApprovalSystem, HookRegistry};
 use amplifier_modules::bundle::McpServer as McpProgram;
 use serde_json::json;
 
+use crate::approvals::ModeApprovals;
 use crate::bundles::Bundles;
 use crate::config::{ApprovalChannel, Config};
 use crate::error::{Error, Result};
-use crate::guards::ModeApprovals;
 use crate::home::Home;
 use crate::mcp_definitions::McpDefinitionStore;
 use crate::notices::Notices;
