@@ -1,7 +1,6 @@
 //! Built-in hooks of every session: `confirm` and `protect`.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_agent::tool::Workspace;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use amplifier_core::{Clock, EventData, Hook, HookError, HookRegistry, HookResult, InvalidEventName, OnError};
 
-use crate::builtin::{SessionStates, SessionTree, lock};
+use crate::builtin::{PerSession, SessionTree, lock};
 
 /// Name of the hooks that count events.
 pub const COUNTER: &str = "session-count";
@@ -32,7 +32,7 @@ pub(crate) struct EventCounters {
     /// Per session, including its sub-agents.
     tallies: SessionTree<Tally>,
     /// Turns of a session alone: the prompt of a sub-agent does not come from the user.
-    turns: SessionStates<u64>,
+    turns: PerSession<u64>,
 }
 
 #[derive(Debug, Default)]

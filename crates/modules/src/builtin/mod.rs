@@ -1,7 +1,6 @@
 //! Built-in modules: hooks that a bundle enables by name.
 
 mod approval;
-mod background;
 mod bash_guard;
 mod cost;
 mod linter;
@@ -13,12 +12,8 @@ mod progress_monitor;
 mod rate_limit;
 mod redaction;
 mod session_naming;
-mod session_states;
-mod session_tree;
-mod settings;
+mod shared;
 mod status_context;
-mod text;
-mod todo;
 mod todo_display;
 mod todo_reminder;
 
@@ -33,11 +28,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use self::background::PendingTasks;
-pub use self::background::WAITER;
-pub(crate) use self::session_states::SessionStates;
-pub(crate) use self::session_tree::SessionTree;
-pub(crate) use self::settings::lock;
+pub(crate) use self::shared::background::PendingTasks;
+pub use self::shared::background::WAITER;
+pub(crate) use self::shared::per_session::PerSession;
+pub(crate) use self::shared::session_tree::SessionTree;
+pub(crate) use self::shared::settings::lock;
 use crate::condition::did_you_mean;
 use crate::environment::HookEnvironment;
 use crate::trust::PinnedFiles;

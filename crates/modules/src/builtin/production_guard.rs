@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::settings::{require_exact_names, require_possible, require_some, seconds, strings};
+use super::shared::settings::{require_exact_names, require_possible, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::{Scope, globs};
 

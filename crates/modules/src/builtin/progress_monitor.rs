@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::session_states::SessionStates;
-use super::text::one_line;
+use super::shared::per_session::PerSession;
+use super::shared::text::one_line;
 use super::{ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 
@@ -61,7 +61,7 @@ struct Monitor {
     tools: bool,
     summary: bool,
     scope: Arc<Scope>,
-    turns: Arc<SessionStates<Option<Turn>>>,
+    turns: Arc<PerSession<Option<Turn>>>,
 }
 
 struct Turn {

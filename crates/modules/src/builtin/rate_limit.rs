@@ -8,8 +8,8 @@ use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::session_tree::{SESSION_EVENTS, SessionTree, SessionTreeObserver};
-use super::settings::{name_globs, require_some, seconds, strings};
+use super::shared::session_tree::{SESSION_EVENTS, SessionTree, SessionTreeObserver};
+use super::shared::settings::{name_globs, require_some, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 
 /// Time for the hook in addition to the longest wait.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::name::{Name, name};
-use super::session_states::SessionStates;
+use super::shared::per_session::PerSession;
 use super::{ModuleContext, ModuleHook, options};
 use crate::environment::HookEnvironment;
 
@@ -47,7 +47,7 @@ struct SessionNamer {
     longest: usize,
     announce: bool,
     host: HookEnvironment,
-    status: Arc<SessionStates<NamingStatus>>,
+    status: Arc<PerSession<NamingStatus>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]

@@ -6,9 +6,9 @@ use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::session_states::SessionStates;
-use super::settings::require_exact_names;
-use super::todo::{self, TodoItem};
+use super::shared::per_session::PerSession;
+use super::shared::settings::require_exact_names;
+use super::shared::todo_list::{self, TodoItem};
 use super::{ModuleContext, ModuleHook, options};
 
 /// Options of `hooks-todo-display`.
@@ -44,7 +44,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 
 struct Display {
     options: Options,
-    lists: Arc<SessionStates<Vec<TodoItem>>>,
+    lists: Arc<PerSession<Vec<TodoItem>>>,
 }
 
 struct ListObserver(Arc<Display>);
@@ -56,8 +56,9 @@ impl Hook for ListObserver {
             lists.forget(data);
             return Ok(HookResult::proceed());
         }
-        let Some(list) = todo::updated(data, &options.tools) else { return Ok(HookResult::proceed()) };
-        let shown = if list.is_empty() { "the list is empty".to_owned() } else { todo::readable(&list, options.most) };
+        let Some(list) = todo_list::updated(data, &options.tools) else { return Ok(HookResult::proceed()) };
+        let shown =
+            if list.is_empty() { "the list is empty".to_owned() } else { todo_list::readable(&list, options.most) };
         let is_news = lists.with(data, |known| std::mem::replace(known, list.clone()) != list);
         let answer = HookResult::proceed();
         Ok(if is_news && options.show { answer.info(format!("To do:\n{shown}")) } else { answer })
@@ -72,7 +73,7 @@ impl Hook for ListInjector {
         let Display { options, lists } = &*self.0;
         let shown = lists.with(data, |list| {
             let is_open = list.iter().any(TodoItem::is_open);
-            is_open.then(|| todo::readable(list, options.most))
+            is_open.then(|| todo_list::readable(list, options.most))
         });
         let Some(list) = shown else { return Ok(HookResult::proceed()) };
         let text = format!("Your to-do list now (do not mention this reminder):\n{list}");

@@ -7,9 +7,9 @@ use amplifier_core::{EventData, Hook, HookError, HookResult, Injection, Map};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::session_states::SessionStates;
-use super::settings::require_exact_names;
-use super::todo::{self, TodoItem};
+use super::shared::per_session::PerSession;
+use super::shared::settings::require_exact_names;
+use super::shared::todo_list::{self, TodoItem};
 use super::{ModuleContext, ModuleHook, options};
 
 /// Options of `hooks-todo-reminder`. A zero disables a reminder.
@@ -47,7 +47,7 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
 
 struct Reminder {
     options: Options,
-    work: Arc<SessionStates<Activity>>,
+    work: Arc<PerSession<Activity>>,
 }
 
 /// Activity since the last update of the list, or the last reminder.
@@ -101,7 +101,7 @@ impl Hook for ActivityObserver {
         match event {
             "session:end" => work.forget(data),
             "execution:start" => work.with(data, |work| work.tools_without_list = 0),
-            _ => work.with(data, |work| match todo::updated(data, &options.tools) {
+            _ => work.with(data, |work| match todo_list::updated(data, &options.tools) {
                 Some(list) => work.update(&list),
                 None => {
                     work.tools += 1;

@@ -4,7 +4,7 @@ use amplifier_core::{EventData, HookError};
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
-use super::super::settings::require_possible;
+use crate::builtin::shared::settings::require_possible;
 use crate::condition::{Condition, Scope};
 
 /// Fields that hold a path. Patterns match the resolved path, not its spelling.

@@ -14,7 +14,7 @@ use amplifier_process::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::settings::{require_exact_names, seconds, strings};
+use super::shared::settings::{require_exact_names, seconds, strings};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::bundle::SandboxConfig;
 use crate::condition::Scope;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use self::budget::{BudgetStep, CostBudget};
 use self::price::{Price, Prices, TokenUsage};
-use super::session_tree::SessionTree;
-use super::settings::seconds;
+use super::shared::session_tree::SessionTree;
+use super::shared::settings::seconds;
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 
 /// Options of `hooks-cost`.

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use self::launcher::LinterLauncher;
 use self::run::{LintResult, Linter};
-use super::settings::{require_exact_names, require_possible, require_some, seconds, strings};
+use super::shared::settings::{require_exact_names, require_possible, require_some, seconds, strings};
 use super::{IdleSetting, ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::{Scope, globs};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use amplifier_core::EventData;
 
 use super::store::{Metric, Store};
-use crate::builtin::settings::lock;
+use crate::builtin::shared::settings::lock;
 
 #[derive(Default)]
 pub(super) struct Counter {

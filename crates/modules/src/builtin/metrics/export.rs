@@ -10,7 +10,7 @@ use amplifier_process::files::{AtomicFile, Durability};
 
 use super::store::Store;
 use super::{otlp, prometheus};
-use crate::builtin::settings::lock;
+use crate::builtin::shared::settings::lock;
 use crate::transport::Post;
 
 /// Readable for all users, because the collector usually runs as another user.

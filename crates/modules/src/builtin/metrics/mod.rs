@@ -20,8 +20,8 @@ use serde::Deserialize;
 use self::count::Counter;
 use self::export::Exporter;
 use self::serve::{MetricsServer, ServerState};
-use super::session_tree::SessionTree;
-use super::settings::{lock, seconds};
+use super::shared::session_tree::SessionTree;
+use super::shared::settings::{lock, seconds};
 use super::{ModuleContext, ModuleHook, options};
 use crate::transport::Post;
 

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::prometheus;
 use super::store::Store;
-use crate::builtin::settings::lock;
+use crate::builtin::shared::settings::lock;
 
 const CONNECTIONS: usize = 8;
 

@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::send::NotificationChannels;
-use super::background::{Background, PendingTasks};
-use super::session_tree::{SESSION_EVENTS, SessionTree};
-use super::settings::{require_some, seconds, strings};
+use super::shared::background::{Background, PendingTasks};
+use super::shared::session_tree::{SESSION_EVENTS, SessionTree};
+use super::shared::settings::{require_some, seconds, strings};
 use super::{ModuleContext, ModuleHook, options};
 use crate::bundle::{Confinement, OneOrMany};
 use crate::condition::Scope;

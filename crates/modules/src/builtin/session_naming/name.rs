@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::builtin::text::one_line;
+use crate::builtin::shared::text::one_line;
 use crate::condition::Scope;
 
 /// Longest prefix of a text that is used, in characters: the subject is usually at the beginning.

@@ -8,7 +8,7 @@ use amplifier_core::text::counted;
 use amplifier_process::sandbox::Sandbox;
 use amplifier_process::{Command, Environment, os_string};
 
-use crate::builtin::text::one_line;
+use crate::builtin::shared::text::one_line;
 
 /// Maximum output of git, in bytes: a folder can hold a million new files.
 const LONGEST: usize = 256 << 10;

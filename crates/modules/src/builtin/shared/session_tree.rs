@@ -60,10 +60,10 @@ impl<T: Default> SessionTree<T> {
 }
 
 /// Records starts and ends of sessions, for modules without another hook at these events.
-pub(super) struct SessionTreeObserver<T>(pub(super) std::sync::Arc<SessionTree<T>>);
+pub(crate) struct SessionTreeObserver<T>(pub(super) std::sync::Arc<SessionTree<T>>);
 
 /// The events of [`SessionTreeObserver`].
-pub(super) const SESSION_EVENTS: [&str; 2] = ["session:start", "session:end"];
+pub(crate) const SESSION_EVENTS: [&str; 2] = ["session:start", "session:end"];
 
 impl<T: Default + Send + 'static> Hook for SessionTreeObserver<T> {
     async fn handle(&self, event: &str, data: &EventData) -> Result<HookResult, HookError> {

@@ -10,7 +10,7 @@ use super::text::one_line;
 const LONGEST: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(super) struct TodoItem {
+pub(crate) struct TodoItem {
     content: String,
     #[serde(default)]
     status: TodoStatus,
@@ -28,7 +28,7 @@ enum TodoStatus {
 }
 
 impl TodoItem {
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.status != TodoStatus::Completed
     }
 
@@ -44,7 +44,7 @@ impl TodoItem {
 }
 
 /// Returns the list after a `tool:post` of one of these tools; `None` for another tool, or if the call failed.
-pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem>> {
+pub(crate) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem>> {
     let tool = data.text("tool_name")?;
     if !tools.iter().any(|name| name == tool) || data.get("success") != Some(&Value::Bool(true)) {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn updated(data: &EventData, tools: &[String]) -> Option<Vec<TodoItem
 }
 
 /// Formats the list with at most this many items, open ones first if some are omitted.
-pub(super) fn readable(items: &[TodoItem], most: usize) -> String {
+pub(crate) fn readable(items: &[TodoItem], most: usize) -> String {
     let mut shown: Vec<&TodoItem> = items.iter().collect();
     if shown.len() > most {
         shown.sort_by_key(|item| !item.is_open());

@@ -21,22 +21,22 @@ const QUEUE_LENGTH: usize = 32;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A queue of tasks that run one after another, in the background. Items that do not fit into the queue are dropped.
-pub(super) struct Background<T> {
+pub(crate) struct Background<T> {
     work: Arc<dyn Fn(T) -> TaskFuture + Send + Sync>,
     // A std lock: nothing awaits while it is held.
     queue: Mutex<Option<mpsc::Sender<(T, TaskGuard)>>>,
     unfinished: Arc<PendingTasks>,
 }
 
-pub(super) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Send + 'static> Background<T> {
     /// Creates a queue that runs `work` for each item.
-    pub(super) fn new(unfinished: &Arc<PendingTasks>, work: impl Fn(T) -> TaskFuture + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(unfinished: &Arc<PendingTasks>, work: impl Fn(T) -> TaskFuture + Send + Sync + 'static) -> Self {
         Self { work: Arc::new(work), queue: Mutex::new(None), unfinished: unfinished.clone() }
     }
 
-    pub(super) fn push(&self, item: T) {
+    pub(crate) fn push(&self, item: T) {
         let Some(queue) = self.queue() else { return };
         if queue.try_send((item, TaskGuard::new(&self.unfinished))).is_err() {
             tracing::warn!("notification dropped: more than {QUEUE_LENGTH} are queued");

@@ -6,18 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use amplifier_core::EventData;
 
 #[derive(Debug)]
-pub(crate) struct SessionStates<T> {
+pub(crate) struct PerSession<T> {
     // A std lock: nothing awaits while it is held.
     states: Mutex<HashMap<String, T>>,
 }
 
-impl<T> Default for SessionStates<T> {
+impl<T> Default for PerSession<T> {
     fn default() -> Self {
         Self { states: Mutex::default() }
     }
 }
 
-impl<T: Default> SessionStates<T> {
+impl<T: Default> PerSession<T> {
     /// Calls `act` with the state of the event's session.
     pub(crate) fn with<R>(&self, data: &EventData, act: impl FnOnce(&mut T) -> R) -> R {
         act(self.lock().entry(id(data).to_owned()).or_default())

@@ -4,7 +4,7 @@ use crate::template::is_readable;
 
 /// Returns the text on one line of at most `most` characters: line breaks become spaces; control characters and characters that
 /// change the direction of writing are removed. `…` marks a truncated text.
-pub(super) fn one_line(text: &str, most: usize) -> String {
+pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {
