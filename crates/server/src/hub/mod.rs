@@ -1,16 +1,16 @@
 //! Connected sessions and their open approval requests.
 //!
-//! `state.rs` holds the state and its rules, without I/O. The [`Hub`] adds a lock, announces changes to subscribers and
+//! `connected_sessions.rs` holds the state and its rules, without I/O. The [`Hub`] adds a lock, announces changes to subscribers and
 //! waits for the replies of sessions.
 
+mod approval_queue;
 mod approval_rules;
+mod connected_sessions;
 mod error;
 mod flood;
 mod machine_calls;
 mod presence;
-mod queue;
 mod replies;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -31,10 +31,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
+use self::connected_sessions::{ConnectedSessions, Delivery};
 pub use self::error::{HubError, HubErrorCode};
 use self::presence::Presence;
 use self::replies::{NoReply, Replies};
-use self::state::{Delivery, State};
 use crate::access::Role;
 use crate::api_types::{ApprovalFlood, SessionHost};
 use crate::redact::ViewerRedaction;
@@ -54,7 +54,7 @@ pub struct Hub {
 
 struct HubState {
     // A std lock: nothing awaits while it is held.
-    state: Mutex<State<mpsc::Sender<ServerMessage>>>,
+    state: Mutex<ConnectedSessions<mpsc::Sender<ServerMessage>>>,
     // A std lock: nothing awaits while it is held.
     machine: Mutex<Option<machine_calls::ConnectedMachine>>,
     /// The replies of sessions to answers, rule changes and reloads, and of the machine.
@@ -402,7 +402,7 @@ impl Hub {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State<mpsc::Sender<ServerMessage>>> {
+    fn state(&self) -> MutexGuard<'_, ConnectedSessions<mpsc::Sender<ServerMessage>>> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use super::HubErrorCode::{Answered, Busy, Closed, InvalidOption, Late, NoPrompts, Nonce, NotFound, Offline};
-use super::state::State;
+use super::connected_sessions::ConnectedSessions;
 use super::{Hub, HubErrorCode, HubEvent, SubmittedAnswer};
 use crate::api_types::SessionHost;
 
@@ -93,8 +93,8 @@ fn outcome(basis: &str, by: Option<Actor>) -> ApprovalDecision {
 }
 
 /// Returns a hub with one session, `s`, and its connection.
-fn with_session() -> (State<&'static str>, u64) {
-    let mut state = State::default();
+fn with_session() -> (ConnectedSessions<&'static str>, u64) {
+    let mut state = ConnectedSessions::default();
     let (connection, _) = state.join(hello("s"), SessionHost::Process, Some(7), "link", BEGIN).unwrap();
     (state, connection)
 }
@@ -103,7 +103,11 @@ fn id(text: &str) -> ApprovalId {
     text.parse().unwrap()
 }
 
-fn refused(state: &mut State<&'static str>, id: &str, answer: &SubmittedAnswer) -> (HubErrorCode, Option<Actor>) {
+fn refused(
+    state: &mut ConnectedSessions<&'static str>,
+    id: &str,
+    answer: &SubmittedAnswer,
+) -> (HubErrorCode, Option<Actor>) {
     match state.answer(&self::id(id), answer) {
         Ok(_) => panic!("it is delivered"),
         Err(error) => (error.code, error.by),

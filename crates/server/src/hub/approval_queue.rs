@@ -7,7 +7,7 @@ use amplifier_core::ApprovalDecision;
 use amplifier_link::{ApprovalId, DecidedApproval, OpenApproval};
 use jiff::Timestamp;
 
-use super::state::Process;
+use super::connected_sessions::Process;
 
 /// Limits of closed requests in number and bytes. They are stored so that a late approver learns the decision.
 const CLOSED: usize = 10_000;

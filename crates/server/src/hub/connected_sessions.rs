@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
+use super::approval_queue::ApprovalQueue;
 use super::flood::ApprovalRate;
-use super::queue::ApprovalQueue;
 use super::{ConnectedSession, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
 use crate::api_types::{ApprovalFlood, ListedRule, SessionHost};
 
@@ -28,7 +28,7 @@ const SMALL: usize = 2 << 10;
 const OPEN: usize = 20_000;
 
 /// Connected sessions and their approval requests. `L` is the channel to a session.
-pub(super) struct State<L> {
+pub(super) struct ConnectedSessions<L> {
     sessions: BTreeMap<String, Member<L>>,
     connections: HashMap<u64, String>,
     approvals: ApprovalQueue,
@@ -73,7 +73,7 @@ pub(super) struct Delivery<L> {
     pub(super) rule: Option<Result<ApprovalRule, &'static str>>,
 }
 
-impl<L> Default for State<L> {
+impl<L> Default for ConnectedSessions<L> {
     fn default() -> Self {
         Self {
             sessions: BTreeMap::new(),
@@ -87,7 +87,7 @@ impl<L> Default for State<L> {
     }
 }
 
-impl<L: Clone> State<L> {
+impl<L: Clone> ConnectedSessions<L> {
     /// Adds a session, and returns the number of its connection.
     ///
     /// A session that is connected already is taken over by its own process only: another one cannot pass for it.
