@@ -386,7 +386,7 @@ pub struct Me {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct LinkRequest {
+pub struct SignInLinkRequest {
     /// Name for records of answers.
     pub name: String,
     /// Role: `viewer`, `approver` or `admin`.
@@ -395,7 +395,7 @@ pub struct LinkRequest {
 
 /// A one-time sign-in link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Link {
+pub struct SignInLink {
     /// URL for a browser.
     pub url: String,
     /// Expiry time.

@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::access::{AccessError, Role, TokenFiles};
-use crate::api_types::{Browser, Browsers, ErrorResponse, Link, SignedOutBrowsers};
+use crate::api_types::{Browser, Browsers, ErrorResponse, SignInLink, SignedOutBrowsers};
 
 /// Time limit for a response.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -136,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     /// If the server is unreachable, or returns an error.
-    pub async fn link(&self, name: &str, role: Role) -> Result<Link, ClientError> {
+    pub async fn link(&self, name: &str, role: Role) -> Result<SignInLink, ClientError> {
         let answer = self.ask(Method::POST, "/api/links", &json!({ "name": name, "role": role })).await?;
         decode(answer)
     }

@@ -19,7 +19,9 @@ use super::log_access::LogAccess;
 use crate::App;
 use crate::access::guard::{ClientConnection, Refusal, ServerOrigin};
 use crate::access::{AccessError, Admin, Public, Role, Viewer};
-use crate::api_types::{Browsers, ErrorResponse, Health, KeyProof, Link, LinkRequest, Me, SignedOutBrowsers};
+use crate::api_types::{
+    Browsers, ErrorResponse, Health, KeyProof, Me, SignInLink, SignInLinkRequest, SignedOutBrowsers,
+};
 use crate::push::Notifier;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -56,20 +58,20 @@ async fn leave(
 }
 
 /// Creates a one-time sign-in link, valid for ten minutes
-#[utoipa::path(post, path = "/api/links", tag = "access", request_body = LinkRequest, responses((status = 201, description = "The link. It is not shown again.", body = Link)))]
+#[utoipa::path(post, path = "/api/links", tag = "access", request_body = SignInLinkRequest, responses((status = 201, description = "The link. It is not shown again.", body = SignInLink)))]
 async fn links(
     _: Admin,
     State(app): State<App>,
     Extension(site): Extension<Arc<ServerOrigin>>,
-    Json(LinkRequest { name, role }): Json<LinkRequest>,
-) -> Result<(StatusCode, Reply<Link>), ApiError> {
+    Json(SignInLinkRequest { name, role }): Json<SignInLinkRequest>,
+) -> Result<(StatusCode, Reply<SignInLink>), ApiError> {
     let role = role.parse::<Role>().map_err(|unknown| ApiError::unusable(unknown.to_string()))?;
     let code = app.access.code(&name, role).map_err(|error| match error {
         AccessError::NoName => ApiError::unusable(error.to_string()),
         error => ApiError::internal(error),
     })?;
     let lasts = SignedDuration::try_from(app.access.code_lifetime()).map_err(ApiError::internal)?;
-    let link = Link { url: site.link(&code), expires_at: Timestamp::now() + lasts };
+    let link = SignInLink { url: site.link(&code), expires_at: Timestamp::now() + lasts };
     Ok((StatusCode::CREATED, Reply(link)))
 }
 

@@ -376,13 +376,13 @@
  */
 /**
  * A one-time sign-in link.
- * @typedef {object} Link
+ * @typedef {object} SignInLink
  * @property {string} expires_at Expiry time.
  * @property {string} url URL for a browser.
  */
 /**
  * A request for a sign-in link.
- * @typedef {object} LinkRequest
+ * @typedef {object} SignInLinkRequest
  * @property {string} name Name for records of answers.
  * @property {string} role Role: `viewer`, `approver` or `admin`.
  */
