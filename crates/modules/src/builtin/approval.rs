@@ -1,7 +1,7 @@
 //! `hooks-approval`: an ordered list of patterns that allow tool calls, request approval, or deny them.
 
 mod pattern;
-mod rules;
+mod pattern_rules;
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::pattern::COMMAND;
-use self::rules::{PatternRule, RuleAction, RuleList};
+use self::pattern_rules::{PatternAction, PatternRule, PatternRules};
 use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::Scope;
 use crate::rule::{Rule, RuleOptions};
@@ -22,7 +22,7 @@ pub(super) struct Options {
     /// Rules for tool calls; the first that matches a call decides.
     rules: Vec<PatternRule>,
     /// The action for calls that no rule matches: `allow`, `ask` or `deny`.
-    default: RuleAction,
+    default: PatternAction,
     /// The prompt of approval requests, a template; the `prompt` of a rule overrides this one.
     prompt: Option<String>,
     /// The options that the approver can choose from.
@@ -37,7 +37,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
-            default: RuleAction::Allow,
+            default: PatternAction::Allow,
             prompt: None,
             options: ["Allow once", "Allow always", "Deny"].map(|label| FlatOption::Label(label.into())).into(),
             timeout: 300.0,
@@ -51,7 +51,7 @@ impl Options {
     /// allowed.
     fn answer(
         &self,
-        effect: RuleAction,
+        effect: PatternAction,
         field: Option<&str>,
         prompt: Option<String>,
         scope: &Arc<Scope>,
@@ -61,8 +61,8 @@ impl Options {
             None => "{{ tool_input }}".to_owned(),
         };
         let rule = match effect {
-            RuleAction::Allow => return Ok(None),
-            RuleAction::Ask => RuleOptions {
+            PatternAction::Allow => return Ok(None),
+            PatternAction::Ask => RuleOptions {
                 ask: prompt
                     .or_else(|| self.prompt.clone())
                     .or_else(|| Some(format!("Allow {{{{ tool_name }}}}: {shown}?"))),
@@ -71,7 +71,7 @@ impl Options {
                 default: Some(self.on_timeout),
                 ..RuleOptions::default()
             },
-            RuleAction::Deny => RuleOptions {
+            PatternAction::Deny => RuleOptions {
                 deny: prompt.or_else(|| Some(format!("{{{{ tool_name }}}} may not do this: {shown}"))),
                 ..RuleOptions::default()
             },
@@ -82,7 +82,7 @@ impl Options {
 
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
     let options: Options = options(config)?;
-    if options.default == RuleAction::Allow && options.rules.iter().all(|rule| rule.action == RuleAction::Allow) {
+    if options.default == PatternAction::Allow && options.rules.iter().all(|rule| rule.action == PatternAction::Allow) {
         return Err("no call is asked about or denied; add `rules` or change `default`".to_owned());
     }
     let scope = &context.host.scope;
@@ -93,14 +93,14 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         answers.push(answer.map_err(problem)?);
     }
     let otherwise = options.answer(options.default, None, None, scope)?;
-    let unclear = options.answer(RuleAction::Ask, Some(COMMAND), None, scope)?;
-    let rules = RuleList::new(&options.rules, options.default)?;
+    let unclear = options.answer(PatternAction::Ask, Some(COMMAND), None, scope)?;
+    let rules = PatternRules::new(&options.rules, options.default)?;
     let approval = ApprovalHook { rules, answers, otherwise, unclear, scope: scope.clone() };
     Ok(vec![ModuleHook::guard(&["tool:pre"], approval).priority(GUARDS)])
 }
 
 struct ApprovalHook {
-    rules: RuleList,
+    rules: PatternRules,
     answers: Vec<Option<Rule>>,
     otherwise: Option<Rule>,
     unclear: Option<Rule>,

@@ -22,7 +22,7 @@ pub(super) struct PatternRule {
     #[serde(default)]
     field: Option<String>,
     /// The action: `allow`, `ask` or `deny`.
-    pub(super) action: RuleAction,
+    pub(super) action: PatternAction,
     /// The prompt of the approval request, or the reason for the denial; a template.
     #[serde(default)]
     pub(super) prompt: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct PatternRule {
 /// An action, ordered from permissive to strict. `Allow` only means that this module has no objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum RuleAction {
+pub(super) enum PatternAction {
     Allow,
     Ask,
     Deny,
@@ -54,19 +54,19 @@ impl PatternRule {
     }
 }
 
-pub(super) struct RuleList {
+pub(super) struct PatternRules {
     rules: Vec<CompiledRule>,
-    default: RuleAction,
+    default: PatternAction,
 }
 
 struct CompiledRule {
     tool: Glob,
     pattern: Option<Pattern>,
-    effect: RuleAction,
+    effect: PatternAction,
 }
 
-impl RuleList {
-    pub(super) fn new(entries: &[PatternRule], default: RuleAction) -> Result<Self, String> {
+impl PatternRules {
+    pub(super) fn new(entries: &[PatternRule], default: PatternAction) -> Result<Self, String> {
         let compile = |entry: &PatternRule| {
             let tool = Glob::new(&entry.tool).map_err(|problem| format!("`tool`: {problem}"))?;
             let pattern = match (entry.field()?, &entry.pattern) {
@@ -107,8 +107,8 @@ impl RuleList {
         let parts = match shell::commands(command) {
             Ok(parts) => parts,
             // A command that cannot be analysed requires approval at least, even if it looks like an allowed one.
-            Err(_) if self.effect(whole) > RuleAction::Allow => return whole,
-            Err(_) if self.default == RuleAction::Deny => return RuleMatch::Default,
+            Err(_) if self.effect(whole) > PatternAction::Allow => return whole,
+            Err(_) if self.default == PatternAction::Deny => return RuleMatch::Default,
             Err(_) => return RuleMatch::Unclear,
         };
         let of_parts = parts.iter().map(|part| {
@@ -117,7 +117,7 @@ impl RuleList {
                 Some(pattern) if pattern.field != COMMAND => false,
                 // A rule that allows has to match for certain, a rule that denies only possibly: a program in another folder
                 // may differ from the program that its name suggests.
-                Some(pattern) if rule.effect == RuleAction::Allow => {
+                Some(pattern) if rule.effect == PatternAction::Allow => {
                     pattern.matches_command(part.with_path.as_ref().unwrap_or(&part.plain))
                 }
                 Some(pattern) => [Some(&part.plain), part.with_path.as_ref()]
@@ -128,17 +128,18 @@ impl RuleList {
             rules.iter().find(|(_, rule)| matches(rule)).map_or(RuleMatch::Default, |(at, _)| RuleMatch::Rule(*at))
         });
         // A rule may match the whole line, such as one about a pipe. Such a match counts if it is stricter than `allow`.
-        let as_it_stands = (self.effect(whole) > RuleAction::Allow && whole != RuleMatch::Default) || parts.is_empty();
+        let as_it_stands =
+            (self.effect(whole) > PatternAction::Allow && whole != RuleMatch::Default) || parts.is_empty();
         let all = of_parts.chain(as_it_stands.then_some(whole));
         // Of equally strict matches the first one decides, so that the prompt shows the first command.
         all.reduce(|one, other| if self.effect(other) > self.effect(one) { other } else { one }).unwrap_or(whole)
     }
 
-    fn effect(&self, rule_match: RuleMatch) -> RuleAction {
+    fn effect(&self, rule_match: RuleMatch) -> PatternAction {
         match rule_match {
-            RuleMatch::Rule(at) => self.rules.get(at).map_or(RuleAction::Deny, |rule| rule.effect),
+            RuleMatch::Rule(at) => self.rules.get(at).map_or(PatternAction::Deny, |rule| rule.effect),
             RuleMatch::Default => self.default,
-            RuleMatch::Unclear => RuleAction::Ask,
+            RuleMatch::Unclear => PatternAction::Ask,
         }
     }
 }
