@@ -1,7 +1,7 @@
 // Alerts for a page in the background: title, icon and notifications.
 
 import { byId } from './dom.js';
-import { openQuestions } from './dialog.js';
+import { openApprovals } from './approval_dialog.js';
 import { isPushed } from './push.js';
 import { on, openCount, queue, store } from './store.js';
 import { plain } from './text.js';
@@ -71,7 +71,7 @@ export function startAlerts() {
         const note = new Notification(`Approval request from ${plain(approval.hook, 60)}`, { body: plain(approval.prompt), tag: approval.id, icon: '/console/favicon.svg' });
         note.addEventListener('click', () => {
           window.focus();
-          openQuestions(approval.id);
+          openApprovals(approval.id);
           note.close();
         });
         shownNow.set(approval.id, note);

@@ -2,7 +2,7 @@
 
 import { get, post, remove, words } from './api.js';
 import { notifications, toggleNotifications } from './alerts.js';
-import { openQuestions, opensAlone, setOpensAlone } from './dialog.js';
+import { openApprovals, opensAlone, setOpensAlone } from './approval_dialog.js';
 import { el, fill, icon, toast } from './dom.js';
 import { ago, clock, count, folderName, serverNow } from './format.js';
 import { badge, confirmed, decisionBadge, empty, failed, modal, perFrame, summary, whoDecided } from './parts.js';
@@ -40,7 +40,7 @@ function open() {
         el('p', { class: 'strong' }, shown(one.prompt, { limit: 200, more: false })),
         el('p', { class: 'faint' }, el('span', { class: 'hook-name' }, shown(one.hook, { limit: 60, more: false })), ' · ', shown(sessionName(one.session, one), { limit: 60, more: false }), ' · ', ago(one.created_at), summary(one) ? ' · ' : null, summary(one))),
       el('span', { class: 'num countdown-text', 'data-deadline': one.deadline }, clock(Date.parse(one.deadline) - serverNow())),
-      el('button', { type: 'button', class: 'primary', onclick: () => openQuestions(one.id) }, may('approver') ? 'Review and answer' : 'View'))),
+      el('button', { type: 'button', class: 'primary', onclick: () => openApprovals(one.id) }, may('approver') ? 'Review and answer' : 'View'))),
     openCount() > AT_ONCE ? el('li', { class: 'faint' }, `${count(openCount() - AT_ONCE)} more`) : null,
     openCount() === 0 ? el('li', null, empty('approvals', 'No open approval requests.', 'New requests appear here, in the page title, and in notifications if you turn them on.')) : null);
   });

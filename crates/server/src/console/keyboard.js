@@ -1,4 +1,4 @@
-// Keys of the page, and their help. Keys in the dialog of an approval request are in dialog.js.
+// Keys of the page, and their help. Keys in the dialog of an approval request are in approval_dialog.js.
 
 import { el } from './dom.js';
 import { modal } from './parts.js';

@@ -4,7 +4,7 @@ import { openAccess } from './access.js';
 import { startAlerts, setTitle } from './alerts.js';
 import { approvalsView, ruleForm } from './approvals.js';
 import { auditView, recordView } from './audit.js';
-import { openQuestions, startDialog } from './dialog.js';
+import { openApprovals, startApprovalDialog } from './approval_dialog.js';
 import { add, announce, byId, el, fill, icon, toast } from './dom.js';
 import { count } from './format.js';
 import { hooksView, hookView } from './hooks.js';
@@ -166,7 +166,7 @@ function bars() {
       may('approver') ? el('button', { type: 'button', id: 'bar-rule', class: 'small', onclick: () => ruleForm({ hook: busy.hook, pattern: busy.pattern }) }, 'Review rule…') : null));
   }
   if (first && store.link !== 'unknown' && store.link !== 'strange') {
-    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openQuestions() }, icon('question'), el('span', null, el('strong', null, open === 1 ? '1 open approval request' : `${count(open)} open approval requests`), el('span', { class: 'bar-prompt' }, ': ', shown(first.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'View')));
+    add(box, el('button', { type: 'button', class: 'bar asks', id: 'bar-asks', onclick: () => openApprovals() }, icon('question'), el('span', null, el('strong', null, open === 1 ? '1 open approval request' : `${count(open)} open approval requests`), el('span', { class: 'bar-prompt' }, ': ', shown(first.prompt, { limit: 120, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'View')));
   }
   if (held && ['retry', 'bar-rule', 'bar-asks', 'bar-broken'].includes(held)) document.getElementById(held)?.focus();
 }
@@ -207,7 +207,7 @@ byId('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
 });
-startDialog();
+startApprovalDialog();
 startAlerts();
 startKeyboard();
 byId('keys').addEventListener('click', openHelp);

@@ -4,7 +4,7 @@ import { get, words } from './api.js';
 import { columns, shares } from './charts.js';
 import { el, fill, icon } from './dom.js';
 import { ago, count, counted, folderName, money, short } from './format.js';
-import { openQuestions } from './dialog.js';
+import { openApprovals } from './approval_dialog.js';
 import { failed, isOther, perFrame, stateBadge } from './parts.js';
 import { may, on, openCount, queue, sessionName, store } from './store.js';
 import { plain, shown } from './text.js';
@@ -42,7 +42,7 @@ export function overviewView() {
     fill(attention,
       el('h2', null, 'Needs attention'),
       audit?.sound === false ? el('a', { class: 'card alarm', href: '#/audit' }, icon('mark'), el('span', null, el('strong', null, 'The audit log failed verification.'), ' ', shown(audit.problems[0]?.text ?? '', { limit: 160, more: false }))) : null,
-      openCount() ? group(counted(openCount(), 'open approval request'), queue().slice(0, MOST).map((one) => el('li', { class: 'asks' }, el('button', { type: 'button', class: 'row-button', onclick: () => openQuestions(one.id) }, el('span', { class: 'grow' }, shown(one.prompt, { limit: 140, more: false }), el('span', { class: 'faint small' }, shown(sessionName(one.session, one), { limit: 60, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'View')))), '#/approvals', openCount()) : null,
+      openCount() ? group(counted(openCount(), 'open approval request'), queue().slice(0, MOST).map((one) => el('li', { class: 'asks' }, el('button', { type: 'button', class: 'row-button', onclick: () => openApprovals(one.id) }, el('span', { class: 'grow' }, shown(one.prompt, { limit: 140, more: false }), el('span', { class: 'faint small' }, shown(sessionName(one.session, one), { limit: 60, more: false }))), el('span', { class: 'go' }, may('approver') ? 'Answer' : 'View')))), '#/approvals', openCount()) : null,
       bad.length ? group('Failed or gone', bad.slice(0, MOST).map(line), '#/sessions', bad.length) : null,
       hooks.length ? group('Failing hooks', hooks.slice(0, MOST).map(line), '#/hooks', hooks.length) : null,
       calm ? el('p', { class: 'card calm' }, icon('check'), 'Nothing needs your attention.') : null,

@@ -1,7 +1,7 @@
 // Push messages to this device, also while no page is open. A service worker receives them, and a switch turns them on.
 
 import { get, post, Refused, remove, words } from './api.js';
-import { openQuestions } from './dialog.js';
+import { openApprovals } from './approval_dialog.js';
 import { el, fill } from './dom.js';
 import { failed } from './parts.js';
 import { may, on, store } from './store.js';
@@ -28,7 +28,7 @@ function isSupported() {
 export function startPush() {
   if (!isSupported()) return;
   navigator.serviceWorker.addEventListener('message', ({ data }) => {
-    if (typeof data?.open === 'string') openQuestions(data.open);
+    if (typeof data?.open === 'string') openApprovals(data.open);
   });
   navigator.serviceWorker.startMessages();
   on('me', async () => {

@@ -6,7 +6,7 @@ import { count, counted, nanos, span, timeOfDay } from './format.js';
 import { tree } from './json.js';
 import { ANSWERS, badge, decisionBadge, ended, isOver as isOverState, person, whoDecided } from './parts.js';
 import { store } from './store.js';
-import { openQuestions } from './dialog.js';
+import { openApprovals } from './approval_dialog.js';
 import { plain, shown } from './text.js';
 
 /** @import {ApprovalReport, HookReport, InjectionReport, TimelineItem} from './types.js' */
@@ -162,7 +162,7 @@ export function drawEntry(entry, session) {
     el('div', { class: 'content' },
       head(entry, session, !waiting && isOpen(entry) && store.sessions.get(session)?.state === 'running'),
       isBad ? denial(entry) : null,
-      waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waiting for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openQuestions(waiting.id) }, 'Open')) : null,
+      waiting ? el('div', { class: 'waiting-line' }, icon('question'), el('span', null, 'Waiting for an answer: ', shown(waiting.prompt, { limit: 200, more: false })), el('button', { type: 'button', class: 'small primary', onclick: () => openApprovals(waiting.id) }, 'Open')) : null,
       waiting || isBad || !isOver(session) ? null : openOf(entry).map((one) => el('div', { class: 'approval-line' }, badge('quiet', 'No answer'), el('span', { class: 'question' }, shown(one.prompt ?? '', { limit: 200, more: false })), el('span', { class: 'who' }, 'the session ended first'))),
       approvalsOf(entry).map(approval),
       [...first.injections, ...(last?.injections ?? [])].map(injection),

@@ -11,10 +11,10 @@ import { decisionBadge, diff, isOther, person, summary, whoDecided } from './par
 import { requestContext } from './request_context.js';
 import { acceptClosed, may, on, openCount, queue, sessionName, store, whose } from './store.js';
 import { plain, shown } from './text.js';
-import { choicesTitle, isChoosing, ruleChoices, showRules } from './widths.js';
+import { choicesTitle, isChoosing, ruleChoices, showRules } from './rule_choices.js';
 
 /** @import {DecidedApproval, OpenApproval} from './types.js' */
-/** @import {Choice} from './widths.js' */
+/** @import {Choice} from './rule_choices.js' */
 
 const SETTLING_MS = 600;
 /** A session reconnects within two seconds. */
@@ -71,12 +71,12 @@ export function setOpensAlone(yes) {
 }
 
 /** @param {string} [id] the request to open first */
-export function openQuestions(id) {
+export function openApprovals(id) {
   const first = (id ? store.approvals.get(id) : undefined) ?? queue()[0];
   if (first) show(first);
 }
 
-export function startDialog() {
+export function startApprovalDialog() {
   dialog.addEventListener('close', () => {
     // The dialog may have been opened again before this event.
     if (dialog.open) return;
