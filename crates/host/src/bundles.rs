@@ -1,24 +1,23 @@
-//! The bundles of a session, and the trust in the bundle of a project.
+//! The bundles of a session.
 
 use std::path::{Path, PathBuf};
 
 use amplifier_core::HookRegistry;
 use amplifier_modules::bundle::{
-    BundleError, BundleScope, BundleStack, LoadedBundle, RELOAD_HOOK, RELOAD_TIMEOUT, load, load_pinned, reload_events,
+    BundleError, BundleScope, BundleStack, LoadedBundle, RELOAD_HOOK, RELOAD_TIMEOUT, load, reload_events,
 };
-use amplifier_modules::trust::{BundlePins, TrustStatus, TrustStore};
+use amplifier_modules::trust::BundlePins;
 use amplifier_modules::{COUNTER, HookEnvironment, Scope, WAITER};
 use amplifier_process::sandbox::Sandbox;
 
 use crate::config::Config;
-use crate::error::{ErrorContext, Result, reasons};
+use crate::error::{ErrorContext, Result};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 use crate::mode::{ACCEPT_EDITS, PLAN};
+use crate::project_bundle::{ProjectBundle, ProjectTrust, find_project_bundle_file};
 use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 
-/// The path of the bundle in a project.
-pub const PROJECT_BUNDLE: &str = ".amplifier/bundle.yaml";
 /// Names of built-in hooks, which hooks of a bundle cannot take.
 const RESERVED_HOOKS: [&str; 8] = [CONFIRM, PROTECT, PLAN, ACCEPT_EDITS, RELOAD_HOOK, COUNTER, WAITER, "json"];
 
@@ -34,26 +33,6 @@ pub struct Bundles {
     named: Option<LoadedBundle>,
     /// The bundle of the project.
     pub project: Option<ProjectBundle>,
-}
-
-/// The bundle of a project.
-#[derive(Debug)]
-pub struct ProjectBundle {
-    /// The file.
-    pub file: PathBuf,
-    /// The trust state.
-    pub state: ProjectTrust,
-}
-
-/// Trust state of a project's bundle.
-#[derive(Debug)]
-pub enum ProjectTrust {
-    /// The user trusts this version.
-    Trusted(LoadedBundle, BundlePins),
-    /// The user does not trust this version.
-    Untrusted(LoadedBundle, BundlePins, TrustStatus),
-    /// The bundle cannot be trusted, for this reason.
-    Unusable(String),
 }
 
 impl Bundles {
@@ -97,57 +76,6 @@ impl Bundles {
             (BundleScope::Explicit, self.named.as_ref()),
         ];
         BundleStack::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &RESERVED_HOOKS)
-    }
-}
-
-impl ProjectBundle {
-    /// Reads the bundle of a project. Nothing in it runs.
-    pub fn find(file: PathBuf, store: &TrustStore) -> Self {
-        let state = Self::state(&file, store).unwrap_or_else(|problem| ProjectTrust::Unusable(reasons(&problem)));
-        Self { file, state }
-    }
-
-    fn state(file: &Path, store: &TrustStore) -> Result<ProjectTrust> {
-        let mut bundle = load_pinned(file)?;
-        let pinned = bundle.pin()?;
-        Ok(match store.status(&pinned)? {
-            TrustStatus::Trusted => ProjectTrust::Trusted(bundle, pinned),
-            verdict => ProjectTrust::Untrusted(bundle, pinned, verdict),
-        })
-    }
-
-    /// Returns a warning if the bundle is not used.
-    pub fn warning(&self) -> Option<String> {
-        let file = self.file.display();
-        Some(format!("none of the hooks of this project run, because its bundle `{file}` {}", self.reason()?))
-    }
-
-    /// Returns the reason if the bundle is not used, for messages that name the file.
-    pub(crate) fn problem(&self) -> Option<String> {
-        Some(format!("it {}", self.reason()?))
-    }
-
-    fn reason(&self) -> Option<String> {
-        let why = match &self.state {
-            ProjectTrust::Trusted(..) => return None,
-            ProjectTrust::Unusable(why) => return Some(format!("cannot be trusted: {why}")),
-            ProjectTrust::Untrusted(_, _, TrustStatus::Changed(changes)) => {
-                let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
-                format!("is not the version that you trusted: {}", changes.join(", "))
-            }
-            ProjectTrust::Untrusted(..) => "is not trusted".to_owned(),
-        };
-        Some(format!("{why}; to review and trust the bundle: amplifier hooks trust"))
-    }
-
-    /// Returns the trust state in a few words.
-    pub fn trust_label(&self) -> &'static str {
-        match &self.state {
-            ProjectTrust::Trusted(..) => "trusted",
-            ProjectTrust::Untrusted(_, _, TrustStatus::Changed(_)) => "changed since it was trusted",
-            ProjectTrust::Untrusted(..) => "not trusted",
-            ProjectTrust::Unusable(_) => "cannot be trusted",
-        }
     }
 }
 
@@ -265,13 +193,8 @@ fn scope(workspace: &Path) -> Result<Scope> {
     Scope::new(workspace).with_context(|| format!("the workspace `{}`", workspace.display()))
 }
 
-/// Returns the canonical path of the project bundle in a folder, if there is one.
-pub fn find_project_bundle_file(folder: &Path) -> Option<PathBuf> {
-    Some(folder.canonicalize().ok()?.join(PROJECT_BUNDLE)).filter(|file| exists(file))
-}
-
 /// Returns `true` even for unreadable files, which must be an error.
-fn exists(file: &Path) -> bool {
+pub(crate) fn exists(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 

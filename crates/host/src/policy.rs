@@ -104,7 +104,7 @@ impl PolicyBuilder {
         };
         let workspace = Workspace::new(&self.config.workspace)
             .with_context(|| format!("the workspace `{}` cannot be used", self.config.workspace.display()))?;
-        let log = self.log(&mut bundles).await?;
+        let log = self.open_log_and_decide_trust(&mut bundles).await?;
         let levels = bundles.levels();
         let config = self.config.with_bundles(&levels);
         config.check_mode()?;
@@ -132,7 +132,7 @@ impl PolicyBuilder {
     }
 
     /// Opens the audit log, and decides about the bundle of the project, which is recorded there.
-    async fn log(&self, bundles: &mut Bundles) -> Result<Log> {
+    async fn open_log_and_decide_trust(&self, bundles: &mut Bundles) -> Result<Log> {
         let before = self.config.with_bundles(&bundles.levels());
         let log = open_log(&before, &self.home)?;
         if let Some(what) = log.status().breach {

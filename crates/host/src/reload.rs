@@ -11,10 +11,11 @@ use amplifier_modules::bundle::{BundleError, BundleSource, BundleStack, BundleWa
 use amplifier_modules::trust::BundlePins;
 use serde_json::json;
 
-use crate::bundles::{Bundles, ProjectBundle, ProjectTrust};
+use crate::bundles::Bundles;
 use crate::config::Config;
 use crate::error::Result;
 use crate::home::Home;
+use crate::project_bundle::{ProjectBundle, ProjectTrust};
 use crate::protection::ProtectionPlan;
 
 /// The registered bundles of a session. Cheap to clone; clones share state.

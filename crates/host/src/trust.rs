@@ -9,9 +9,9 @@ use amplifier_modules::trust::{BundlePins, TrustStatus, TrustStore};
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use crate::bundles::{ProjectBundle, ProjectTrust};
 use crate::error::{Error, ErrorContext, Result};
 use crate::notices::Notices;
+use crate::project_bundle::{ProjectBundle, ProjectTrust};
 
 /// Asks the user to trust the bundle of a project.
 pub trait TrustPrompt: Send + Sync {
