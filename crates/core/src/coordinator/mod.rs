@@ -1,6 +1,6 @@
 //! Routes the results of hooks: to approvers, to the conversation, to the display and to the audit log.
 
-mod ask;
+mod approval_requests;
 pub(crate) mod channels;
 mod config;
 mod failures;

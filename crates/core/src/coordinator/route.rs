@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::ask::OnDrop;
+use super::approval_requests::OnDrop;
 use super::failures::failures;
 use super::inject::{self, CheckedInjection, ContainedCounter, Origin};
 use super::record::RecordWriter;
@@ -100,7 +100,7 @@ impl Coordinator {
 
         let mut verdict = match &denial {
             Some(denial) => Verdict::denied(denial.by.clone(), denial.reason()),
-            None => self.ask_all(&mut recording, approvals, &data, definition.as_ref()).await,
+            None => self.request_approvals(&mut recording, approvals, &data, definition.as_ref()).await,
         };
         self.inject_all(&mut recording, injections, tool_call_id.as_deref()).await;
         for failure in failures {

@@ -87,7 +87,7 @@ struct RuleValidity {
 }
 
 impl Coordinator {
-    pub(super) async fn ask_all(
+    pub(super) async fn request_approvals(
         &self,
         recording: &mut RecordWriter<'_>,
         approvals: Vec<HookApproval>,
