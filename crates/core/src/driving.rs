@@ -9,5 +9,5 @@
 pub use crate::contain::contain;
 pub use crate::coordinator::channels::{Channels, ContributionCollector, ContributorResult};
 pub use crate::event::timestamp::{is_timestamp, rfc3339};
-pub use crate::registry::person_wait::{PersonWait, PersonWaits};
+pub use crate::registry::hook_time_limit::{PersonWait, PersonWaits};
 pub use crate::registry::sessions::RegistrySessions;

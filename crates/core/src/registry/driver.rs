@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::emission::Emission;
 use super::hook::{Answer, Reply, RunningHook, poll};
-use super::person_wait::{self, Timer};
+use super::hook_time_limit::{self, HookTimer};
 use super::progress::Progress;
 use super::settings::HookRole;
 use super::table::ListedHook;
@@ -141,8 +141,8 @@ impl Driver<'_> {
     #[cold]
     async fn wait(&self, hook: &ListedHook, mut running: Pin<&mut RunningHook<'_>>) -> Reply {
         let limit = self.limit.unwrap_or(hook.info().timeout);
-        let mut timer = Timer::new(self.clock, limit);
-        let mut person_waits = person_wait::PersonWaits::default();
+        let mut timer = HookTimer::new(self.clock, limit);
+        let mut person_waits = hook_time_limit::PersonWaits::default();
         let mut given_up = self.given_up();
         let reply = poll_fn(|context| match guarded(|| poll(running.as_mut(), context)) {
             Poll::Pending if given_up.as_mut().poll(context).is_ready() => {

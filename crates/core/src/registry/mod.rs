@@ -3,8 +3,8 @@
 mod driver;
 mod emission;
 mod hook;
+pub(crate) mod hook_time_limit;
 mod outcome;
-pub(crate) mod person_wait;
 mod precedence;
 mod progress;
 mod registration;
@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use self::driver::Driver;
-pub(crate) use self::person_wait::waiting_for_person;
+pub(crate) use self::hook_time_limit::waiting_for_person;
 use self::sessions::RegistrySessions;
 use self::table::HookTable;
 use crate::event::{Event, EventData, EventEffects, EventKey, Map, SESSION_ID};

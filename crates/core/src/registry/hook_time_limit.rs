@@ -70,7 +70,7 @@ impl PersonWaits {
 }
 
 /// The time limit of a hook, which can be paused.
-pub(super) struct Timer<'a> {
+pub(super) struct HookTimer<'a> {
     clock: &'a dyn Clock,
     left: Duration,
     armed: Option<RunningTimer>,
@@ -96,7 +96,7 @@ impl RunningTimer {
     }
 }
 
-impl<'a> Timer<'a> {
+impl<'a> HookTimer<'a> {
     pub(super) fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
         Self { clock, left: limit, armed: Some(RunningTimer::new(clock, limit)) }
     }
