@@ -3,7 +3,7 @@
 mod approval;
 mod client;
 mod machine_message;
-mod message;
+mod session_message;
 mod transport;
 mod truncate;
 
@@ -15,5 +15,7 @@ pub use machine_message::{
     DryRun, DryRunReport, MachineCall, MachineMessage, MachineReply, MachineRequest, RuleList, UnreadableFile,
     serve_machine,
 };
-pub use message::{AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
+pub use session_message::{
+    AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION,
+};
 pub use transport::{LineReader, MAX_LINE_BYTES, PipeConnector, SOCKET, is_open, write};

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, BufWriter};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::message::VERSION;
+use crate::session_message::VERSION;
 use crate::transport::{LineReader, MAX_LINE_BYTES, write};
 
 const REPLY_QUEUE: usize = 64;

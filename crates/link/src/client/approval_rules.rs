@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ClientState, State};
-use crate::message::SessionMessage;
+use crate::session_message::SessionMessage;
 
 impl ClientState {
     pub(super) fn change_rules(

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{ClientState, Command, LinkClient, State};
-use crate::message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
+use crate::session_message::{ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION};
 use crate::transport::{LineReader, PipeConnector, write};
 
 /// The delay before the first reconnect, doubled up to the second value.
@@ -183,7 +183,7 @@ impl ClientState {
             ServerMessage::Answer { reference, id, digest, answer } => {
                 let shared = self.clone();
                 tokio::spawn(async move {
-                    let (status, decision) = shared.take(&id, digest, answer).await;
+                    let (status, decision) = shared.deliver_answer(&id, digest, answer).await;
                     shared.state().send(SessionMessage::Answered { reference, id, status, decision });
                 });
                 return;

@@ -1,9 +1,9 @@
 //! The client of the link: sends approval requests to the server, and receives answers and commands.
 //!
-//! `connection.rs` maintains the connection, `approvals.rs` passes answers to the kernel, `approval_rules.rs` manages the approval rules.
+//! `connection.rs` maintains the connection, `approval_requests.rs` announces requests and delivers answers, `approval_rules.rs` manages the approval rules.
 
+mod approval_requests;
 mod approval_rules;
-mod approvals;
 mod connection;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,9 +16,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::approvals::{ClosedRequest, PendingRequest};
+use self::approval_requests::{ClosedRequest, PendingRequest};
 pub use self::connection::LinkHandle;
-use crate::message::{ReloadResult, SessionMessage};
+use crate::session_message::{ReloadResult, SessionMessage};
 
 const COMMAND_QUEUE: usize = 64;
 
@@ -155,7 +155,7 @@ impl ApprovalSystem for LinkClient {
         }
         let (answer, answered) = oneshot::channel();
         let is_delivered = Arc::new(AtomicBool::new(false));
-        tokio::spawn(self.shared.clone().track_request(request.clone(), answer, is_delivered.clone()));
+        tokio::spawn(self.shared.clone().announce_request(request.clone(), answer, is_delivered.clone()));
         tokio::select! {
             biased;
             Ok(answer) = answered => {

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::ClientState;
 use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_valid_id};
-use crate::message::{AnswerStatus, SessionMessage};
+use crate::session_message::{AnswerStatus, SessionMessage};
 use crate::truncate::truncate_request;
 
 /// The number of remembered closed requests, and their age. The session records late answers to these itself; for older ones, the server finds the
@@ -44,7 +44,7 @@ enum AnswerTarget {
 }
 
 impl ClientState {
-    pub(super) async fn track_request(
+    pub(super) async fn announce_request(
         self: Arc<Self>,
         request: Arc<OpenRequest>,
         answer: oneshot::Sender<ApprovalAnswer>,
@@ -94,7 +94,7 @@ impl ClientState {
     }
 
     /// Passes an answer to the kernel, and returns the result.
-    pub(super) async fn take(
+    pub(super) async fn deliver_answer(
         self: &Arc<Self>,
         id: &ApprovalId,
         digest: Digest,
