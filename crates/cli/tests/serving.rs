@@ -144,7 +144,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
         ..ApprovalRule::new("confirm", "*", decision)
     };
     let given = hub.add_rule(rule(DefaultDecision::Allow)).await.unwrap();
-    std::fs::write(home.approval_rules(), "{ \"x\": ").unwrap();
+    std::fs::write(home.approval_rule_file(), "{ \"x\": ").unwrap();
     hub.revoke(&given.id, ann()).await.unwrap();
     hub.answer(&question.id, answering(&question, "Allow once", AnswerScope::Once)).await.unwrap();
     // The next one is asked, because the rule is gone.
@@ -164,7 +164,7 @@ async fn what_is_taken_back_or_denied_counts_at_once_even_if_a_file_of_rules_can
 async fn a_rule_that_is_taken_back_on_the_command_line_does_not_count_in_a_running_session() {
     let place = touches(&["one", "two"]);
     let home = Home::at(place.at("home"));
-    std::fs::write(home.approval_rules(), "{ \"confirm:Run `touch two`?\": \"allow\" }").unwrap();
+    std::fs::write(home.approval_rule_file(), "{ \"confirm:Run `touch two`?\": \"allow\" }").unwrap();
     let hub = Hub::new();
     let _door = LinkListener::open(&home.server_folder(), hub.clone()).unwrap();
     let ran = runs(&place, &["--serve", "Make it"]);

@@ -53,7 +53,7 @@ impl ApprovalRuleFiles {
     }
 
     fn read(&self) -> Result<ApprovalRules> {
-        let user = read_rules(&self.home.approval_rules())?;
+        let user = read_rules(&self.home.approval_rule_file())?;
         let folder = folder_of(&self.home, &self.project);
         if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(user);
@@ -122,7 +122,7 @@ pub struct RuleFile {
 impl RuleFile {
     /// Reads every file, the user's first. Each result has the rules, or the reason why the file cannot be read.
     pub fn read_all(home: &Home) -> Vec<(PathBuf, Result<Self>)> {
-        let user = home.approval_rules();
+        let user = home.approval_rule_file();
         let mut all = vec![(user.clone(), Self::read(user, None))];
         let folder = home.projects();
         let unreadable = |error: std::io::Error| (folder.clone(), Err(error.into()));
@@ -241,7 +241,7 @@ impl ApprovalRuleStore {
         let _lock = self.lock()?;
         let project = &rule.project;
         let name = match project {
-            None => self.home.approval_rules(),
+            None => self.home.approval_rule_file(),
             Some(project) => self.project_file(Path::new(project))?,
         };
         let project_path = project.as_ref().map(PathBuf::from);
@@ -275,7 +275,7 @@ impl ApprovalRuleStore {
     }
 
     fn lock(&self) -> Result<FileLock> {
-        let folder = self.home.approval_rules();
+        let folder = self.home.approval_rule_file();
         let folder = folder.parent().context("the configuration has no folder")?;
         create_private_folder(folder)?;
         Ok(FileLock::wait(&folder.join(".approvals.lock"))?)

@@ -119,7 +119,7 @@ impl Home {
     }
 
     /// Returns the user's approval rules.
-    pub fn approval_rules(&self) -> PathBuf {
+    pub fn approval_rule_file(&self) -> PathBuf {
         self.config.join("approvals.json")
     }
 

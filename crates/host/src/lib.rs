@@ -2,7 +2,7 @@
 
 pub mod anchors;
 mod approval_rule_store;
-mod approvals;
+mod approval_systems;
 mod audit;
 pub mod bundles;
 mod config;
@@ -30,7 +30,7 @@ mod trust;
 
 pub use anchors::AnchorConfig;
 pub use approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path};
-pub use approvals::{ApprovalFanOut, DenyAllApprovals};
+pub use approval_systems::{ApprovalFanOut, DenyAllApprovals};
 pub use audit::{close_log, open_log};
 pub use bundles::Bundles;
 pub use config::{ApprovalChannel, ApprovalMode, Config, Confirm, Overrides, Setting, Source};

@@ -10,7 +10,7 @@ use amplifier_modules::bundle::BundleStack;
 use serde_json::json;
 
 use crate::approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
-use crate::approvals::ModeApprovals;
+use crate::approval_systems::ModeApprovals;
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};

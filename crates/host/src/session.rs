@@ -9,7 +9,7 @@ use amplifier_core::{ApprovalSystem, HookRegistry};
 use amplifier_modules::bundle::McpServer as McpProgram;
 use serde_json::json;
 
-use crate::approvals::ModeApprovals;
+use crate::approval_systems::ModeApprovals;
 use crate::bundles::Bundles;
 use crate::config::{ApprovalChannel, Config};
 use crate::error::{Error, Result};

@@ -120,9 +120,9 @@ async fn rules_are_read_at_each_request() {
     let policy = machine.policy("asking", ASK).await;
     let coordinator = policy.coordinator("session-1", DenyAllApprovals).build();
     assert!(!coordinator.emit(TOOL_PRE, deploy()).await.is_proceed());
-    fs::write(machine.home.approval_rules(), "{ \"ask-deploy:*\": \"allow\" }").unwrap();
+    fs::write(machine.home.approval_rule_file(), "{ \"ask-deploy:*\": \"allow\" }").unwrap();
     assert!(coordinator.emit(TOOL_PRE, deploy()).await.is_proceed());
-    fs::write(machine.home.approval_rules(), "{}").unwrap();
+    fs::write(machine.home.approval_rule_file(), "{}").unwrap();
     assert!(!coordinator.emit(TOOL_PRE, deploy()).await.is_proceed());
 }
 

@@ -94,7 +94,7 @@ impl Approvals {
                 }
             }
             Command::List { json: false } if rules.is_empty() && unreadable.is_empty() => {
-                let file = home.approval_rules();
+                let file = home.approval_rule_file();
                 writeln!(out, "No approval rules (`{}`).", file.display())?;
             }
             Command::List { json: false } => {

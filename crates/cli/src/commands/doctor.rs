@@ -240,7 +240,7 @@ fn run_checks(
     let workspace = Workspace::new(&config.workspace)
         .map(|_| config.workspace.display().to_string())
         .map_err(|error| format!("`{}`: {error}", config.workspace.display()));
-    let rule_file = home.approval_rules();
+    let rule_file = home.approval_rule_file();
     let fix_rules = format!("correct or remove `{}`", rule_file.display());
     let rules = match ApprovalRuleFiles::for_workspace(home, &config.workspace) {
         Ok(_) if rule_file.exists() => Ok(rule_file.display().to_string()),
