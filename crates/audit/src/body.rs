@@ -1,4 +1,4 @@
-//! BodyReader of records.
+//! Bodies of records.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;

@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 pub mod access;
+mod answers;
 mod api;
 pub mod api_types;
 pub mod client;
 mod fair_semaphore;
 pub mod feed;
 pub mod hub;
-mod late_answers;
 mod link_listener;
 mod push;
 mod redact;

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use super::approval_queue::ApprovalQueue;
 use super::flood::ApprovalRate;
+use super::request_store::RequestStore;
 use super::{ConnectedSession, HubError, HubErrorCode, HubEvent, SubmittedAnswer};
 use crate::api_types::{ApprovalFlood, ListedRule, SessionHost};
 
@@ -31,7 +31,7 @@ const OPEN: usize = 20_000;
 pub(super) struct ConnectedSessions<L> {
     sessions: BTreeMap<String, Member<L>>,
     connections: HashMap<u64, String>,
-    approvals: ApprovalQueue,
+    approvals: RequestStore,
     sub_agent_requests: HashMap<String, u64>,
     rate: ApprovalRate,
     /// The last report about too many requests.
@@ -78,7 +78,7 @@ impl<L> Default for ConnectedSessions<L> {
         Self {
             sessions: BTreeMap::new(),
             connections: HashMap::new(),
-            approvals: ApprovalQueue::default(),
+            approvals: RequestStore::default(),
             sub_agent_requests: HashMap::new(),
             rate: ApprovalRate::default(),
             last_flood: None,

@@ -3,7 +3,6 @@
 //! `connected_sessions.rs` holds the state and its rules, without I/O. The [`Hub`] adds a lock, announces changes to subscribers and
 //! waits for the replies of sessions.
 
-mod approval_queue;
 mod approval_rules;
 mod connected_sessions;
 mod error;
@@ -11,6 +10,7 @@ mod flood;
 mod machine_calls;
 mod presence;
 mod replies;
+mod request_store;
 #[cfg(test)]
 mod tests;
 

@@ -197,12 +197,12 @@ impl BroadcastTask {
             self.checked_at = now;
         }
         if feed.cursor() > self.sent_to && self.changed.len() < SESSIONS_AT_ONCE {
-            let receiver = feed.sessions_from(self.sent_to, SESSIONS_AT_ONCE);
-            self.sent_to = match receiver.last() {
-                Some(last) if receiver.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
+            let sessions = feed.sessions_from(self.sent_to, SESSIONS_AT_ONCE);
+            self.sent_to = match sessions.last() {
+                Some(last) if sessions.len() == SESSIONS_AT_ONCE => last.last_seq + 1,
                 _ => feed.cursor().max(self.sent_to),
             };
-            self.changed.extend(receiver.into_iter().map(|facts| facts.id));
+            self.changed.extend(sessions.into_iter().map(|facts| facts.id));
         }
         // The log may have been replaced.
         self.sent_to = self.sent_to.min(feed.cursor());

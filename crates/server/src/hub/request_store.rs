@@ -14,8 +14,8 @@ const CLOSED: usize = 10_000;
 const CLOSED_BYTES: usize = 32 << 20;
 
 #[derive(Default)]
-pub(super) struct ApprovalQueue {
-    open: HashMap<ApprovalId, QueuedApproval>,
+pub(super) struct RequestStore {
+    open: HashMap<ApprovalId, StoredRequest>,
     /// The oldest first.
     order: BTreeMap<Position, ApprovalId>,
     closed: HashMap<ApprovalId, ClosedApproval>,
@@ -28,7 +28,7 @@ pub(super) struct ApprovalQueue {
 
 type Position = (Timestamp, u64);
 
-struct QueuedApproval {
+struct StoredRequest {
     approval: Arc<OpenApproval>,
     position: Position,
 }
@@ -48,7 +48,7 @@ impl ClosedApproval {
     }
 }
 
-impl ApprovalQueue {
+impl RequestStore {
     pub(super) fn open(&self, id: &ApprovalId) -> Option<&Arc<OpenApproval>> {
         self.open.get(id).map(|entry| &entry.approval)
     }
@@ -76,7 +76,7 @@ impl ApprovalQueue {
         let (id, position) = (approval.id.clone(), (approval.created_at, self.next));
         self.open_bytes += approval.weight();
         self.order.insert(position, id.clone());
-        self.open.insert(id, QueuedApproval { approval, position });
+        self.open.insert(id, StoredRequest { approval, position });
     }
 
     /// Closes a request, and returns it with its decision.
@@ -87,7 +87,7 @@ impl ApprovalQueue {
         decision: ApprovalDecision,
         now: Timestamp,
     ) -> Option<(Arc<OpenApproval>, DecidedApproval)> {
-        let QueuedApproval { approval, position } = self.open.remove(id)?;
+        let StoredRequest { approval, position } = self.open.remove(id)?;
         self.open_bytes = self.open_bytes.saturating_sub(approval.weight());
         self.order.remove(&position);
         let decided = DecidedApproval {

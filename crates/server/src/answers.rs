@@ -127,7 +127,7 @@ mod tests {
     use crate::feed::Feed;
 
     #[tokio::test(start_paused = true)]
-    async fn few_look_for_old_questions_at_a_time_and_nobody_keeps_others_from_it() {
+    async fn few_searches_for_old_requests_run_at_a_time_and_no_caller_blocks_others() {
         let folder = tempfile::tempdir().unwrap();
         let (audit, key) = (folder.path().join("audit"), folder.path().join("key"));
         let log = Log::at(&audit, key).open().unwrap();
