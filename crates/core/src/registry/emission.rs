@@ -191,7 +191,7 @@ impl<D: Data> Emission<D> {
                     self.details().responses.push(answer);
                 } else if counts {
                     self.outcome.data.apply(change);
-                    self.decide(Decision::Modify);
+                    self.raise_decision(Decision::Modify);
                 }
                 ActionKind::Modify
             }
@@ -199,7 +199,7 @@ impl<D: Data> Emission<D> {
                 if counts {
                     let injection = self.attribute(index, *injection);
                     self.details().injections.push(injection);
-                    self.decide(Decision::InjectContext);
+                    self.raise_decision(Decision::InjectContext);
                 }
                 ActionKind::InjectContext
             }
@@ -208,7 +208,7 @@ impl<D: Data> Emission<D> {
                     let hook = self.hook(index).info().name.clone();
                     let (reason, asked_about) = (reason.clone(), self.outcome.data.digest());
                     self.details().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
-                    self.decide(Decision::AskUser);
+                    self.raise_decision(Decision::AskUser);
                 }
                 ActionKind::AskUser
             }
@@ -226,7 +226,7 @@ impl<D: Data> Emission<D> {
         }
     }
 
-    fn decide(&mut self, decision: Decision) {
+    fn raise_decision(&mut self, decision: Decision) {
         if decision.precedence() > self.outcome.decision.precedence() {
             self.outcome.decision = decision;
         }
@@ -237,7 +237,7 @@ impl<D: Data> Emission<D> {
             return;
         }
         let denial = Denial { by: self.hook(index).info().name.clone(), reason };
-        self.decide(Decision::Deny(Box::new(denial)));
+        self.raise_decision(Decision::Deny(Box::new(denial)));
         // The remaining gates are skipped; observers see every emission.
         self.outcome.progress.skip_gates();
     }
