@@ -1,5 +1,5 @@
-//! Late answers: the request was closed long ago, or its session has ended. The decision is returned from the audit
-//! log, and the server records the answer itself.
+//! Answers to approval requests. If the request was closed long ago, or its session has ended, the decision is returned
+//! from the audit log, and the server records the late answer itself.
 
 use std::time::{Duration, SystemTime};
 
