@@ -60,7 +60,7 @@ impl<T: Default> SessionTree<T> {
 }
 
 /// Records starts and ends of sessions, for modules without another hook at these events.
-pub(crate) struct SessionTreeObserver<T>(pub(super) std::sync::Arc<SessionTree<T>>);
+pub(crate) struct SessionTreeObserver<T>(pub(crate) std::sync::Arc<SessionTree<T>>);
 
 /// The events of [`SessionTreeObserver`].
 pub(crate) const SESSION_EVENTS: [&str; 2] = ["session:start", "session:end"];
