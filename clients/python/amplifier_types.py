@@ -692,24 +692,6 @@ class KeyProof(TypedDict):
     proof: str
 
 
-class Link(TypedDict):
-    """A one-time sign-in link."""
-
-    #: Expiry time.
-    expires_at: str
-    #: URL for a browser.
-    url: str
-
-
-class LinkRequest(TypedDict):
-    """A request for a sign-in link."""
-
-    #: Name for records of answers.
-    name: str
-    #: Role: `viewer`, `approver` or `admin`.
-    role: str
-
-
 class _ListedRule(TypedDict):
     #: The answer.
     decision: DefaultDecision
@@ -1184,6 +1166,24 @@ class SessionReload(_SessionReload, total=False):
 
     #: The problem, or what to do about it.
     message: Union[str, None]
+
+
+class SignInLink(TypedDict):
+    """A one-time sign-in link."""
+
+    #: Expiry time.
+    expires_at: str
+    #: URL for a browser.
+    url: str
+
+
+class SignInLinkRequest(TypedDict):
+    """A request for a sign-in link."""
+
+    #: Name for records of answers.
+    name: str
+    #: Role: `viewer`, `approver` or `admin`.
+    role: str
 
 
 class SignedOutBrowsers(TypedDict):

@@ -592,22 +592,6 @@ export interface KeyProof {
     proof: string;
 }
 
-/** A one-time sign-in link. */
-export interface Link {
-    /** Expiry time. */
-    expires_at: string;
-    /** URL for a browser. */
-    url: string;
-}
-
-/** A request for a sign-in link. */
-export interface LinkRequest {
-    /** Name for records of answers. */
-    name: string;
-    /** Role: `viewer`, `approver` or `admin`. */
-    role: string;
-}
-
 /** An approval rule as the API lists it. */
 export interface ListedRule {
     /** The user who gave it, where known. */
@@ -1012,6 +996,22 @@ export interface SessionReload {
     result: ReloadStatus;
     /** The session. */
     session: string;
+}
+
+/** A one-time sign-in link. */
+export interface SignInLink {
+    /** Expiry time. */
+    expires_at: string;
+    /** URL for a browser. */
+    url: string;
+}
+
+/** A request for a sign-in link. */
+export interface SignInLinkRequest {
+    /** Name for records of answers. */
+    name: string;
+    /** Role: `viewer`, `approver` or `admin`. */
+    role: string;
 }
 
 /** The result of signing browsers out. */

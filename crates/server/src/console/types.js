@@ -375,18 +375,6 @@
  * @property {string} proof The proof.
  */
 /**
- * A one-time sign-in link.
- * @typedef {object} SignInLink
- * @property {string} expires_at Expiry time.
- * @property {string} url URL for a browser.
- */
-/**
- * A request for a sign-in link.
- * @typedef {object} SignInLinkRequest
- * @property {string} name Name for records of answers.
- * @property {string} role Role: `viewer`, `approver` or `admin`.
- */
-/**
  * An approval rule as the API lists it.
  * @typedef {object} ListedRule
  * @property {Actor | null} [by] The user who gave it, where known.
@@ -644,6 +632,18 @@
  * @property {string | null} [message] The problem, or what to do about it.
  * @property {ReloadStatus} result The outcome.
  * @property {string} session The session.
+ */
+/**
+ * A one-time sign-in link.
+ * @typedef {object} SignInLink
+ * @property {string} expires_at Expiry time.
+ * @property {string} url URL for a browser.
+ */
+/**
+ * A request for a sign-in link.
+ * @typedef {object} SignInLinkRequest
+ * @property {string} name Name for records of answers.
+ * @property {string} role Role: `viewer`, `approver` or `admin`.
  */
 /**
  * The result of signing browsers out.
