@@ -59,7 +59,7 @@ fn names(text: &str, budget: &mut ParseBudget) -> Result<Vec<String>, String> {
         )
         .ok_or(TOO_LONG)?;
     if tree.root_node().has_error() {
-        return Err("the command does not parse; check its syntax".to_owned());
+        return Err("the command is not understood; check its syntax, or write it in a simpler way".to_owned());
     }
     let mut names = Vec::new();
     let mut cursor = tree.walk();

@@ -126,7 +126,8 @@ fn check(name: &str, language: &Language, text: &str, walker: &mut Walker) {
         walker.destroys("runs a program text that deletes", name);
     } else if destructive_calls::empties_a_file(text) {
         walker.destroys("runs a program text that empties a file", name);
-    } else if let Some(found) = language.runs.iter().find(|pattern| contains(&lower, pattern)) {
+    }
+    if let Some(found) = language.runs.iter().find(|pattern| contains(&lower, pattern)) {
         let found = found.trim_matches(['(', '.', ' ']);
         walker.refuse(format!("`{name}` is given a program text with `{found}`, which runs programs or deletes files"));
     }
