@@ -453,6 +453,9 @@ fn paths_are_matched_where_they_lead() {
     assert!(matches("innocent", "['secrets/**']"));
     assert!(matches("/etc/passwd", "['/etc/*', 'x']"));
     assert!(!matches("src/deep/x.rs", "['src/*.rs']"));
+    // A name stands for a file and for everything in a folder.
+    assert!(matches("production/deep/x", "'production'") && matches("production", "'production'"));
+    assert!(!matches("production-2/x", "'production'") && !matches("production/deep/x", "'production/*'"));
     assert!(matches("src/x.rs", "[tool_input.content + '.rs', 'src/' + tool_input.content + '.rs']"));
     for path in ["../outside/x", "src/away/x", "/etc/passwd", "../work-2/x", "src/../../x", ".."] {
         let outside = Condition::compile("!in_workspace(tool_input.file_path)").unwrap();

@@ -7,15 +7,23 @@ use super::Scope;
 /// Maximum length of a pattern from the event, in bytes.
 pub(super) const MAX_PATTERN: usize = 2048;
 
-/// Compiles patterns in which `*` stays within one folder and `**` does not.
+/// Compiles patterns in which `*` stays within one folder and `**` does not. A pattern without wildcards also matches everything in a folder of that
+/// name, as it does in `changes`.
 pub(crate) fn globs<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
+    let mut add = |pattern: &str| {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        set.add(glob.map_err(|error| format!("invalid path pattern `{pattern}`: {}", error.kind()))?);
+        Ok::<_, String>(())
+    };
     for pattern in patterns {
         if pattern.len() > MAX_PATTERN {
             return Err(format!("the pattern has {} bytes, {MAX_PATTERN} are allowed", pattern.len()));
         }
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        set.add(glob.map_err(|error| format!("invalid path pattern `{pattern}`: {}", error.kind()))?);
+        add(pattern)?;
+        if !pattern.is_empty() && !pattern.ends_with('/') && !pattern.contains(['*', '?', '[', '{', '\\']) {
+            add(&format!("{pattern}/**"))?;
+        }
     }
     set.build().map_err(|error| format!("the patterns for paths are too large: {}", error.kind()))
 }
