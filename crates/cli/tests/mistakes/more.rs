@@ -104,6 +104,12 @@ pub(super) const MORE: &[Mistake] = &[
     when: tool_name == 'Bash'
     modify: { set: { /tool_input/comand: ls } }
 "#, &[r#"error:5:5: `/tool_input/comand`: unknown field `comand` of the input of `Bash`; did you mean `/tool_input/command`?"#]),
+    ("pointer into a result", r#"hooks:
+  - rule: a
+    on: tool:post
+    when: tool_name == 'Bash'
+    modify: { redact: /tool_result/stdout }
+"#, &[r#"error:5:5: `/tool_result/stdout`: unknown field `stdout` of the result of `Bash`"#]),
     ("pointer without /", r#"hooks:
   - rule: a
     on: tool:pre

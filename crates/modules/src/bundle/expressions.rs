@@ -122,14 +122,34 @@ impl HookCheck<'_> {
     fn pointers(&mut self, facts: &Facts) {
         let Some(modify) = &self.definition.entry.modify else { return };
         let redact = modify.redact.as_ref().map_or(&[][..], |redact| redact.as_slice());
-        for pointer in modify.set.keys().chain(&modify.remove).chain(redact) {
+        // `set` may add a field; the others need one that the data has.
+        let set = modify.set.keys().map(|pointer| (pointer, false));
+        for (pointer, must_exist) in set.chain(modify.remove.iter().chain(redact).map(|pointer| (pointer, true))) {
             let mut parts = pointer.split('/').skip(1);
             let (Some(field), part) = (parts.next(), parts.next()) else { continue };
             if let Some((severity, message, help)) = self.pointer_mistake(field, part, facts) {
                 let error = self.definition.problem_in("modify", format!("`{pointer}`: {message}"));
                 let error = error.coded(MistakeCode::UnknownField).helped(help);
                 self.found.push(Diagnostic { severity, error });
+            } else if must_exist {
+                self.existing_position(pointer, facts);
             }
+        }
+    }
+
+    /// Checks a position as a condition that reads it is checked.
+    fn existing_position(&mut self, pointer: &str, facts: &Facts) {
+        let mut parts = pointer.split('/').skip(1);
+        let Some(field) = parts.next() else { return };
+        let is_name = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        // Items of lists and names with other characters are not known to the schemas.
+        let names = parts.take_while(|part| is_name(part) && !part.starts_with(|c: char| c.is_ascii_digit()));
+        let expression = names.fold(field.to_owned(), |expression, part| format!("{expression}.{part}"));
+        let Ok(condition) = Condition::compile(&expression) else { return };
+        for Finding { severity, code, message, help, .. } in condition.check(&self.context, facts, false).0 {
+            let error =
+                self.definition.problem_in("modify", format!("`{pointer}`: {message}")).coded(code).helped(help);
+            self.found.push(Diagnostic { severity, error });
         }
     }
 
