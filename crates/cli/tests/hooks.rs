@@ -118,6 +118,25 @@ ask_user by confirm: Run `ls`?
     assert_eq!(rest, expected);
 }
 
+/// A session asks once: `confirm` is a fallback for rules that ask.
+#[test]
+fn a_rule_that_asks_is_shown_as_the_only_one_that_asks() {
+    let (place, file) = place("hooks: [{ rule: mind, on: tool:pre, priority: 2000, ask: 'Run it?' }]");
+    let data = r#"{"tool_name": "Bash", "tool_input": {"command": "make"}}"#;
+    let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--bundle", &file]).fine();
+    let (_, rest) = tried.split_once("\n\n").unwrap();
+    let expected = "\
+confirm does not ask: another hook asks already
+
+mind asks: Run it? [Allow / Deny]
+    Bash
+      make
+
+ask_user by mind: Run it?
+";
+    assert_eq!(rest, expected);
+}
+
 /// A program may give the fields back in any order, which changes nothing; and what it prints is part of what would happen.
 #[test]
 fn what_a_program_prints_and_changes_is_shown() {

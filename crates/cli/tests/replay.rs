@@ -91,8 +91,8 @@ hooks:
         "    nothing is said here",
         "    at the time: allowed (rule)",
         "tool:pre  Write a.txt",
-        "    ask_user by confirm → ask_user by mind-writes, confirm",
-        "    Write a.txt?; Write to `a.txt`?",
+        "    ask_user by confirm → ask_user by mind-writes",
+        "    Write a.txt?",
         "    at the time: allowed (rule)",
     ];
     assert_eq!((ran.code, changes(&ran), ran.error.as_str()), (1, expected.map(str::to_owned).to_vec(), ""));
@@ -107,6 +107,33 @@ hooks:
     let few = replay(&place, candidate, &["--limit", "1", "--event", "tool:*"]);
     assert_eq!((few.code, changes(&few).len()), (1, 3));
     assert!(few.out.contains("\n\nOnly the first 1 are listed.\n5 events, 3 decisions would"), "{}", few.out);
+}
+
+/// A session asks once: `confirm` is a fallback for rules that ask.
+#[test]
+fn a_rule_that_asked_alone_asks_alone_in_a_replay_whatever_the_answer_was() {
+    let asking = "hooks: [{ rule: mind-echo, on: tool:pre, when: tool_name == 'Bash', ask: 'Echo?' }]";
+    for (rules, code, answer) in
+        [(json!({}), 3, "denied (no_system)"), (json!({ "mind-echo:*": "allow" }), 0, "allowed (rule)")]
+    {
+        let place = Place::with(json!([
+            { "text": "One.", "tools": [{ "name": "Bash", "input": { "command": "echo hello" } }] },
+            { "text": "Done." },
+        ]));
+        place.rules(rules);
+        place.write("recorded.yaml", asking);
+        assert_eq!(place.run(&["Do it", "--bundle", "../recorded.yaml"]).code, code);
+        let ran = replay(&place, asking, &["--event", "tool:pre"]);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "1 event, 0 decisions would change\n"), "{}", ran.error);
+        let ran = replay(&place, "hooks: []", &["--event", "tool:pre"]);
+        let expected = [
+            "tool:pre  Bash echo hello",
+            "    ask_user by mind-echo → ask_user by confirm",
+            "    Run `echo hello`?",
+            &format!("    at the time: {answer}"),
+        ];
+        assert_eq!((ran.code, changes(&ran)), (1, expected.map(str::to_owned).to_vec()), "{}", ran.error);
+    }
 }
 
 #[test]

@@ -56,10 +56,9 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
     if was.decision == DecisionKind::Cancelled {
         return Comparison::Skipped(SkipReason::Cancelled);
     }
-    if was.decision == would_be.decision
-        && same_hooks(&was.decided_by, &would_be.decided_by)
-        && would_be.decision != DecisionKind::Modify
-    {
+    let is_same = was.decision == would_be.decision
+        && (same_hooks(&was.decided_by, &would_be.decided_by) || is_cut_short(recorded, &was, &would_be));
+    if is_same && would_be.decision != DecisionKind::Modify {
         return Comparison::Same;
     }
     // The record has the data after its modification, so nothing is left for the policy to modify.
@@ -73,10 +72,19 @@ pub fn compare(recorded: &EmissionReport, policy: &ReplayPolicy, would_be: Decis
         return Comparison::Skipped(SkipReason::NotRun);
     }
     // At events where modifications have no effect, the record has the original data, and the modification is the same.
-    if was.decision == would_be.decision && same_hooks(&was.decided_by, &would_be.decided_by) {
+    if is_same {
         return Comparison::Same;
     }
     Comparison::Changed { was, would_be }
+}
+
+/// Returns `true` if the same hooks asked, but the session requested only the first approvals, because one of them was denied.
+fn is_cut_short(recorded: &EmissionReport, was: &DecisionSummary, would_be: &DecisionSummary) -> bool {
+    let asked: Vec<&str> = recorded.answered(ActionKind::AskUser).collect();
+    was.decision == DecisionKind::AskUser
+        && recorded.approvals.iter().any(|approval| approval.granted() == Some(false))
+        && was.decided_by.iter().all(|hook| would_be.decided_by.contains(hook))
+        && would_be.decided_by.iter().all(|hook| asked.contains(&hook.as_str()))
 }
 
 /// Returns `true` if modifications have an effect at this event.

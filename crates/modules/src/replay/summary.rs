@@ -39,8 +39,14 @@ impl DecisionSummary {
         let (decided_by, reason) = match decision {
             DecisionKind::Deny => (report.denied_by.iter().cloned().collect(), report.reason.clone()),
             DecisionKind::AskUser => {
-                let prompts = report.approvals.iter().filter_map(|approval| approval.prompt.as_deref());
-                (answered(ActionKind::AskUser), joined(prompts))
+                let requested: Vec<_> = report.approvals.iter().filter(|one| report.requests(one)).collect();
+                let prompts = requested.iter().filter_map(|approval| approval.prompt.as_deref());
+                // A record without approvals still has the answers of hooks.
+                let by = match requested.is_empty() {
+                    true => answered(ActionKind::AskUser),
+                    false => requested.iter().map(|approval| approval.hook.clone()).collect(),
+                };
+                (by, joined(prompts))
             }
             DecisionKind::InjectContext => {
                 let texts = report.injections.iter().map(|injection| injection.text.as_str());

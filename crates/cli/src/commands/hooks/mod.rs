@@ -248,11 +248,12 @@ fn suggest_event(event: &str) -> Option<String> {
 
 /// Returns the hook that decided and its text; empty if no hook decided.
 fn decided_by(report: &EmissionReport) -> (String, String) {
-    let EmissionReport { denied_by, reason, approvals, injections, .. } = report;
+    let EmissionReport { denied_by, reason, injections, .. } = report;
     let decided = match report.decision {
         Some(DecisionKind::Deny) => denied_by.as_deref().map(|by| (by, reason.as_deref().unwrap_or(Denial::NO_REASON))),
         Some(DecisionKind::AskUser) => {
-            approvals.first().map(|one| (one.hook.as_str(), one.prompt.as_deref().unwrap_or_default()))
+            let asked = report.approvals.iter().find(|one| report.requests(one));
+            asked.map(|one| (one.hook.as_str(), one.prompt.as_deref().unwrap_or_default()))
         }
         Some(DecisionKind::Modify) => {
             let modified = report.hooks.iter().find(|hook| hook.answer == ActionKind::Modify);

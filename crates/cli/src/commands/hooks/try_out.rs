@@ -90,8 +90,12 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport, preview: Option
         writeln!(out, "{}", row.trim_end())?;
     }
     for one in &report.approvals {
-        let options: Vec<_> = one.options.iter().map(|option| option.label.as_str()).collect();
         let (hook, prompt) = (exact(&one.hook), exact(one.prompt.as_deref().unwrap_or_default()));
+        if !report.requests(one) {
+            writeln!(out, "\n{hook} does not ask: another hook asks already")?;
+            continue;
+        }
+        let options: Vec<_> = one.options.iter().map(|option| option.label.as_str()).collect();
         writeln!(out, "\n{hook} asks: {prompt} [{}]", exact(&options.join(" / ")))?;
         for row in preview.iter().flat_map(preview_rows) {
             writeln!(out, "    {}", row.render(true))?;
