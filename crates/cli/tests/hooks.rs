@@ -137,6 +137,25 @@ ask_user by mind: Run it?
     assert_eq!(rest, expected);
 }
 
+#[test]
+fn a_field_that_a_session_would_supply_is_named_when_it_is_missing() {
+    let (place, file) = place("hooks: [{ rule: told, on: tool:post, when: success, inject: 'It worked.' }]");
+    let tried = |data: &str| place.amplifier(&["hooks", "try", "tool:post", "--data", data, "--bundle", &file]);
+    let ran = tried(r#"{"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_result": {}}"#);
+    let expected = "warning: the data lacks `success`, `duration_ms`, which `tool:post` has in a session; conditions read a missing \
+                    field as null\n";
+    assert_eq!((ran.code, ran.error.as_str(), ran.out.ends_with("\ncontinue\n")), (0, expected, true), "{}", ran.out);
+    let ran = tried(
+        r#"{"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_result": {}, "success": true, "duration_ms": 9}"#,
+    );
+    assert_eq!(
+        (ran.error.as_str(), ran.out.ends_with("inject_context by told: It worked.\n")),
+        ("", true),
+        "{}",
+        ran.out
+    );
+}
+
 /// A program may give the fields back in any order, which changes nothing; and what it prints is part of what would happen.
 #[test]
 fn what_a_program_prints_and_changes_is_shown() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_agent::tool::{Workspace, standard};
 use amplifier_core::text::counted;
-use amplifier_core::{ActionPreview, DecisionKind, EmissionReport, HookRegistry, Map};
+use amplifier_core::{ActionPreview, DecisionKind, EmissionReport, EventName, HookRegistry, Map};
 use amplifier_host::{Config, Home};
 use amplifier_link::DryRunReport;
 use amplifier_modules::HookEnvironment;
@@ -43,6 +43,7 @@ impl Try {
         let RegisteredHooks { hooks, host, warning, .. } = register_all(&config, home)?;
         warn(warning.clone())?;
         let data = read_data(&self.data)?;
+        warn(missing_fields(&self.event, &data))?;
         let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
         let mut out = stdout();
         if self.json {
@@ -70,6 +71,18 @@ pub(crate) async fn dry_run(
     let outcome = hooks.emit(event, data).await;
     host.settle().await;
     Ok(outcome.map_err(|error| anyhow!("{error}; `amplifier events` lists all events"))?.report())
+}
+
+/// Warns about fields that a session always supplies. Conditions read a missing field as `null`, so a rule that needs one does nothing.
+fn missing_fields(event: &str, data: &Map) -> Option<String> {
+    let spec = event.parse::<EventName>().ok()?.spec()?;
+    let missing = spec.fields.iter().filter(|field| field.required && !data.contains_key(field.name));
+    let missing: Vec<String> = missing.map(|field| format!("`{}`", field.name)).collect();
+    let name = spec.name;
+    (!missing.is_empty()).then(|| {
+        let missing = missing.join(", ");
+        format!("the data lacks {missing}, which `{name}` has in a session; conditions read a missing field as null")
+    })
 }
 
 /// Returns the preview that an approval request about a tool would show.
