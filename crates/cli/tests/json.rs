@@ -122,7 +122,10 @@ fn json_of_a_change_says_what_was_changed() {
     let added = one(&["approvals", "add", "deny", "confirm:*"]);
     assert_eq!(added, with(rule.clone(), json!({ "added": true, "explanation": explanation })));
     assert_eq!(one(&["approvals", "add", "deny", "confirm:*"])["added"], false);
-    assert_eq!(one(&["approvals", "explain", "1"]), with(rule.clone(), json!({ "explanation": explanation })));
+    let explained = one(&["approvals", "explain", "1"]);
+    assert_eq!(explained, with(rule.clone(), json!({ "exists": true, "explanation": explanation })));
+    let possible = one(&["approvals", "explain", "write src/**"]);
+    assert_eq!((&possible["exists"], &possible["operation"]), (&json!(false), &json!("write src/**")));
     assert_eq!(one(&["approvals", "revoke", "1"]), with(rule, json!({ "revoked": true })));
 
     let token = one(&["serve", "token", "add", "ci", "--role", "approver"]);

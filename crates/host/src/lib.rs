@@ -45,7 +45,7 @@ pub use mode::ModeSwitch;
 pub use model::{ModelChoice, NO_MODEL};
 pub use notices::{Notice, Notices};
 pub use notify::NotifyConfig;
-pub use operations::WorkspaceOperations;
+pub use operations::{WorkspaceOperations, is_operation};
 pub use policy::{Policy, PolicyBuilder};
 pub use project_bundle::{PROJECT_BUNDLE, ProjectBundle, ProjectTrust, find_project_bundle_file};
 pub use protection::{ActiveSandbox, ProtectedPaths, ProtectionPlan, SandboxLevel, SandboxSettings};

@@ -233,6 +233,12 @@ pub(crate) fn edited_file(command: &str) -> Option<String> {
     changed_file(&command_widths(command)?)
 }
 
+/// Returns `true` if a text begins like the name of an operation: `run cargo test *`, `write src/**`.
+pub fn is_operation(text: &str) -> bool {
+    let (kind, name) = text.split_once(' ').unwrap_or_default();
+    matches!(kind, "run" | "write" | "read" | "use") && !name.is_empty()
+}
+
 fn changed_file(widths: &CommandWidths) -> Option<String> {
     let CommandWidths { parts, folders, only_whole: false } = widths else { return None };
     let mut changes = parts.iter().filter(|part| !matches!(part, CommandPart::Reads { .. }));

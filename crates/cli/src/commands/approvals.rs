@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use amplifier_core::{ApprovalRule, DefaultDecision, RuleScope};
 use amplifier_host::guards::CONFIRM;
-use amplifier_host::{ApprovalRuleStore, Home, RuleFile, open_log, quoted_path};
+use amplifier_host::{ApprovalRuleStore, Home, RuleFile, is_operation, open_log, quoted_path};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -58,9 +58,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Explain which approval requests a rule answers
+    /// Explain which approval requests a rule answers, or would allow if it were added
     Explain {
-        /// Rule as shown by `list`, or its number there
+        /// Rule as shown by `list`, its number there, or a rule that does not exist yet
         rule: String,
         /// Print JSON
         #[arg(long)]
@@ -143,13 +143,21 @@ impl Approvals {
                 return Ok(ExitCode::SUCCESS);
             }
             Command::Explain { rule, json } => {
-                let found = find_rule(&rules, &unreadable, &rule)?;
+                let found = find_rule(&rules, &unreadable, &rule);
+                let possible = if found.is_err() { possible_rule(&rules, &rule) } else { None };
+                let (explained, exists) = match &possible {
+                    Some(possible) => (possible, false),
+                    None => (found?, true),
+                };
                 if json {
-                    let mut line = to_json(found);
-                    line["explanation"] = found.explanation().into();
+                    let mut line = to_json(explained);
+                    line["exists"] = exists.into();
+                    line["explanation"] = explained.explanation().into();
                     writeln!(out, "{line}")?;
+                } else if exists {
+                    writeln!(out, "{}", explain(explained))?;
                 } else {
-                    writeln!(out, "{}", explain(found))?;
+                    writeln!(out, "There is no such rule. If you add it as `allow`: {}", explain(explained))?;
                 }
             }
             Command::Revoke { rule, json, config } => {
@@ -198,6 +206,21 @@ fn find_rule<'a>(rules: &'a [ApprovalRule], unreadable: &[String], rule: &str) -
         let unread: String = unreadable.iter().map(|why| format!("; {why}")).collect();
         format!("unknown approval rule `{rule}`; see `amplifier approvals list`{unread}")
     })
+}
+
+/// Returns the rule that a text would be if it were added; `None` if it is no rule, or is ambiguous because it exists.
+fn possible_rule(rules: &[ApprovalRule], text: &str) -> Option<ApprovalRule> {
+    let (first, rest) = text.split_once(' ').unwrap_or_default();
+    let rule = if is_operation(text) {
+        ApprovalRule::for_operation(CONFIRM, text, DefaultDecision::Allow)
+    } else if is_operation(rest) && !first.contains(':') {
+        ApprovalRule::for_operation(first, rest, DefaultDecision::Allow)
+    } else {
+        let (hook, pattern) = text.split_once(':')?;
+        ApprovalRule::new(hook, pattern, DefaultDecision::Allow)
+    };
+    let exists = rules.iter().any(|known| known.file_key() == rule.file_key());
+    (rule.check().is_ok() && !exists).then_some(rule)
 }
 
 fn checked(text: &str, parsed: Option<ApprovalRule>, project: Option<&Path>) -> Result<ApprovalRule> {

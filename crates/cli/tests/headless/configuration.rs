@@ -336,6 +336,21 @@ fn rules_about_operations_are_added_listed_explained_and_revoked() {
     let listed = "  1  allow  confirm run cargo test *\n  2  allow  confirm write src/**\n  3  deny   guard:Go?\n  4  deny   guard run git push *\n";
     assert_eq!(approvals(&["list"]).fine(), listed);
     assert_eq!(approvals(&["explain", "run cargo test *"]).fine(), explained);
+    let possible = approvals(&["explain", "run cargo *"]).fine();
+    let expected = format!(
+        "There is no such rule. If you add it as `allow`: {}",
+        explained.replace("run cargo test *", "run cargo *")
+    );
+    assert_eq!(possible, expected);
+    let possible = approvals(&["explain", "guard write docs/**"]).fine();
+    assert!(possible.contains("`write docs/**` are allowed without an approver when hook `guard` asks"), "{possible}");
+    let possible = approvals(&["explain", "guard:Please run it?"]).fine();
+    assert!(possible.contains("Requests of hook `guard` with the prompt \"Please run it?\" are allowed"), "{possible}");
+    for none in ["9", "cargo", "write", "*:x"] {
+        let hint = "see `amplifier approvals list`";
+        approvals(&["explain", none]).check_failed(&format!("amplifier: unknown approval rule `{none}`; {hint}"));
+    }
+    assert_eq!(approvals(&["list"]).fine(), listed);
     assert_eq!(approvals(&["revoke", "write src/**"]).fine(), "Revoked `confirm write src/**`.\n");
     assert_eq!(approvals(&["revoke", "2"]).fine(), "Revoked `guard:Go?`.\n");
     let left: Value = serde_json::from_str(&place.read("home/approvals.json")).unwrap();
