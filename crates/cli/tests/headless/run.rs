@@ -128,6 +128,28 @@ fn questions_are_denied_where_nobody_can_answer_and_it_says_what_to_do() {
     place.check_sealed(2);
 }
 
+/// A rule for the prompt would match other commands, so the suggested rule is about the operation.
+#[test]
+fn a_prompt_that_does_not_name_the_command_gets_a_rule_about_the_operation() {
+    let vague = "hooks: [{ rule: mind, on: tool:pre, when: tool_name == 'Bash', ask: 'Go on?', options: [Allow always, Deny] }]";
+    for (bundle, command, made, expected) in [
+        ("hooks: []", "touch 'a*b'", "a*b", json!({ "confirm": { "run touch 'a*b'": "allow" } })),
+        (vague, "touch made", "made", json!({ "mind": { "run touch made": "allow" } })),
+    ] {
+        let place = Place::with(bash(command));
+        place.write("bundle.yaml", bundle);
+        let Ran { code, error, .. } = place.run(&["Make it", "--bundle", "../bundle.yaml"]);
+        let (_, hint) = error.split_once("or add the approval rule `").unwrap();
+        let (hint, _) = hint.split_once("`): ").unwrap();
+        let rules: Value = serde_json::from_str(&format!("{{{hint}}}")).unwrap();
+        assert_eq!((code, &rules), (3, &expected), "{error}");
+        // What it says works.
+        place.rules(rules);
+        let Ran { code, error, .. } = place.run(&["Make it", "--bundle", "../bundle.yaml"]);
+        assert_eq!((code, place.at("workspace").join(made).exists()), (0, true), "{error}");
+    }
+}
+
 #[test]
 fn a_standing_answer_allows_what_it_matches_and_nothing_else() {
     let place = Place::with(bash("touch made; touch more"));
