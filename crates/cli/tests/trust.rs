@@ -263,7 +263,7 @@ fn a_bundle_to_begin_with_passes_its_tests_and_is_written_once() {
     let bundle = file(&place, "bundle.yaml");
     assert!(written.starts_with(&format!("{bundle}\n")) && written.ends_with("amplifier hooks trust\n"), "{written}");
     let tested = place.amplifier(&["hooks", "test", &bundle]).fine();
-    assert!(tested.ends_with("\n5 passed; 0 failed\n"), "{tested}");
+    assert!(tested.ends_with("\n6 passed; 0 failed\n"), "{tested}");
     let taken = format!("amplifier: `{bundle}` already exists; edit or remove the file");
     place.amplifier(&["init"]).check_failed(&taken);
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
