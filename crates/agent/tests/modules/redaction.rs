@@ -101,6 +101,12 @@ async fn each_kind_can_be_switched_off_and_patterns_of_your_own_be_added() {
     let expected = text.replace("301422", "[redacted kind=badge len=6]");
     assert_eq!(redacted(own, text).await, expected);
     assert_eq!(redacted("{ places: [prompt, answer] }", text).await, text);
+    let kept = "{ except: [github_token, card_number, phone] }";
+    let cards = format!("{text}, 4111 1111 1111 1111, AKIAIOSFODNN7EXAMPLE");
+    let expected = cards
+        .replace("anna@example.com", "[redacted kind=email len=16]")
+        .replace("AKIAIOSFODNN7EXAMPLE", "[redacted kind=aws_access_key_id len=20]");
+    assert_eq!(redacted(kept, &cards).await, expected);
 }
 
 #[tokio::test]
@@ -134,6 +140,14 @@ fn bad_options_are_told() {
             ),
             (
                 "{ secrets: false, emails: false, phones: false, ibans: false, cards: false }",
+                "everything is disabled; enable at least one kind of data",
+            ),
+            (
+                "{ except: [email, githubtoken] }",
+                "`except[1]`: unknown kind `githubtoken`; did you mean `github_token`?",
+            ),
+            (
+                "{ secrets: false, ibans: false, cards: false, except: [email, phone] }",
                 "everything is disabled; enable at least one kind of data",
             ),
             ("{ patterns: { any: 'x*' } }", "`patterns.any` matches the empty text; change the pattern"),

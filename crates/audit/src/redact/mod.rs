@@ -96,6 +96,12 @@ impl Redaction {
         self.with(|rules| rules.add_field(marker_kind(kind), name))
     }
 
+    /// Removes the rules of a kind. Rules of other kinds may still find the same text: the value of `token=…` is a `token`, whatever its form.
+    #[must_use]
+    pub fn without_kind(self, kind: &str) -> Self {
+        self.with(|rules| rules.remove(kind))
+    }
+
     /// Replaces the secrets in a value: in strings, in the keys of objects, and below the names of fields.
     ///
     /// Markers stay unchanged, so a second call has no effect. The time is linear in the length of the text.

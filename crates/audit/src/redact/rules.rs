@@ -265,6 +265,13 @@ impl RuleSet {
         }
     }
 
+    /// Removes the rules of a kind. The prefilter stays: it may find more than the rules.
+    pub(super) fn remove(&mut self, kind: &str) {
+        self.patterns.retain(|pattern| pattern.kind != kind);
+        self.fields.retain(|field| field.kind != kind);
+        self.cards &= kind != CARD;
+    }
+
     pub(super) fn index(&mut self) {
         self.prefilter.index();
     }

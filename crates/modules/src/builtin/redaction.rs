@@ -33,6 +33,8 @@ pub(super) struct Options {
     cards: bool,
     /// Redact IP addresses, except loopback and unspecified addresses.
     ips: bool,
+    /// Kinds of data to keep, by their names in markers.
+    except: Vec<String>,
     /// Additional regular expressions, by name. If an expression has a group called `secret`, only that group is replaced.
     patterns: BTreeMap<String, String>,
     /// Tell the user when something was replaced.
@@ -70,6 +72,7 @@ impl Default for Options {
             ibans: true,
             cards: true,
             ips: false,
+            except: Vec::new(),
             patterns: BTreeMap::new(),
             announce: false,
         }
@@ -77,7 +80,7 @@ impl Default for Options {
 }
 
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
-    let Options { places, secrets, emails, phones, ibans, cards, ips, patterns, announce } = options(config)?;
+    let Options { places, secrets, emails, phones, ibans, cards, ips, except, patterns, announce } = options(config)?;
     // Data with a check digit comes first: parts of it may look like another kind.
     let kinds = [
         (emails, PersonalDataKind::Email),
@@ -86,11 +89,19 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
         (ips, PersonalDataKind::IpAddress),
         (phones, PersonalDataKind::Phone),
     ];
-    let kinds: Vec<PersonalDataKind> = kinds.into_iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| kind).collect();
+    check_kinds(&except)?;
+    let is_wanted = |kind: PersonalDataKind| !except.iter().any(|kept| kept == kind.name());
+    let kinds = kinds.into_iter().filter(|(wanted, kind)| *wanted && is_wanted(*kind));
+    let kinds: Vec<PersonalDataKind> = kinds.map(|(_, kind)| kind).collect();
+    let secrets = secrets.then(|| {
+        let standard = context.host.scope.secret_rules().clone();
+        except.iter().fold(standard, |rules, kind| rules.without_kind(kind))
+    });
+    let secrets = secrets.filter(|rules| !rules.kinds().is_empty());
     if places.is_empty() {
         return Err("`places` is empty; name at least one".to_owned());
     }
-    if !secrets && kinds.is_empty() && patterns.is_empty() {
+    if secrets.is_none() && kinds.is_empty() && patterns.is_empty() {
         return Err("everything is disabled; enable at least one kind of data".to_owned());
     }
     let mut own = (!patterns.is_empty()).then(Redaction::none);
@@ -120,6 +131,19 @@ fn invalid_pattern(name: &str, error: &InvalidRule) -> String {
     format!("`patterns.{name}`: invalid regular expression: {cause}")
 }
 
+/// Checks the names of kinds.
+fn check_kinds(names: &[String]) -> Result<(), String> {
+    let known = kinds();
+    match names.iter().enumerate().find(|(_, name)| !known.contains(name)) {
+        Some((at, name)) => {
+            let help = did_you_mean(name, known.iter().map(String::as_str))
+                .unwrap_or_else(|| "`amplifier hooks modules hooks-redaction` lists the kinds".to_owned());
+            Err(format!("`except[{at}]`: unknown kind `{name}`; {help}"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the kinds in markers of secrets and personal data.
 pub(super) fn kinds() -> Vec<String> {
     let mut kinds = Redaction::standard().kinds();
@@ -147,7 +171,7 @@ fn check_groups(name: &str, pattern: &str) -> Result<(), String> {
 }
 
 struct Redactor {
-    secrets: bool,
+    secrets: Option<Redaction>,
     own: Option<Redaction>,
     personal: PersonalDataRedactor,
     announce: bool,
@@ -157,11 +181,8 @@ struct Redactor {
 impl Redactor {
     fn redact(&self, value: &mut Value) {
         // The user's patterns see the text as it is, not the markers of other patterns.
-        if let Some(own) = &self.own {
-            self.scope.redact_by(own, value);
-        }
-        if self.secrets {
-            self.scope.redact(value);
+        for rules in self.own.iter().chain(&self.secrets) {
+            self.scope.redact_by(rules, value);
         }
         self.personal.redact(value, &self.scope);
     }

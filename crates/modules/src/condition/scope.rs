@@ -122,6 +122,11 @@ impl Scope {
         self.redaction.apply(&self.redaction_key, value);
     }
 
+    /// Returns the rules for secrets.
+    pub(crate) fn secret_rules(&self) -> &Redaction {
+        &self.redaction
+    }
+
     pub(crate) fn timer(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
