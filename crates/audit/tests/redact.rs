@@ -267,10 +267,18 @@ fn private_keys_are_replaced_as_a_block() {
         let end = format!("{}{label}{}", concat!("-----E", "ND "), "PRIVATE KEY-----");
         check("cat key\n", "private_key", &format!("{begin}\n{body}\n{end}"), "\nls");
         check("KEY=\"", "private_key", &format!("{begin}\\n{}\\n{end}", random(64)), "\"");
-        let cut = format!("{begin}\n{body}");
-        let text = format!("cat key\n{cut}");
-        let expected = format!("cat key\n{}", marker(&KEY, "private_key", &cut));
-        assert_eq!(apply(&Redaction::standard(), json!(text)), json!(expected));
+        let line = format!("{begin}\\n{}", random(64));
+        check("a.env:1:KEY=\"", "private_key", &line, "\"\nb.env:7:KEYS=2\n");
+        check("{\"output\":\"a.env:1:KEY=\\\"", "private_key", &line, "\\\"\\nb.env:7:KEYS=2\"}");
+        let joined = |line_end: &str, quote: &str| {
+            let more = format!("\\n{quote} +{line_end}  {quote}{}", random(64));
+            format!("{begin}{more}{more}")
+        };
+        for cut in [format!("{begin}\n{body}"), joined("\n", "'"), joined("\\n", "\\\"")] {
+            let text = format!("cat key\n{cut}");
+            let expected = format!("cat key\n{}", marker(&KEY, "private_key", &cut));
+            assert_eq!(apply(&Redaction::standard(), json!(text)), json!(expected));
+        }
     }
     let pgp = concat!("-----BEG", "IN PGP PRIVATE KEY BLOCK-----\n\nabc\n-----E", "ND PGP PRIVATE KEY BLOCK-----");
     check("", "private_key", pgp, "\n");

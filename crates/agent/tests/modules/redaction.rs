@@ -72,6 +72,7 @@ async fn personal_data_is_found_where_it_is_and_not_where_it_only_looks_so() {
             "jörg.müller@example.co.uk_x, <a+b@example.com>",
             "[redacted kind=email len=29], <[redacted kind=email len=15]>",
         ),
+        ("TO='anna.o'hara@example.com'", "TO='[redacted kind=email len=23]'"),
         ("@decorator.name and user@localhost", "@decorator.name and user@localhost"),
         (
             "(030) 123-4567, 1-555-123-4567, 0171 2345678.",

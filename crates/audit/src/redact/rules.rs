@@ -71,10 +71,13 @@ const CONTEXTS: &[ContextRule] = &[
     },
     ContextRule {
         kind: "private_key",
-        // To the end of the text if the block has no end: a truncated key is still most of a key.
+        // Without its last line, a key ends at the quote that closes it. Otherwise it goes to the end of the text: a truncated key is still most of
+        // a key, and so are the pieces of one that a program joins.
         pattern: concat!(
-            r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?",
-            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)"
+            r"(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)",
+            r#"|(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^"'\r\n]{16,}[^"'\\\r\n])"#,
+            r#"\\*["'](?:[\s+.,]|\\[nrt])*(?:[^\s+.,\\"']|\z)"#,
+            r"|(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*)"
         ),
         judge: keep_all,
         literals: &["VATE KEY"],

@@ -39,7 +39,8 @@ impl PersonalDataKind {
     /// Returns the pattern of candidates.
     fn pattern(self) -> &'static str {
         match self {
-            Self::Email => r"[\w.%+'-]+@(?:[\w-]+\.)+[\w-]{2,}",
+            // A quote before an address belongs to the text around it.
+            Self::Email => r"[\w.%+-][\w.%+'-]*@(?:[\w-]+\.)+[\w-]{2,}",
             Self::Phone => concat!(
                 r"(?-u)\+[1-9][0-9]{0,2}(?:[ ./-]?\(?[0-9]{1,5}\)?){2,7}",
                 r"|\([0-9]{2,5}\)[ ./-]?[0-9]{3,4}[ .-]?[0-9]{3,5}",
