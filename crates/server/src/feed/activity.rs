@@ -58,14 +58,14 @@ impl HourlyCounts {
                 ActivityHour {
                     at,
                     counts: counted.map(|hour| hour.counts.clone()).unwrap_or_default(),
-                    costs: counted.map(|hour| hour.costs.costs(false)).unwrap_or_default(),
+                    costs: counted.map(|hour| hour.costs.costs()).unwrap_or_default(),
                 }
             })
             .collect();
         let mut denials: Vec<HookDenials> =
             denials.into_iter().map(|(hook, denials)| HookDenials { hook: hook.to_owned(), denials }).collect();
         denials.sort_unstable_by(|a, b| (b.denials, &a.hook).cmp(&(a.denials, &b.hook)));
-        Activity { hours, denials_by_hook: denials, costs: costs.costs(false) }
+        Activity { hours, denials_by_hook: denials, costs: costs.costs() }
     }
 }
 

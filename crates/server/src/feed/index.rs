@@ -377,7 +377,11 @@ impl Index {
                 counts.prompts += u64::from(event == "prompt:submit");
                 counts.tool_calls += u64::from(is_call);
                 counts.failed_sessions += u64::from(event == "session:end" && facts.is_failed());
-                counts.tokens = counts.tokens.saturating_add(facts.tokens - tokens);
+                let used = facts.tokens - tokens;
+                counts.tokens = counts.tokens.saturating_add(used);
+                if used > 0 {
+                    hour.costs.count_call();
+                }
             }
             Kind::HookReport => {
                 let Some(AuditEntry::HookReport(report)) = entry(record, storage) else { return };

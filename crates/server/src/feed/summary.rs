@@ -114,7 +114,9 @@ impl SessionSummary {
                     .or(self.last_message.take());
                 let used = data.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
                 self.tokens = self.tokens.saturating_add(used);
-                self.cost.calls += u64::from(used > 0);
+                if used > 0 {
+                    self.cost.count_call();
+                }
             }
             "session:end" => self.ended = data.reason,
             _ => {}
