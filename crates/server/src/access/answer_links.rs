@@ -1,20 +1,24 @@
 //! One-time links that answer one approval request.
 //!
 //! A link is a secret for one request with one digest. It is stored as a hash and in memory only. It ends with its first
-//! answer, with the request, at the deadline, or when the server stops.
+//! answer, with the request, at the deadline, or when the server stops. The hash stays for an hour after the deadline:
+//! the secret of an ended link is no guess.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::Digest as DataDigest;
 use amplifier_link::{ApprovalId, OpenApproval};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Credential;
 use super::secret::{Digest, secret};
 
 /// Limit of links; a new one replaces the oldest.
 const MOST: usize = 10_000;
+
+/// Time after the deadline during which a secret is known.
+const KNOWN: SignedDuration = SignedDuration::from_hours(1);
 
 /// The links of all open requests.
 #[derive(Debug, Default)]
@@ -26,9 +30,16 @@ pub(super) struct AnswerLinks {
 #[derive(Debug)]
 struct StoredLink {
     sha256: Digest,
-    /// `true` while an answer is on its way, so that a second one is refused.
-    is_claimed: bool,
+    state: LinkState,
     link: AnswerLink,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkState {
+    Open,
+    /// An answer is on its way, so that a second one is refused.
+    Claimed,
+    Ended,
 }
 
 /// The request that a link answers, and its recipient.
@@ -57,43 +68,52 @@ impl AnswerLink {
 }
 
 impl AnswerLinks {
-    /// Stores a link, and returns its secret.
+    /// Stores a link, and returns its secret. Links whose secret is no longer known are removed.
     pub(super) fn add(&self, link: AnswerLink, now: Timestamp) -> io::Result<String> {
         let secret = secret()?;
         let mut links = self.lock();
-        links.retain(|stored| now < stored.link.until);
+        links.retain(|stored| now.duration_since(stored.link.until) < KNOWN);
         if links.len() >= MOST {
             links.remove(0);
         }
-        links.push(StoredLink { sha256: Digest::from_secret(&secret), is_claimed: false, link });
+        links.push(StoredLink { sha256: Digest::from_secret(&secret), state: LinkState::Open, link });
         Ok(secret)
     }
 
     /// Returns an unused link.
     pub(super) fn find(&self, secret: &str, now: Timestamp) -> Option<AnswerLink> {
         let links = self.lock();
-        position(&links, secret, now).map(|at| links[at].link.clone())
+        open_position(&links, secret, now).map(|at| links[at].link.clone())
+    }
+
+    /// Returns a link with this secret, also if it has ended.
+    pub(super) fn find_any(&self, secret: &str) -> Option<AnswerLink> {
+        let links = self.lock();
+        position(&links, secret).map(|at| links[at].link.clone())
     }
 
     /// Returns an unused link, and marks it as used.
     pub(super) fn claim(&self, secret: &str, now: Timestamp) -> Option<AnswerLink> {
         let mut links = self.lock();
-        let stored = position(&links, secret, now).and_then(|at| links.get_mut(at))?;
-        stored.is_claimed = true;
+        let stored = open_position(&links, secret, now).and_then(|at| links.get_mut(at))?;
+        stored.state = LinkState::Claimed;
         Some(stored.link.clone())
     }
 
     /// Makes a link usable again after an answer that did not count.
     pub(super) fn release(&self, secret: &str) {
-        let digest = Digest::from_secret(secret);
-        for stored in self.lock().iter_mut().filter(|stored| bool::from(stored.sha256.matches(&digest))) {
-            stored.is_claimed = false;
+        let mut links = self.lock();
+        let stored = position(&links, secret).and_then(|at| links.get_mut(at));
+        if let Some(stored) = stored.filter(|stored| stored.state == LinkState::Claimed) {
+            stored.state = LinkState::Open;
         }
     }
 
-    /// Removes the links that match.
-    pub(super) fn remove(&self, is_removed: impl Fn(&AnswerLink) -> bool) {
-        self.lock().retain(|stored| !is_removed(&stored.link));
+    /// Ends the links that match.
+    pub(super) fn end(&self, is_ended: impl Fn(&AnswerLink) -> bool) {
+        for stored in self.lock().iter_mut().filter(|stored| is_ended(&stored.link)) {
+            stored.state = LinkState::Ended;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<StoredLink>> {
@@ -101,8 +121,12 @@ impl AnswerLinks {
     }
 }
 
-/// Finds an unused link in constant time: every entry is compared.
-fn position(links: &[StoredLink], secret: &str, now: Timestamp) -> Option<usize> {
+fn open_position(links: &[StoredLink], secret: &str, now: Timestamp) -> Option<usize> {
+    position(links, secret).filter(|at| links[*at].state == LinkState::Open && now < links[*at].link.until)
+}
+
+/// Finds a link in constant time: every entry is compared.
+fn position(links: &[StoredLink], secret: &str) -> Option<usize> {
     let digest = Digest::from_secret(secret);
     let mut found = None;
     for (at, stored) in links.iter().enumerate() {
@@ -110,13 +134,11 @@ fn position(links: &[StoredLink], secret: &str, now: Timestamp) -> Option<usize>
             found = Some(at);
         }
     }
-    found.filter(|at| !links[*at].is_claimed && now < links[*at].link.until)
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
-
     use super::*;
 
     fn link(number: u64, until: Timestamp) -> AnswerLink {
@@ -134,9 +156,13 @@ mod tests {
         assert!(links.claim(&secret, now).is_none() && links.find(&secret, now).is_none());
         links.release(&secret);
         assert!(links.claim(&secret, now).is_some());
-        links.remove(|link| link.request.number == 1);
+        links.end(|link| link.request.number == 1);
         links.release(&secret);
         assert!(links.find(&secret, now).is_none());
+        assert!(links.find_any(&secret).is_some() && links.find_any("guess").is_none());
+        let later = now + SignedDuration::from_secs(60) + KNOWN;
+        links.add(link(2, later + KNOWN), later).unwrap();
+        assert!(links.find_any(&secret).is_none());
     }
 
     #[test]
@@ -156,7 +182,7 @@ mod tests {
         for number in 4..=MOST as u64 {
             links.lock().push(StoredLink {
                 sha256: Digest::from_secret(""),
-                is_claimed: false,
+                state: LinkState::Open,
                 link: link(number, until),
             });
         }

@@ -311,8 +311,7 @@ impl RequestGuard {
         };
         let connection = request.extensions().get::<ClientConnection>();
         let Some(who) = found else {
-            let peer = connection.map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
-            return Err(match self.access.count_failure(peer) {
+            return Err(match self.access.count_wrong_secret(connection) {
                 Ok(()) => unknown(problem).into(),
                 Err(wait) => Refusal::too_many("too many attempts with a wrong secret", wait),
             });

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use extract::{Admin, Approver, Public, Viewer};
+use guard::ClientConnection;
 pub use tokens::{Token, TokenFiles};
 
 use crate::server::Holder;
@@ -276,7 +277,7 @@ impl Access {
     /// Signs the browsers of this name out and revokes unused links for it. Returns the number of browsers.
     pub(crate) fn end_browsers(&self, name: &str) -> io::Result<usize> {
         self.0.codes.revoke(name);
-        self.0.links.remove(|link| link.name == name);
+        self.0.links.end(|link| link.name == name);
         self.0.browsers.end(name, Timestamp::now())
     }
 
@@ -309,6 +310,11 @@ impl Access {
         self.0.links.claim(secret, Timestamp::now()).filter(|link| self.is_valid(link))
     }
 
+    /// Returns the answer link of a secret that was right once: a used, expired or withdrawn one, too.
+    pub(crate) fn known_answer_link(&self, secret: &str) -> Option<AnswerLink> {
+        self.0.links.find_any(secret)
+    }
+
     /// Makes an answer link usable again, because the answer did not count.
     pub(crate) fn release_answer_link(&self, secret: &str) {
         self.0.links.release(secret);
@@ -316,7 +322,7 @@ impl Access {
 
     /// Ends the answer links of a request.
     pub(crate) fn end_answer_links(&self, request: &ApprovalId) {
-        self.0.links.remove(|link| link.request == *request);
+        self.0.links.end(|link| link.request == *request);
     }
 
     /// Returns `true` if the recipient of a link is still signed in, where the link depends on that.
@@ -357,9 +363,10 @@ impl Access {
         self.0.requests.count(&format!("{}:{}", who.via, who.name), self.0.clock.sleep_nanos())
     }
 
-    /// Counts a wrong secret. Only wrong ones are limited: secrets have 256 bits, so guessing fails at any rate, and
-    /// another user of the machine must not be able to lock the owner out.
-    pub(crate) fn count_failure(&self, peer: IpAddr) -> Result<(), Duration> {
+    /// Counts a wrong secret from a connection. Only wrong ones are limited: secrets have 256 bits, so guessing fails at
+    /// any rate, and another user of the machine must not be able to lock the owner out.
+    pub(crate) fn count_wrong_secret(&self, connection: Option<&ClientConnection>) -> Result<(), Duration> {
+        let peer = connection.map_or(IpAddr::from([0, 0, 0, 0]), |connection| connection.peer);
         self.0.failures.count(&peer.to_string(), self.0.clock.sleep_nanos())
     }
 }

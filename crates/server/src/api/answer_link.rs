@@ -3,7 +3,6 @@
 //! The page works without scripts and without signing in. Chat programs follow links for previews, so following it changes
 //! nothing. The answer is a form with the secret, and with the nonce and the digest of what the page showed.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use amplifier_core::text::{EscapeMode, Piece, pieces};
@@ -80,7 +79,7 @@ async fn show(
     connection: Option<Extension<ClientConnection>>,
     Query(AnswerLinkQuery { code }): Query<AnswerLinkQuery>,
 ) -> Response {
-    let Some(link) = app.access.find_answer_link(&code) else { return refused(&app, connection) };
+    let Some(link) = app.access.find_answer_link(&code) else { return refused(&app, connection, &code) };
     if let Some(busy) = too_many(&app, &link) {
         return busy;
     }
@@ -104,8 +103,9 @@ async fn answer(
     connection: Option<Extension<ClientConnection>>,
     Form(form): Form<AnswerForm>,
 ) -> Result<Response, ApiError> {
-    // A used link is not counted as a wrong secret: the second press of a button is no attack.
-    let Some(link) = app.access.claim_answer_link(&form.code) else { return Ok(refused(&app, connection)) };
+    let Some(link) = app.access.claim_answer_link(&form.code) else {
+        return Ok(refused(&app, connection, &form.code));
+    };
     // Completed also if the client disconnects, so that the link is never left in use.
     let answered = tokio::spawn(async move {
         let outcome = submit(&app, &link, &form).await;
@@ -168,10 +168,13 @@ fn label(approval: &OpenApproval, effect: Effect) -> Option<&str> {
     approval.options.iter().find(|option| option.effect == effect).map(|option| option.label.as_str())
 }
 
-/// Refuses an unknown secret, and counts it.
-fn refused(app: &App, connection: Option<Extension<ClientConnection>>) -> Response {
-    let peer = connection.map_or(IpAddr::from([0, 0, 0, 0]), |Extension(connection)| connection.peer);
-    match app.access.count_failure(peer) {
+/// Refuses a secret. A wrong one is counted; that of a used link is not: the second press of a button is no attack.
+fn refused(app: &App, connection: Option<Extension<ClientConnection>>, code: &str) -> Response {
+    let counted = match app.access.known_answer_link(code) {
+        Some(link) => app.access.count_link(&link),
+        None => app.access.count_wrong_secret(connection.as_deref()),
+    };
+    match counted {
         Ok(()) => form_page(StatusCode::FORBIDDEN, expired_page()),
         Err(wait) => busy(wait.as_secs()),
     }

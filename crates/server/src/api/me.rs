@@ -130,8 +130,7 @@ async fn proof(
     let message = site.origin(&headers).map(|origin| format!("amplifier\n{origin}\n{challenge}"));
     let proof = site.cookie(&headers).zip(message).and_then(|(cookie, message)| app.access.prove(cookie, &message));
     proof.map(|proof| Reply(KeyProof { proof })).ok_or_else(|| {
-        let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
-        match app.access.count_failure(peer) {
+        match app.access.count_wrong_secret(connection.as_deref()) {
             Ok(()) => {
                 let message = "this browser is signed out; get a new link with `amplifier serve link`";
                 ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into()

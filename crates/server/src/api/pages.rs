@@ -107,8 +107,7 @@ async fn enter(
     if let Some(NewBrowserSession { cookie, key }) = app.access.sign_in(&code).map_err(ApiError::internal)? {
         return Ok(([(SET_COOKIE, site.set_cookie(&cookie))], Html(console_page(&key)?)).into_response());
     }
-    let peer = connection.map_or([0, 0, 0, 0].into(), |Extension(connection)| connection.peer);
-    let mut response = match app.access.count_failure(peer) {
+    let mut response = match app.access.count_wrong_secret(connection.as_deref()) {
         Ok(()) => (StatusCode::FORBIDDEN, Html(expired_link_page())).into_response(),
         Err(wait) => {
             let seconds = wait.as_secs() + 1;

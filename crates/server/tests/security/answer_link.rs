@@ -329,6 +329,16 @@ async fn guesses_and_repeated_requests_are_limited() {
     let posted = scene.post(&[("code", "wrong"), ("nonce", ""), ("digest", ""), ("answer", "deny")]);
     assert_eq!((posted.status, posted.header("retry-after").is_some()), (429, true));
 
+    let scene = Scene::with(AccessOptions { failures: few, ..generous() }).await;
+    let (_open, operation, _session) = request(&scene, LONG).await;
+    let code = scene.code();
+    assert_eq!(scene.answer(&code, "deny").status, 200);
+    assert!(!operation.await.unwrap().is_proceed());
+    let again: Vec<u16> = (0..4).map(|_| scene.page(&code).status).collect();
+    let pressed = scene.post(&[("code", &code), ("nonce", ""), ("digest", ""), ("answer", "deny")]).status;
+    assert_eq!((again, pressed), (vec![403; 4], 403), "a used link is no guess");
+    assert_eq!(scene.page("wrong").status, 403, "and leaves all guesses");
+
     let scene = Scene::with(AccessOptions { requests: few, ..generous() }).await;
     let (_open, operation, _session) = request(&scene, LONG).await;
     let code = scene.code();
