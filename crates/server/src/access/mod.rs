@@ -71,7 +71,7 @@ pub struct Identity {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Credential {
-    Owner,
+    Owner(Digest),
     Token(Digest),
     Browser(Digest),
 }
@@ -255,7 +255,7 @@ impl Access {
     /// This does not count as activity: an idle browser is signed out even while it receives data.
     pub fn is_signed_in(&self, who: &Identity) -> bool {
         match &who.credential {
-            Credential::Owner => true,
+            Credential::Owner(sha256) => self.0.tokens.owner(sha256).is_some(),
             Credential::Token(sha256) => self.0.tokens.has(sha256, who.role),
             Credential::Browser(sha256) => self.0.browsers.has(sha256, Timestamp::now()),
         }
@@ -289,7 +289,7 @@ impl Access {
     /// Returns the user of a stored credential, with the current name and role; `None` if it is no longer valid.
     pub(crate) fn identify(&self, credential: &Credential) -> Option<Identity> {
         match credential {
-            Credential::Owner => Some(self.0.tokens.owner()),
+            Credential::Owner(sha256) => self.0.tokens.owner(sha256),
             Credential::Token(sha256) => self.0.tokens.by_digest(sha256),
             Credential::Browser(sha256) => self.0.browsers.by_digest(sha256, Timestamp::now()),
         }

@@ -50,7 +50,7 @@ impl TokenFiles {
     /// # Errors
     /// If the token cannot be read or created, or other users can read it.
     pub fn admin(&self) -> Result<String, AccessError> {
-        let file = self.folder.join("token");
+        let file = self.owner_file();
         let problem = |source| AccessError::File { file: file.clone(), source };
         if !file.try_exists().map_err(problem)? {
             // If two processes create the file, both read the one that was placed first.
@@ -152,6 +152,10 @@ impl TokenFiles {
         &self.folder
     }
 
+    fn owner_file(&self) -> PathBuf {
+        self.folder.join("token")
+    }
+
     fn others(&self) -> PathBuf {
         self.folder.join("tokens.json")
     }
@@ -181,44 +185,64 @@ pub(crate) fn check_private(file: &Path) -> Result<(), AccessError> {
     Ok(())
 }
 
-/// The tokens of a running server.
+/// The tokens of a running server, as the files have them now, so that a revoked or replaced one ends at once.
 #[derive(Debug)]
 pub(super) struct Tokens {
     files: TokenFiles,
     owner: String,
-    admin: Digest,
-    // A std lock: nothing awaits while it is held.
-    known: Mutex<CachedTokens>,
+    // Std locks: nothing awaits while they are held.
+    admin: Mutex<CachedFile<Option<Digest>>>,
+    others: Mutex<CachedFile<Arc<Vec<Token>>>>,
 }
 
+/// The content of a file. Changes replace the whole file.
 #[derive(Debug, Default)]
-struct CachedTokens {
-    /// Status of the file that was read: changes replace the whole file.
-    stamp: Option<FileStatus>,
-    tokens: Arc<Vec<Token>>,
+struct CachedFile<T> {
+    status: Option<FileStatus>,
+    content: T,
+}
+
+impl<T: Clone + Default> CachedFile<T> {
+    fn current(cached: &Mutex<Self>, file: &Path, read: impl FnOnce() -> Result<T, AccessError>) -> T {
+        let status = FileStatus::from_path(file).ok();
+        let mut cached = cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.status != status || status.is_none() {
+            let content = read().unwrap_or_else(|error| {
+                tracing::error!(%error, "tokens are refused, because they cannot be read");
+                T::default()
+            });
+            *cached = Self { status, content };
+        }
+        cached.content.clone()
+    }
 }
 
 impl Tokens {
     pub(super) fn open(files: TokenFiles, owner: String) -> Result<Self, AccessError> {
-        let admin = Digest::from_secret(&files.admin()?);
         // An unreadable file is an error at the start rather than at the first request.
+        files.admin()?;
         files.list()?;
-        Ok(Self { files, owner, admin, known: Mutex::default() })
+        Ok(Self { files, owner, admin: Mutex::default(), others: Mutex::default() })
     }
 
     /// Returns the user of a token, in constant time: every token is compared.
     pub(super) fn identify(&self, presented: &str) -> Option<Identity> {
         let presented = Digest::from_secret(presented);
-        let mut found = None;
-        if bool::from(self.admin.matches(&presented)) {
-            found = Some(self.owner());
-        }
-        self.by_digest(&presented).or(found)
+        let owner = self.owner(&presented);
+        self.by_digest(&presented).or(owner)
     }
 
-    /// Returns the owner.
-    pub(super) fn owner(&self) -> Identity {
-        Identity { name: self.owner.clone(), role: Role::Admin, via: "api", credential: Credential::Owner }
+    /// Returns the owner, if this is the token.
+    pub(super) fn owner(&self, sha256: &Digest) -> Option<Identity> {
+        let read = || self.files.admin().map(|token| Some(Digest::from_secret(&token)));
+        let token = CachedFile::current(&self.admin, &self.files.owner_file(), read)?;
+        let credential = Credential::Owner(token);
+        bool::from(token.matches(sha256)).then(|| Identity {
+            name: self.owner.clone(),
+            role: Role::Admin,
+            via: "api",
+            credential,
+        })
     }
 
     /// Returns the user of a token that was not revoked, in constant time: every token is compared.
@@ -237,18 +261,7 @@ impl Tokens {
         self.current().iter().any(|token| token.role == role && bool::from(token.sha256.matches(sha256)))
     }
 
-    /// Returns the tokens as the file has them now, so that a revoked one ends at once.
     fn current(&self) -> Arc<Vec<Token>> {
-        let stamp = FileStatus::from_path(&self.files.others()).ok();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.stamp != stamp || stamp.is_none() {
-            // An unreadable file accepts no token.
-            let tokens = self.files.list().unwrap_or_else(|error| {
-                tracing::error!(%error, "no token but the owner's is accepted");
-                Vec::new()
-            });
-            *known = CachedTokens { stamp, tokens: Arc::new(tokens) };
-        }
-        known.tokens.clone()
+        CachedFile::current(&self.others, &self.files.others(), || self.files.list().map(Arc::new))
     }
 }

@@ -200,6 +200,27 @@ async fn who_signs_out_or_is_revoked_gets_no_more_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_device_of_the_owner_ends_with_the_owner_s_token() {
+    let receiver = Receiver::start();
+    let place = place(&receiver).await;
+    let (owner, approver) = (place.bearer(Role::Admin), place.bearer(Role::Approver));
+    add_device(&place, &owner, &format!("{}/owner", receiver.url));
+    add_device(&place, &approver, &format!("{}/stays", receiver.url));
+    let server = place.folder.path().join("server");
+    std::fs::remove_file(server.join("token")).unwrap();
+    let new = format!("Bearer {}", TokenFiles::at(&server).unwrap().admin().unwrap());
+    let status = |bearer: &str| place.ask(&Asked::new("GET", "/api/me").with("Authorization", bearer)).status;
+    assert_eq!((status(&owner), status(&new)), (401, 200));
+    let (session, _link) = asking(&place.hub, None, "s-1");
+    let (_open, operation) = asked(&place.hub, &session, LONG).await;
+    assert_eq!(receiver.next().line, "POST /stays");
+    operation.abort();
+    assert_eq!(receiver.next().line, "POST /stays");
+    let kept = std::fs::read_to_string(server.join("push.json")).unwrap();
+    assert!(receiver.is_empty() && !kept.contains("/owner"), "{kept}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn devices_are_few_private_and_survive_a_restart() {
     let receiver = Receiver::start();
     let place = place(&receiver).await;
