@@ -31,10 +31,12 @@ impl PushServices {
             own,
             public: limited_client()
                 .https_only(true)
+                // A proxy would resolve the name itself.
+                .no_proxy()
                 .dns_resolver(Arc::new(PublicResolver))
                 .build()
                 .map_err(problem)?,
-            private: limited_client().build().map_err(problem)?,
+            private: limited_client().no_proxy().build().map_err(problem)?,
         })
     }
 

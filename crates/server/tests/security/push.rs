@@ -220,6 +220,16 @@ async fn a_device_of_the_owner_ends_with_the_owner_s_token() {
     assert!(receiver.is_empty() && !kept.contains("/owner"), "{kept}");
 }
 
+/// A process cannot safely change its own environment, so a test runs once more, with a proxy that does not work.
+#[test]
+fn the_proxy_of_the_environment_is_not_used() {
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "security::push::a_device_is_told_when_a_request_opens_and_when_it_closes"]);
+    let ran = again.env("ALL_PROXY", "http://127.0.0.1:1").env("HTTP_PROXY", "http://127.0.0.1:1").output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_are_few_private_and_survive_a_restart() {
     let receiver = Receiver::start();
