@@ -156,6 +156,17 @@ fn a_field_that_a_session_would_supply_is_named_when_it_is_missing() {
     );
 }
 
+#[test]
+fn a_rule_that_asks_about_a_denied_operation_is_shown_as_one_that_does_not_ask() {
+    let (place, file) = place(
+        "hooks: [{ rule: mind, on: tool:pre, ask: 'Run it?' }, { rule: never, on: tool:pre, priority: 5, deny: 'Not today.' }]",
+    );
+    let data = r#"{"tool_name": "Bash", "tool_input": {"command": "make"}}"#;
+    let tried = place.amplifier(&["hooks", "try", "tool:pre", "--data", data, "--bundle", &file]).fine();
+    let (_, rest) = tried.split_once("\n\n").unwrap();
+    assert_eq!(rest, "mind does not ask: the operation is denied\n\ndeny by never: Not today.\n");
+}
+
 /// A program may give the fields back in any order, which changes nothing; and what it prints is part of what would happen.
 #[test]
 fn what_a_program_prints_and_changes_is_shown() {

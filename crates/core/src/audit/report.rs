@@ -243,9 +243,10 @@ impl EmissionReport {
         self.hooks.iter().filter(move |report| report.answer == answer).map(|report| report.hook.as_str())
     }
 
-    /// Returns `true` if a session requests this approval. A fallback is requested only if no other hook asks.
+    /// Returns `true` if a session requests this approval: no hook denies, and a fallback is requested only if no other hook asks.
     pub fn requests(&self, approval: &ApprovalReport) -> bool {
-        !approval.fallback || self.approvals.iter().all(|other| other.fallback)
+        !self.decision.is_some_and(|decision| decision.denies_at(&self.event))
+            && (!approval.fallback || self.approvals.iter().all(|other| other.fallback))
     }
 
     /// Returns `true` if the operation does not run: a hook denied it, or an approval that a hook requested was denied.

@@ -105,7 +105,8 @@ fn show(out: &mut impl Write, data: Map, report: EmissionReport, preview: Option
     for one in &report.approvals {
         let (hook, prompt) = (exact(&one.hook), exact(one.prompt.as_deref().unwrap_or_default()));
         if !report.requests(one) {
-            writeln!(out, "\n{hook} does not ask: another hook asks already")?;
+            let why = if report.denied_by.is_some() { "the operation is denied" } else { "another hook asks already" };
+            writeln!(out, "\n{hook} does not ask: {why}")?;
             continue;
         }
         let options: Vec<_> = one.options.iter().map(|option| option.label.as_str()).collect();
