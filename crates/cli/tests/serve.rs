@@ -165,7 +165,7 @@ fn browsers_are_listed_and_ended_whether_it_runs_or_not() {
     assert_eq!(served.get(unused.trim().strip_prefix(served.told("url")).unwrap(), "").0, 403);
     place
         .amplifier(&["serve", "browsers", "revoke", "bob"])
-        .check_failed("amplifier: no browser of `bob` is signed in; see `amplifier serve browsers`");
+        .check_failed("amplifier: no browser of `bob` is signed in; unused links for `bob` no longer work");
     // Taking a token back means the person, who may have browsers.
     let (first, second) = (served.browser(link().trim()), served.browser(link().trim()));
     assert_eq!(place.amplifier(&["serve", "token", "revoke", "bob"]).fine(), "Signed out 2 browsers of `bob`.\n");

@@ -320,7 +320,7 @@ async fn list_browsers(folder: &Path, as_json: bool) -> Result<ExitCode> {
 async fn sign_out(folder: &Path, name: &str, as_json: bool) -> Result<ExitCode> {
     let shown = visible(name, EscapeMode::Exact);
     match client::end_browsers(folder, name).await? {
-        0 => bail!("no browser of `{shown}` is signed in; see `amplifier serve browsers`"),
+        0 => bail!("no browser of `{shown}` is signed in; unused links for `{shown}` no longer work"),
         ended if as_json => return print_json(&json!({ "name": name, "browsers": ended })),
         ended => writeln!(std::io::stdout(), "Signed out {} of `{shown}`.", counted(ended, "browser"))?,
     }
