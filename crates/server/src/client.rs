@@ -1,5 +1,7 @@
 //! The client with which other commands of the same user reach the running server.
 
+mod approvals;
+
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
@@ -9,11 +11,11 @@ use std::time::Duration;
 
 use amplifier_process::locks::FileLock;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -27,9 +29,11 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+pub use self::approvals::{ApprovalStream, ApprovalUpdate};
 use crate::access::{AccessError, Role, TokenFiles};
 use crate::api_types::{Browser, Browsers, ErrorResponse, SignInLink, SignedOutBrowsers};
 
@@ -146,7 +150,29 @@ impl Client {
     /// # Errors
     /// If the server is unreachable, or returns an error.
     pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, ClientError> {
-        let unreachable = |problem: String| ClientError::Unreachable { address: self.address.reach, problem };
+        let answered = timeout(LIMIT, async {
+            let (response, _connection) = self.send(method, path, body).await?;
+            collect(response).await
+        });
+        let answered = answered.await.map_err(|_| self.unreachable("no response in time"))?;
+        let (status, bytes) = answered.map_err(|error| self.unreachable(error))?;
+        if !status.is_success() {
+            return Err(refusal(status, &bytes));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| self.unreachable(error))
+    }
+
+    fn unreachable(&self, problem: impl ToString) -> ClientError {
+        ClientError::Unreachable { address: self.address.reach, problem: problem.to_string() }
+    }
+
+    /// Sends a request, and returns the head of the response, with the connection that its body needs.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<(Response<Incoming>, ConnectionTask), BoxError> {
         let host = self.address.url.split_once("://").map_or("", |(_, host)| host);
         let request = Request::builder()
             .method(method)
@@ -154,22 +180,7 @@ impl Client {
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token))
             .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body.to_string())))
-            .map_err(|error| unreachable(error.to_string()))?;
-        let answered = timeout(LIMIT, self.send(request)).await;
-        let (status, bytes) = answered
-            .map_err(|_| unreachable("no response in time".to_owned()))?
-            .map_err(|error| unreachable(error.to_string()))?;
-        if !status.is_success() {
-            let failure = serde_json::from_slice::<ErrorResponse>(&bytes);
-            return Err(ClientError::Refused(
-                failure.map_or_else(|_| status.to_string(), |failure| failure.error.message),
-            ));
-        }
-        serde_json::from_slice(&bytes).map_err(|error| unreachable(error.to_string()))
-    }
-
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), BoxError> {
+            .body(Full::new(Bytes::from(body.to_string())))?;
         let stream = TcpStream::connect(self.address.reach).await?;
         match &self.address.certificate {
             None => exchange(stream, request).await,
@@ -188,6 +199,12 @@ impl Client {
             }
         }
     }
+}
+
+/// Returns the error in a response.
+fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
+    let failure = serde_json::from_slice::<ErrorResponse>(body);
+    ClientError::Refused(failure.map_or_else(|_| status.to_string(), |failure| failure.error.message))
 }
 
 /// Returns the signed-in browsers, from the running server or from the file of the last one.
@@ -239,17 +256,29 @@ fn percent_encoded(text: &str) -> String {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-async fn exchange<T>(stream: T, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), BoxError>
+/// Ends the connection of a request when it is dropped.
+#[derive(Debug)]
+struct ConnectionTask(JoinHandle<hyper::Result<()>>);
+
+impl Drop for ConnectionTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn exchange<T>(stream: T, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, ConnectionTask), BoxError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
-    let response = sender.send_request(request).await?;
+    let connection = ConnectionTask(tokio::spawn(connection));
+    Ok((sender.send_request(request).await?, connection))
+}
+
+async fn collect(response: Response<Incoming>) -> Result<(StatusCode, Bytes), BoxError> {
     let status = response.status();
-    let bytes = Limited::new(response.into_body(), 16 * 1024 * 1024).collect().await?.to_bytes();
-    connection.abort();
-    Ok((status, bytes))
+    let body = Limited::new(response.into_body(), 16 * 1024 * 1024).collect().await?;
+    Ok((status, body.to_bytes()))
 }
 
 /// Returns the SHA-256 of a certificate.
