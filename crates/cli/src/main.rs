@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use amplifier::commands::approvals::Approvals;
+use amplifier::commands::approvals::{Approvals, ApprovalsCommand};
 use amplifier::commands::audit::Audit;
 use amplifier::commands::chat::{Chat, SessionStart, converse};
 use amplifier::commands::completions::Completions;
@@ -138,7 +138,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Events(events) => events.run(),
         Command::Tools(tools) => tools.run(),
         Command::Audit(audit) => audit.run(home()),
-        Command::Approvals(approvals) => approvals.run(&home()?),
+        Command::Approvals(Approvals { command: ApprovalsCommand::Watch(watch) }) => block_on(watch.run(&home()?)),
+        Command::Approvals(Approvals { command: ApprovalsCommand::Rules(rules) }) => rules.run(&home()?),
         Command::Doctor(doctor) => checked(home().and_then(|home| doctor.run(&home))),
         Command::Completions(completions) => completions.run(Amplifier::command()),
         Command::Man(man) => man.run(Amplifier::command()),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::common::{LIMIT, Place};
+use crate::common::{LIMIT, Place, Running};
 
 /// What stands below a question that waits.
 const WAITS: &str = "press 1–3, d · / denies";
@@ -182,6 +182,21 @@ fn no_reply_of_a_real_terminal_answers_an_approval_request() {
     tmux.press("1");
     tmux.until("✓ allowed once");
     tmux.until("code: 0");
+    assert!(place.at("workspace/made").exists());
+}
+
+#[test]
+fn no_reply_of_a_real_terminal_answers_a_request_of_another_process() {
+    let place = touch();
+    place.write("workspace/known.json", "{}");
+    let tmux = Tmux::amplifier(&place, "", "approvals watch");
+    tmux.until("this command runs the server");
+    let session = Running::start(place.scripted(&["run", "--serve", "Make it"]));
+    check_queries(&tmux, WAITS);
+    assert!(!place.at("workspace/made").exists());
+    tmux.press("1");
+    tmux.until("✓ allowed once");
+    assert_eq!(session.end().code, 0);
     assert!(place.at("workspace/made").exists());
 }
 

@@ -7,6 +7,7 @@ mod rules;
 mod run;
 mod serve;
 mod trust;
+mod watch;
 
 use std::process::Command;
 
@@ -32,13 +33,13 @@ const SHELL: &str = r#"
 "#;
 
 /// A terminal with the program in it.
-struct Terminal {
+pub(crate) struct Terminal {
     session: OsSession,
     seen: String,
 }
 
 impl Terminal {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         Self::held(place, arguments, "")
     }
 
@@ -56,12 +57,12 @@ impl Terminal {
         Self { session, seen: String::new() }
     }
 
-    fn keys(&mut self, keys: &str) {
+    pub(crate) fn keys(&mut self, keys: &str) {
         self.session.send(keys).unwrap();
     }
 
     /// What the person saw until this text appeared, and the text.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let found = self.session.expect(text);
         let found = found.unwrap_or_else(|error| panic!("`{text}` did not appear ({error}) after {}", self.seen));
         let seen = String::from_utf8_lossy(found.as_bytes()).into_owned();
@@ -91,7 +92,7 @@ impl Terminal {
     }
 
     /// Waits for the end, and gives the exit code.
-    fn end(&mut self) -> i32 {
+    pub(crate) fn end(&mut self) -> i32 {
         self.until("code: ");
         let rest = self.until("process: over");
         assert!(rest.contains("terminal: as before"), "{rest}");

@@ -1,4 +1,7 @@
-//! `amplifier approvals`: approval rules.
+//! `amplifier approvals`: open requests and approval rules.
+
+mod open_requests;
+mod watch;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,24 +14,38 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+pub use self::watch::Watch;
 use crate::errors::reasons;
 use crate::flags::Flags;
 use crate::terminal::{EscapeMode, visible};
 use crate::user::terminal_actor;
 
-/// Add, list, explain and revoke approval rules
+/// Answer open approval requests; add, list, explain and revoke approval rules
 ///
 /// Approval rules are stored in `approvals.json` next to the configuration file, as `"HOOK:PATTERN": "allow"` or `"deny"`. The pattern is
 /// compared with the whole prompt, and `*` matches any text. A rule about an operation, such as `run cargo test *` or `write src/**`, is stored
 /// as `"HOOK": {"OPERATION": "allow"}`. If several rules match, deny wins. Rules for a single project are stored in `projects/` there.
 #[derive(Args, Debug)]
 pub struct Approvals {
+    /// The command.
     #[command(subcommand)]
-    command: Command,
+    pub command: ApprovalsCommand,
 }
 
+/// A command about open requests or about rules.
 #[derive(Subcommand, Debug)]
-enum Command {
+pub enum ApprovalsCommand {
+    /// `watch`.
+    #[command(name = "watch")]
+    Watch(Watch),
+    /// A command about rules.
+    #[command(flatten)]
+    Rules(Command),
+}
+
+/// A command about rules.
+#[derive(Subcommand, Debug)]
+pub enum Command {
     /// List all approval rules
     List {
         /// Print JSON, one rule per line
@@ -79,7 +96,7 @@ enum Command {
     },
 }
 
-impl Approvals {
+impl Command {
     /// Runs the command.
     ///
     /// # Errors
@@ -87,7 +104,7 @@ impl Approvals {
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let (rules, unreadable) = read_rules(home);
         let mut out = std::io::stdout().lock();
-        match self.command {
+        match self {
             Command::List { json: true } => {
                 for rule in &rules {
                     writeln!(out, "{}", to_json(rule))?;

@@ -174,7 +174,8 @@ impl StartOptions {
         let mut termination = Termination::listen()?;
         let (as_json, open) = (self.json, self.open);
         let owner = owner_name();
-        let (running, door, machine) = self.start(home, &owner).await?;
+        let server = self.start(home, &owner).await?;
+        let running = &server.running;
         let link = running.link(&owner, Role::Admin)?;
         {
             let mut out = std::io::stdout().lock();
@@ -200,14 +201,11 @@ impl StartOptions {
             () = termination.recv() => {}
         }
         let _ = fs::remove_file(page);
-        // Requests in progress need the sessions. Then the server's own sessions end, and all others wait for a new server.
-        running.stop().await;
-        machine.end().await;
-        drop(door);
+        server.stop().await;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn start(self, home: &Home, owner: &str) -> Result<(RunningServer, LinkListener, MachineHandle)> {
+    async fn start(self, home: &Home, owner: &str) -> Result<OwnServer> {
         let mut options = ServerOptions::new(self.listen);
         options.hosts = self.host;
         options.insecure = self.insecure;
@@ -242,8 +240,43 @@ impl StartOptions {
             }
             error => error.into(),
         })?;
-        let door = LinkListener::open(&home.server_folder(), hub)?;
-        Ok((running, door, machine))
+        let link = LinkListener::open(&home.server_folder(), hub)?;
+        Ok(OwnServer { running, link, machine })
+    }
+}
+
+/// A server in this process.
+pub(crate) struct OwnServer {
+    running: RunningServer,
+    link: LinkListener,
+    machine: MachineHandle,
+}
+
+impl OwnServer {
+    /// Starts a server for this machine, on a free port.
+    ///
+    /// # Errors
+    /// If the server cannot start, also because there is another one.
+    pub(crate) async fn start(home: &Home) -> Result<Self> {
+        let options = StartOptions {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            host: Vec::new(),
+            tls_cert: None,
+            tls_key: None,
+            insecure: false,
+            open: false,
+            json: false,
+            flags: Flags::default(),
+        };
+        options.start(home, &owner_name()).await
+    }
+
+    /// Ends the server in order.
+    pub(crate) async fn stop(self) {
+        // Requests in progress need the sessions. Then the server's own sessions end, and all others wait for a new server.
+        self.running.stop().await;
+        self.machine.end().await;
+        drop(self.link);
     }
 }
 

@@ -1,24 +1,17 @@
 //! Approval requests at the terminal.
 
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amplifier_core::{ApprovalAnswer, ApprovalError, ApprovalSystem, EventData, OpenRequest, RuleOffer};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use super::key_filter::Key;
-use super::keys::Keys;
+use super::open_prompt::{EndReason, OpenPrompt, PromptEnd, PromptTerminal};
 use super::prompt;
-use super::reason::{ReasonEnd, ReasonInput};
-use super::rule_menu::{RuleMenu, SCOPE_KEY};
+use super::prompt_task::denial;
 use super::screen::Screen;
-use crate::user::terminal_actor;
 
-/// The interval at which an open prompt checks for keys and for its own end.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// The terminal stops waiting this much earlier than the kernel, so that an answer shown on the screen still arrives in time.
 const MARGIN: Duration = Duration::from_millis(50);
 
@@ -74,221 +67,27 @@ impl ApprovalSystem for TerminalApprovals {
                 return Err(ApprovalError::TimedOut);
             }
         };
-        let (answer, answered) = oneshot::channel();
-        let ended = Arc::new(OnceLock::new());
-        let asking = PromptTask {
-            screen: self.screen.clone(),
-            stop: self.stop.clone(),
-            request: request.clone(),
-            deadline,
-            ended: ended.clone(),
-        };
-        // A dedicated thread starts at once, so joining it never waits for it to start.
-        let thread = std::thread::Builder::new().name("question".into()).spawn(move || {
-            // The receiver is gone if the request was withdrawn.
-            let _ = answer.send(asking.run());
-        })?;
-        let shown = PromptGuard { ended, thread: Some(thread) };
+        let mut prompt = OpenPrompt::show(&self.screen, request.clone(), deadline, PromptTerminal::Own)?;
         tokio::select! {
-            answered = answered => answered.unwrap_or(Err(ApprovalError::Closed)),
+            end = prompt.end() => match end? {
+                PromptEnd::Answer(answer) => Ok(answer),
+                PromptEnd::Denial(reason) => denial(&request, Some(reason)),
+                PromptEnd::Interrupt => {
+                    (self.stop)();
+                    denial(&request, None)
+                }
+                // Only a list of requests has a next one.
+                PromptEnd::Next => Err(ApprovalError::Closed),
+            },
             answer = &mut elsewhere => {
-                let _ = shown.ended.set(EndReason::Elsewhere(answer.clone()));
+                prompt.close(EndReason::Elsewhere(answer.clone()));
                 Ok(answer)
             }
             _ = request.closed() => {
                 // A cancelled caller drops this future, so only the time limit closes the request here.
-                let _ = shown.ended.set(EndReason::OutOfTime);
+                prompt.close(EndReason::OutOfTime);
                 Err(ApprovalError::TimedOut)
             }
-        }
-    }
-}
-
-/// The reason for removing a prompt without an answer.
-pub(super) enum EndReason {
-    OutOfTime,
-    /// Answered in another channel.
-    Elsewhere(ApprovalAnswer),
-    Withdrawn,
-}
-
-/// A prompt on the screen. Dropping the guard removes the prompt and waits until the keyboard is released.
-pub(super) struct PromptGuard {
-    pub(super) ended: Arc<OnceLock<EndReason>>,
-    pub(super) thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for PromptGuard {
-    fn drop(&mut self) {
-        // The first reason stays.
-        let _ = self.ended.set(EndReason::Withdrawn);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread already shows as a missing answer.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// The work of the thread that shows a prompt and reads keys.
-struct PromptTask {
-    screen: Screen,
-    request: Arc<OpenRequest>,
-    stop: Arc<dyn Fn() + Send + Sync>,
-    /// `None` if the deadline is beyond the range of the clock.
-    deadline: Option<Instant>,
-    ended: Arc<OnceLock<EndReason>>,
-}
-
-impl PromptTask {
-    fn run(self) -> Result<ApprovalAnswer, ApprovalError> {
-        let request = &*self.request;
-        let draw = |all| prompt::rows(request, self.screen.size(), all);
-
-        // Dropped in reverse order: the keyboard is released before other output is printed.
-        let lock = self.screen.lock_for_prompt()?;
-        let mut keys = Keys::take(self.screen.key_filter())?;
-        lock.rows(&draw(false))?;
-        lock.last_row(&prompt::settling_row())?;
-        keys.discard_pending()?;
-
-        // An operation can only be allowed after all of its rows were shown.
-        let mut is_all_shown = draw(false).len() == draw(true).len();
-        let mut hint = "";
-        let mut last_row = prompt::settling_row();
-        // The text typed so far, after the key for a reason.
-        let mut reason: Option<ReasonInput> = None;
-        // The rules to choose from, after an option that always allows.
-        let mut menu: Option<RuleMenu<'_>> = None;
-        let (ending, answer) = loop {
-            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let out_of_time = (left == Some(Duration::ZERO)).then_some(&EndReason::OutOfTime);
-            match self.ended.get().or(out_of_time) {
-                Some(EndReason::OutOfTime) => {
-                    break (prompt::timed_out_row(request.default), Err(ApprovalError::TimedOut));
-                }
-                Some(EndReason::Elsewhere(answer)) => {
-                    break (prompt::elsewhere_row(&request.options, answer), Err(ApprovalError::Closed));
-                }
-                Some(EndReason::Withdrawn) => break (prompt::withdrawn_row(), Err(ApprovalError::Closed)),
-                None => {}
-            }
-            if let Some(input) = &mut reason {
-                let row = input.row(self.screen.size().columns);
-                if row != last_row {
-                    lock.last_row(&row)?;
-                    last_row = row;
-                }
-                match input.add(&keys.next_bytes(POLL_INTERVAL)?) {
-                    None => {}
-                    Some(ReasonEnd::Enter) => break (prompt::denied_row(), denial(request, Some(input.text()))),
-                    Some(ReasonEnd::Escape) => (reason, hint) = (None, ""),
-                    Some(ReasonEnd::Interrupt) => {
-                        (self.stop)();
-                        break (prompt::denied_row(), denial(request, None));
-                    }
-                }
-                continue;
-            }
-            let hint_now = if keys.have_ignored() { prompt::IGNORED_HINT } else { hint };
-            let row = match &menu {
-                _ if !keys.are_ready() => prompt::settling_row(),
-                Some(menu) => menu.waiting_row(left, hint_now),
-                None => prompt::waiting_row(request, left, hint_now),
-            };
-            if row != last_row {
-                lock.last_row(&row)?;
-                last_row = row;
-            }
-            let mut unfolds = None;
-            if let Some(open) = &mut menu {
-                match keys.next(POLL_INTERVAL)? {
-                    Some(Key::Character(key)) if key.eq_ignore_ascii_case(&SCOPE_KEY) => {
-                        if open.turn() {
-                            lock.rows(&open.rows(self.screen.size().columns))?;
-                        }
-                    }
-                    Some(Key::Character(key)) => {
-                        if let Some(rule) = open.choose(key) {
-                            let answer = ApprovalAnswer::from(open.option().label.as_str()).with_rule(rule.clone());
-                            break (
-                                open.chosen_row(&rule),
-                                Ok(ApprovalAnswer { by: Some(terminal_actor()), ..answer }),
-                            );
-                        }
-                    }
-                    Some(Key::Escape) => {
-                        menu = None;
-                        hint = "";
-                        lock.rows(&draw(true))?;
-                    }
-                    Some(Key::Interrupt) => {
-                        (self.stop)();
-                        break (prompt::denied_row(), denial(request, None));
-                    }
-                    None => continue,
-                }
-                last_row = prompt::settling_row();
-                lock.last_row(&last_row)?;
-                continue;
-            }
-            let option = match keys.next(POLL_INTERVAL)? {
-                Some(Key::Character(prompt::REASON_KEY)) => {
-                    reason = Some(ReasonInput::default());
-                    None
-                }
-                Some(Key::Character('+')) => {
-                    unfolds = Some("");
-                    None
-                }
-                Some(Key::Character(key)) => {
-                    let option = prompt::find_option(&request.options, key);
-                    if !is_all_shown && option.is_some_and(|option| option.effect.allows()) {
-                        unfolds = Some(prompt::UNFOLDED_HINT);
-                    }
-                    option.filter(|_| unfolds.is_none())
-                }
-                Some(Key::Escape) => {
-                    hint = prompt::ESCAPE_HINT;
-                    None
-                }
-                Some(Key::Interrupt) => {
-                    (self.stop)();
-                    break (prompt::denied_row(), denial(request, None));
-                }
-                None => None,
-            };
-            if let Some(why) = unfolds {
-                (is_all_shown, hint, last_row) = (true, why, prompt::settling_row());
-                lock.rows(&draw(true))?;
-                lock.last_row(&last_row)?;
-            }
-            if let Some(option) = option {
-                menu = RuleMenu::open(request, option);
-                if let Some(menu) = &menu {
-                    (hint, last_row) = ("", prompt::settling_row());
-                    lock.rows(&menu.rows(self.screen.size().columns))?;
-                    lock.last_row(&last_row)?;
-                    keys.discard_pending()?;
-                    continue;
-                }
-                break (
-                    prompt::answered_row(option.effect),
-                    Ok(ApprovalAnswer { by: Some(terminal_actor()), ..option.label.clone().into() }),
-                );
-            }
-        };
-        lock.rows(&[ending])?;
-        answer
-    }
-}
-
-/// Returns the answer that denies, with a reason for the model.
-fn denial(request: &OpenRequest, reason: Option<String>) -> Result<ApprovalAnswer, ApprovalError> {
-    match prompt::find_denial(&request.options) {
-        Some(option) => Ok(ApprovalAnswer { by: Some(terminal_actor()), reason, ..option.label.clone().into() }),
-        None => {
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            Err(ApprovalError::Failed(format!("the user denied{reason}")))
         }
     }
 }

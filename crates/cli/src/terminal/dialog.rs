@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::approve::{EndReason, POLL_INTERVAL, PromptGuard};
 use super::key_filter::Key;
 use super::keys::Keys;
 use super::line::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW};
+use super::open_prompt::{EndReason, PromptGuard};
 use super::prompt::{IGNORED_HINT, Size, bar, corner, format_remaining, mark_rows, settling_row};
+use super::prompt_task::POLL_INTERVAL;
 use super::screen::Screen;
 
 /// A dialog with two options and the complete content that the user decides on.

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use amplifier_core::{
-    ActionPreview, ApprovalAnswer, ApprovalOption, ApprovalRequest, DefaultDecision, Effect, PreviewField, PreviewRow,
-    PreviewRowKind,
+    ActionPreview, ApprovalAnswer, ApprovalDecision, ApprovalOption, ApprovalRequest, DefaultDecision, Effect,
+    PreviewField, PreviewRow, PreviewRowKind,
 };
 
-use super::decision::describe_approver;
+use super::decision::{describe_approver, describe_basis};
 use super::line::{BOLD, Break, CYAN, DIM, GREEN, PLAIN, RED, StyledLine, YELLOW, fold};
 
 /// The maximum number of options: each has its own key, and the options must not push the operation off the screen.
@@ -112,6 +112,14 @@ pub(super) fn waiting_row(request: &ApprovalRequest, left: Option<Duration>, hin
     line.exact(PLAIN, " · ").exact(style, format!("{by_itself} in {}", format_remaining(left)))
 }
 
+/// Adds the key for the next request of a list.
+pub(super) fn with_others(row: StyledLine, others: usize) -> StyledLine {
+    match others {
+        0 => row,
+        others => row.exact(PLAIN, " · ").exact(BOLD, "Esc").exact(PLAIN, format!(": next ({others} more)")),
+    }
+}
+
 /// Returns the last row while early keys are discarded.
 pub(super) fn settling_row() -> StyledLine {
     corner().exact(DIM, "…")
@@ -147,6 +155,17 @@ pub(super) fn describe_answer(options: &[ApprovalOption], answer: &ApprovalAnswe
     let option = options.iter().find(|option| option.label == answer.label);
     let word = if option.is_some_and(|option| option.effect.allows()) { "allowed" } else { "denied" };
     format!("{word} {}", describe_approver(answer.by.as_ref()))
+}
+
+/// The row for a decision that was made without this process.
+pub(super) fn decided_row(decision: &ApprovalDecision) -> StyledLine {
+    let (style, word) = if decision.granted { (GREEN, "✓ allowed") } else { (RED, "✗ denied") };
+    corner().exact(style, word).exact(DIM, format!(" {}", describe_basis(decision)))
+}
+
+/// The row for a request that is left open.
+pub(super) fn open_row() -> StyledLine {
+    corner().exact(DIM, "○ not answered here")
 }
 
 pub(super) fn withdrawn_row() -> StyledLine {

@@ -229,6 +229,11 @@ impl Screen {
         })
     }
 
+    /// Shows rows, each cut to the width of the terminal.
+    pub(super) fn print_rows(&self, rows: Vec<StyledLine>) {
+        rows.into_iter().for_each(|row| self.print_cut(row));
+    }
+
     fn print_cut(&self, line: StyledLine) {
         let mut state = self.lock();
         let line = if state.side.mode.terminal { line.truncate(state.size().columns) } else { line };
