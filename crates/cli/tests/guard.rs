@@ -22,12 +22,12 @@ use crate::common::{LIMIT, Place};
 const RULES: &str = "hooks:\n  - rule: no-force-push\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"push --force\")\n    deny: ask before you overwrite history\n";
 
 /// A home with agents. Its daemon ends with it.
-struct Guarded {
-    place: Place,
+pub(crate) struct Guarded {
+    pub(crate) place: Place,
 }
 
 impl Guarded {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Place::with(json!([]));
         place.write("home/bundle.yaml", RULES);
         fs::create_dir(place.at("user")).unwrap();
@@ -35,7 +35,7 @@ impl Guarded {
         Self { place }
     }
 
-    fn guard(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn guard(&self, arguments: &[&str]) -> Output {
         let mut command = self.place.command(&[&["guard"], arguments].concat());
         command.env("HOME", self.place.at("user"));
         command.output().unwrap()
@@ -46,7 +46,7 @@ impl Guarded {
     }
 
     /// The line that Claude Code runs at this event.
-    fn line(&self, event: &str) -> String {
+    pub(crate) fn line(&self, event: &str) -> String {
         let settings: Value = serde_json::from_str(&fs::read_to_string(self.settings()).unwrap()).unwrap();
         settings["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
     }
@@ -97,7 +97,7 @@ fn call(line: &str, folder: &str, id: &str, command: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -271,13 +271,12 @@ fn answering(approval: &OpenApproval, option: &str) -> SubmittedAnswer {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_request_is_answered_in_the_console_while_the_agent_waits() {
     let guarded = Guarded::new();
-    guarded.place.write("home/config.toml", "approvals = \"server\"\n");
     let rules = "hooks:\n  - rule: ask-deploy\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"deploy\")\n    ask: Deploy now?\n    options: [Allow once, Deny]\n";
     guarded.place.write("home/bundle.yaml", rules);
     let installed = guarded.guard(&["install", "claude"]);
     assert!(installed.status.success(), "{}", text(&installed));
     // Nobody can answer, so nobody is waited for.
-    assert!(text(&guarded.call("t-0", "deploy")).contains("no server is running"));
+    assert!(text(&guarded.call("t-0", "deploy")).contains("nobody can be asked; run `amplifier approvals watch`"));
 
     let hub = Hub::new();
     let _listener = LinkListener::open(&Home::at(guarded.place.at("home")).server_folder(), hub.clone()).unwrap();

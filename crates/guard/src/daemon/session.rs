@@ -12,7 +12,7 @@ use amplifier_core::{
     PromptSubmit, SESSION_END, SESSION_START, SessionEnd, SessionStart, TOOL_POST, TOOL_PRE, ToolPost, ToolPre,
     Verdict, data,
 };
-use amplifier_host::{ApprovalChannel, Home, LinkTarget, ServerLink};
+use amplifier_host::{Home, LinkOptions, LinkTarget, Notices, ServerLink};
 use amplifier_link::{Command, LinkClient, is_open};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -56,19 +56,16 @@ impl GuardSession {
     /// Starts a session. A session that hooks do not allow exists, and denies everything.
     pub(super) async fn start(id: String, event: &ClientEvent, policy: Arc<GuardPolicy>) -> Arc<Self> {
         let state: Arc<Mutex<GuardState>> = Arc::default();
-        let is_served = policy.policy.config().approvals == ApprovalChannel::Server;
-        let link = is_served.then(|| ServerLink::open(policy.policy.link_options(), &LINK, false));
-        let approvals =
-            GuardApprovals { link: link.as_ref().map(|link| link.client.clone()), home: policy.policy.home().clone() };
+        // Without a server, only an approval request is worth a message: it is denied.
+        let options = LinkOptions { notices: Notices::none(), ..policy.policy.link_options() };
+        let mut link = ServerLink::open(options, &LINK, false);
+        let approvals = GuardApprovals { link: link.client.clone(), home: policy.policy.home().clone() };
         let coordinator = policy.policy.coordinator(&id, approvals).context(ClientPorts).display(ClientPorts);
         let coordinator = coordinator.previews(policy.policy.workspace().clone()).build();
-        let link = link.map(|mut link| {
-            link.client.begin(&id, coordinator.clone());
-            link.client.set_mode(policy.policy.mode().current().as_str());
-            let (state, placeholder) = (state.clone(), tokio::sync::mpsc::channel(1).1);
-            let commands = std::mem::replace(&mut link.commands, placeholder);
-            (link, tokio::spawn(obey(commands, state)))
-        });
+        link.client.begin(&id, coordinator.clone());
+        link.client.set_mode(policy.policy.mode().current().as_str());
+        let commands = std::mem::replace(&mut link.commands, tokio::sync::mpsc::channel(1).1);
+        let commands = tokio::spawn(obey(commands, state.clone()));
         let session = Arc::new(Self {
             id,
             coordinator,
@@ -77,7 +74,7 @@ impl GuardSession {
             turns: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             state,
-            link: Mutex::new(link),
+            link: Mutex::new(Some((link, commands))),
         });
         session.emit_start(event).await;
         session
@@ -395,21 +392,19 @@ fn content(tool: &ClientTool) -> String {
     json!([tool.name, tool.input]).to_string()
 }
 
-/// Sends approval requests to the server, if the configuration says so and one is running.
+/// Sends approval requests to the server, if one is running: there is no terminal of ours.
 struct GuardApprovals {
-    link: Option<LinkClient>,
+    link: LinkClient,
     home: Home,
 }
 
 impl ApprovalSystem for GuardApprovals {
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
-        let failed = |text: &str| Err(ApprovalError::Failed(text.into()));
-        match &self.link {
-            None => failed(
-                "nobody can be asked: set `approvals = \"server\"` in the configuration, and run `amplifier serve`",
-            ),
-            Some(_) if !is_open(&self.home.server_folder()) => failed("no server is running; run `amplifier serve`"),
-            Some(link) => link.request_approval(request).await,
+        if !is_open(&self.home.server_folder()) {
+            let problem =
+                "nobody can be asked; run `amplifier approvals watch` in another terminal, or `amplifier serve`";
+            return Err(ApprovalError::Failed(problem.into()));
         }
+        self.link.request_approval(request).await
     }
 }
