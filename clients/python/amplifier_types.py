@@ -1114,6 +1114,8 @@ class Session(_Session, total=False):
     last_message: Union[str, None]
     #: Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
     mode: Union[str, None]
+    #: The model of the last call, as far as the agent program names it.
+    model: Union[str, None]
     #: Name given by a hook or a user.
     name: Union[str, None]
     #: Parent session.

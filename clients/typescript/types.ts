@@ -938,6 +938,8 @@ export interface Session {
     last_message?: string | null;
     /** Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`. */
     mode?: string | null;
+    /** The model of the last call, as far as the agent program names it. */
+    model?: string | null;
     /** Name given by a hook or a user. */
     name?: string | null;
     /** Parent session. */

@@ -1,6 +1,6 @@
 //! One request to the daemon, and its answer.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write, stdin};
@@ -17,6 +17,8 @@ const PROTOCOL: &str = "amplifier-guard 1";
 const MAX_PAYLOAD: u64 = 64 << 20;
 /// The most bytes of an answer.
 const MAX_ANSWER: u64 = 96 << 20;
+/// The most bytes of a version.
+const MAX_VERSION: usize = 200;
 /// The time that this program keeps for itself.
 const RESERVE: Duration = Duration::from_millis(200);
 
@@ -43,8 +45,9 @@ pub(crate) fn ask(
     let folder = std::env::current_dir().unwrap_or_default();
     let HookArguments { client, event, .. } = arguments;
     let header = format!(
-        "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nlength {}\n\n",
+        "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nversion {}\nlength {}\n\n",
         hex(folder.as_os_str()),
+        hex(&version(client)),
         payload.len()
     );
     let sent = stream.write_all(header.as_bytes()).and_then(|()| stream.write_all(payload));
@@ -56,6 +59,16 @@ pub(crate) fn ask(
         true => "the daemon gave no answer".to_owned(),
         false => "the answer of the daemon is broken".to_owned(),
     })
+}
+
+/// Returns the variable in which a client names its version; empty if there is none. Nothing depends on it but what users read.
+fn version(client: &str) -> OsString {
+    let name = match client {
+        "claude" => "AI_AGENT",
+        "copilot" => "COPILOT_CLI_BINARY_VERSION",
+        _ => return OsString::new(),
+    };
+    std::env::var_os(name).filter(|value| value.len() < MAX_VERSION).unwrap_or_default()
 }
 
 /// Parses an answer: a line with the nonce, the exit code and two lengths, then both outputs. Anything else is no answer.
@@ -77,9 +90,9 @@ fn nonce() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-/// Returns the bytes of a path in a form without line breaks.
-fn hex(path: &OsStr) -> String {
-    path.as_bytes().iter().fold(String::new(), |mut text, byte| {
+/// Returns the bytes of a text in a form without line breaks.
+fn hex(text: &OsStr) -> String {
+    text.as_bytes().iter().fold(String::new(), |mut text, byte| {
         _ = write!(text, "{byte:02x}");
         text
     })

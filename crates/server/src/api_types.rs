@@ -65,6 +65,9 @@ pub struct Session {
     /// The agent program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<SessionClient>,
+    /// The model of the last call, as far as the agent program names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The reason of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,

@@ -25,6 +25,8 @@ pub(super) struct Request {
     pub(super) deadline: Duration,
     /// The current folder of the hook program.
     pub(super) folder: Option<PathBuf>,
+    /// The version of the client, if its environment names it.
+    pub(super) version: Option<String>,
     /// The payload of the client.
     pub(super) payload: Vec<u8>,
     nonce: String,
@@ -68,6 +70,7 @@ impl Request {
             event: field("event").filter(|event| !event.is_empty()).map(str::to_owned),
             deadline: Duration::from_millis(deadline),
             folder: field("folder").and_then(unhex).and_then(|path| os_string(&path)).map(PathBuf::from),
+            version: field("version").and_then(unhex).and_then(|bytes| version_in(std::str::from_utf8(&bytes).ok()?)),
             nonce: nonce.to_owned(),
             payload: Vec::new(),
         };
@@ -91,6 +94,16 @@ impl Request {
 
 fn invalid(problem: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("a request cannot be read: {problem}"))
+}
+
+/// Returns the version in a variable of a client: `1.0.102`, `claude-code_2-1-325_harness`.
+fn version_in(text: &str) -> Option<String> {
+    let is_version = |part: &&str| {
+        part.starts_with(|c: char| c.is_ascii_digit())
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c))
+    };
+    let version = text.split('_').find(is_version)?;
+    Some(if version.contains('.') { version.to_owned() } else { version.replace('-', ".") })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -88,8 +88,8 @@ impl GuardSession {
         };
         let workspace = self.policy.policy.workspace().root().display().to_string();
         let plan = data! {
-            "client": event.client.as_str(), "client_version": event.version, "model": event.model, "workspace": workspace,
-            "orchestrator": event.client.as_str(),
+            "client": { "name": event.client.as_str(), "version": event.version }, "model": event.model, "workspace": workspace,
+            "orchestrator": event.client.as_str(), "served": true,
         };
         let collection = Collection::default();
         let start = self.coordinator.emit(SESSION_START, SessionStart::new(plan.into_map(), source));

@@ -40,7 +40,7 @@ impl Sessions {
             Err(error) => return failure(&error.to_string()),
         };
         let event = match adapter::parse(told, request.event.as_deref(), &request.payload) {
-            Ok(event) => event,
+            Ok(event) => ClientEvent { version: event.version.or_else(|| request.version.clone()), ..event },
             Err(error) => return failure(&error.to_string()),
         };
         if event.kind == EventKind::Other {

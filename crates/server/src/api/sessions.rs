@@ -247,6 +247,7 @@ fn session(
         prompt: facts.prompt,
         last_message: facts.last_message,
         client: facts.client,
+        model: facts.model,
         ended: facts.ended.filter(|_| about.is_none()),
         parent: facts.parent,
     }

@@ -147,3 +147,11 @@ export function folderName(path) {
   const parts = (path ?? '').split('/').filter(Boolean);
   return parts.at(-1) ?? path ?? '';
 }
+
+/**
+ * The agent program of a session, its version and its model.
+ * @param {import('./types.js').Session} session
+ */
+export function agentName({ client, model }) {
+  return [[client?.name, client?.version].filter(Boolean).join(' '), model].filter(Boolean).join(' · ');
+}

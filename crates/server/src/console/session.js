@@ -2,7 +2,7 @@
 
 import { get, post, Refused, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
-import { ago, count, money, short, shortId, span } from './format.js';
+import { ago, agentName, count, money, short, shortId, span } from './format.js';
 import { confirmed, empty, ended, failed, isOther, isOver, perFrame, stateBadge } from './parts.js';
 import { acceptSession, may, on, sessionName, store, watch } from './store.js';
 import { plain, shown } from './text.js';
@@ -306,10 +306,10 @@ function fillHead(head, session) {
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   };
   place('h1', [session.name, session.workspace, session.prompt], () => [shown(session.name || session.prompt || sessionName(session.id), { limit: 160, more: false })]);
-  place('.sub', [session.state, session.workspace, session.ended, session.mode, session.client], () => [
+  place('.sub', [session.state, session.workspace, session.ended, session.mode, session.client, session.model], () => [
     el('span', null, stateBadge(session.state), session.ended && session.state !== 'failed' ? el('span', { class: 'faint' }, ', ', shown(ended(session.ended), { limit: 120, more: false })) : null), session.workspace ? el('span', { class: 'folder' }, icon('folder'), shown(session.workspace, { limit: 200, more: false })) : null,
     session.mode ? el('span', { class: session.mode === 'ask' ? 'faint' : '', id: 'mode', title: 'Approval mode' }, 'mode: ', shown(session.mode, { limit: 32, more: false })) : null,
-    session.client ? el('span', { class: 'faint' }, shown([session.client.name, session.client.version].filter(Boolean).join(' '), { limit: 60, more: false })) : null,
+    agentName(session) ? el('span', { class: 'faint', id: 'agent', title: 'Agent and model' }, shown(agentName(session), { limit: 100, more: false })) : null,
     el('code', { class: 'faint', title: `Session ${plain(session.id, 80)}` }, shown(shortId(session.id), { limit: 12, more: false })),
   ]);
   place('.buttons', [session.connected, isLive, store.me?.role], () => [

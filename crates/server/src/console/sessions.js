@@ -3,7 +3,7 @@
 import { post, words } from './api.js';
 import { el, fill, icon, toast } from './dom.js';
 import { csv, save, stamp } from './download.js';
-import { ago, count, folderName, money, short } from './format.js';
+import { ago, agentName, count, folderName, money, short } from './format.js';
 import { empty, failed, isOther, modal, perFrame, stateBadge } from './parts.js';
 import { bounds } from './period.js';
 import { searchResults } from './search.js';
@@ -144,7 +144,7 @@ function fillLine(node, session) {
       el('span', { class: 'about' },
         el('span', { class: 'name' }, title ? shown(title, { limit: 120, more: false }) : session.prompt ? prompt : none),
         title ? el('span', { class: 'prompt' }, session.prompt ? prompt : none) : null,
-        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace ?? undefined) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null))),
+        el('span', { class: 'folder', title: plain(session.workspace ?? '') }, icon(session.parent ? 'agent' : 'folder'), el('span', null, shown(title ? folderName(session.workspace ?? undefined) : sessionName(session.id), { limit: 80, more: false }), session.parent ? ` in ${plain(sessionName(session.parent), 60)}` : null), agentName(session) ? el('span', { class: 'agent' }, shown(agentName(session), { limit: 80, more: false })) : null)),
       el('span', { class: 'figures' },
         session.pending ? el('span', { class: 'figure asks' }, el('span', { class: 'num' }, session.pending), el('span', { class: 'unit' }, session.pending === 1 ? 'request' : 'requests')) : null,
         number(session.turns, 'turn'), number(session.tool_calls, 'tool call'), number(session.denials, 'denial', 'bad'), number(session.errors, 'hook error', 'bad'), number(session.tokens, 'token', '', session.cost ? money(session.cost) : '')));

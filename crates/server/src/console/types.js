@@ -595,6 +595,7 @@
  * @property {string} id Session id.
  * @property {string | null} [last_message] The model's last text, possibly truncated.
  * @property {string | null} [mode] Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
+ * @property {string | null} [model] The model of the last call, as far as the agent program names it.
  * @property {string | null} [name] Name given by a hook or a user.
  * @property {string | null} [parent] Parent session.
  * @property {number} pending Number of open approval requests.

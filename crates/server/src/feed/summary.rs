@@ -35,6 +35,7 @@ pub(super) struct SessionSummary {
     pub(super) cost: SessionCost,
     pub(super) last_message: Option<String>,
     pub(super) client: Option<SessionClient>,
+    pub(super) model: Option<String>,
     pub(super) is_served: bool,
     pub(super) is_running: bool,
     pub(super) ended: Option<String>,
@@ -52,6 +53,7 @@ struct MountPlan {
     #[serde(default)]
     served: bool,
     client: Option<SessionClient>,
+    model: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +71,7 @@ pub(super) struct EventFields {
     prompt: Option<String>,
     reason: Option<String>,
     content: Option<String>,
+    model: Option<String>,
     usage: Option<TokenUsage>,
     parent_session_id: Option<String>,
     name: Option<String>,
@@ -100,6 +103,7 @@ impl SessionSummary {
                 let Some(plan) = data.mount_plan else { return };
                 self.workspace = plan.workspace.or(self.workspace.take());
                 self.client = plan.client.or(self.client.take());
+                self.model = plan.model.or(self.model.take());
                 self.is_served = plan.served;
                 self.name = plan.agent_name.or(data.name).or(self.name.take());
                 self.delegated_by.clone_from(&plan.parent_session_id);
@@ -112,6 +116,7 @@ impl SessionSummary {
                 self.last_message = said
                     .map(|text| truncate_chars(text.trim(), LAST_MESSAGE).into_owned())
                     .or(self.last_message.take());
+                self.model = data.model.or(self.model.take());
                 let used = data.usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
                 self.tokens = self.tokens.saturating_add(used);
                 if used > 0 {
@@ -146,6 +151,7 @@ impl SessionSummary {
             cost: self.cost.cost(),
             last_message: self.last_message.clone(),
             client: self.client.clone(),
+            model: self.model.clone(),
             within: None,
             is_served: self.is_served,
             is_running: self.is_running,

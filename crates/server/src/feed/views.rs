@@ -42,6 +42,8 @@ pub struct SessionFacts {
     pub last_message: Option<String>,
     /// The agent program.
     pub client: Option<SessionClient>,
+    /// The model of the last call.
+    pub model: Option<String>,
     /// The outermost parent session, whose process runs this sub-agent.
     pub within: Option<String>,
     /// `true` if the session, or the one that runs it, connects to servers.
