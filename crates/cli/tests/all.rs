@@ -19,6 +19,7 @@ mod demo;
 mod evasion;
 mod events;
 mod guard;
+mod guard_approvals;
 mod headless;
 mod hooks;
 mod json;

@@ -1,5 +1,6 @@
 //! The daemon: decides about the calls of all guarded clients of one user.
 
+mod call_limit;
 mod collect;
 mod folder;
 mod once;

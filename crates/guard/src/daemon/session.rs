@@ -16,7 +16,9 @@ use amplifier_host::{Home, LinkOptions, LinkTarget, Notices, ServerLink};
 use amplifier_link::{Command, LinkClient, is_open};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
+use super::call_limit;
 use super::collect::{ClientPorts, Collection};
 use super::workspace::GuardPolicy;
 use crate::answer::{Change, GuardAnswer, Reply};
@@ -405,6 +407,11 @@ impl ApprovalSystem for GuardApprovals {
                 "nobody can be asked; run `amplifier approvals watch` in another terminal, or `amplifier serve`";
             return Err(ApprovalError::Failed(problem.into()));
         }
-        self.link.request_approval(request).await
+        // The client would run the tool after its own limit.
+        let answer = timeout(call_limit::left_for_user(), self.link.request_approval(request)).await;
+        answer.unwrap_or_else(|_| {
+            let problem = "no answer within the time limit of the hook; for a longer one, set `approval_timeout` and install the guard again";
+            Err(ApprovalError::Failed(problem.into()))
+        })
     }
 }

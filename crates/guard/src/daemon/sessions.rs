@@ -9,12 +9,12 @@ use amplifier_link::is_valid_id;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::LoadConfig;
 use super::once::{CallKey, Decisions};
 use super::protect::CANARY_TOOL;
 use super::request::Request;
 use super::session::GuardSession;
 use super::workspace::Policies;
+use super::{LoadConfig, call_limit};
 use crate::adapter;
 use crate::answer::{GuardAnswer, HookOutput};
 use crate::client::Client;
@@ -55,7 +55,7 @@ impl Sessions {
         {
             return failure(&problem);
         }
-        let decide = session.clone().decide(event.clone());
+        let decide = call_limit::within(request.deadline, session.clone().decide(event.clone()));
         let answer = match CallKey::from_event(&event, &session_id(&event)) {
             Some(key) => self.decisions.decide(key, decide).await,
             None => decide.await,

@@ -1,0 +1,163 @@
+//! Approval requests of a guarded agent: the person sees which agent asks, and answers in a terminal or over the API.
+
+#![cfg(unix)]
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use amplifier_core::ApprovalAnswer;
+use amplifier_host::Home;
+use amplifier_server::api_types::{Session, SessionClient};
+use amplifier_server::client::{ApprovalUpdate, Client};
+use serde_json::{Value, json};
+
+use crate::common::{LIMIT, Running};
+use crate::guard::{Guarded, text};
+use crate::terminal::Terminal;
+
+const RULES: &str = "hooks:\n  - rule: ask-deploy\n    on: tool:pre\n    when: tool_name == \"Bash\" && tool_input.command.contains(\"deploy\")\n    ask: Deploy now?\n    options: [Allow once, Deny]\n";
+const WAITS: &str = "press 1–2";
+
+fn guarded() -> Guarded {
+    let guarded = Guarded::new();
+    guarded.place.write("home/bundle.yaml", RULES);
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    guarded
+}
+
+/// Calls a hook as Claude Code does, with the variable that has its version.
+fn call(guarded: &Guarded, event: &str, more: Value) -> Child {
+    run(&guarded.line(event), &payload(guarded, event, more))
+}
+
+fn payload(guarded: &Guarded, event: &str, more: Value) -> Value {
+    let mut payload = json!({
+        "session_id": "session-1", "prompt_id": "p", "cwd": guarded.place.at("workspace"), "hook_event_name": event,
+    });
+    payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    payload
+}
+
+fn run(line: &str, payload: &Value) -> Child {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", line])
+        .env("AI_AGENT", "claude-code_2-1-325_harness")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    child
+}
+
+fn deploy(guarded: &Guarded, id: &str) -> Child {
+    let input = json!({ "command": format!("deploy {id}") });
+    call(guarded, "PreToolUse", json!({ "tool_name": "Bash", "tool_input": input, "tool_use_id": id }))
+}
+
+/// Calls the hook with another time limit.
+fn deploy_within(guarded: &Guarded, milliseconds: u64) -> Child {
+    let line = guarded.line("PreToolUse");
+    let (before, after) = line.split_once("--deadline ").unwrap();
+    let after = after.split_once(' ').unwrap().1;
+    let input = json!({ "command": "deploy" });
+    let payload =
+        payload(guarded, "PreToolUse", json!({ "tool_name": "Bash", "tool_input": input, "tool_use_id": "t" }));
+    run(&format!("{before}--deadline {milliseconds} {after}"), &payload)
+}
+
+/// Starts the session of the agent.
+fn start(guarded: &Guarded) {
+    let started = call(guarded, "SessionStart", json!({ "source": "startup", "model": "claude-sonnet-4-5" }));
+    assert!(started.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn a_person_who_watches_answers_a_guarded_agent() {
+    let guarded = guarded();
+    let mut terminal = Terminal::start(&guarded.place, &["approvals", "watch"]);
+    terminal.until("this command runs the server, because there was none: http://127.0.0.1:");
+    terminal.until("waiting for approval requests");
+    start(&guarded);
+    let asking = deploy(&guarded, "t-1");
+    let shown = terminal.until(WAITS);
+    for part in
+        ["claude 2.1.325", "session sion-1", "/workspace", "│   deploy t-1", "hook ask-deploy says: Deploy now?"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    terminal.until("denies in ");
+    terminal.keys("1");
+    terminal.until("✓ allowed once");
+    let allowed = asking.wait_with_output().unwrap();
+    assert_eq!((allowed.status.code(), text(&allowed)), (Some(0), String::new()));
+
+    let asking = deploy(&guarded, "t-2");
+    terminal.until(WAITS);
+    terminal.keys("/");
+    terminal.until("reason: ");
+    terminal.keys("only on Mondays\r");
+    terminal.until("✗ denied");
+    let denied = asking.wait_with_output().unwrap();
+    assert_eq!(denied.status.code(), Some(2));
+    assert!(text(&denied).contains("only on Mondays"), "{}", text(&denied));
+    terminal.until("waiting for approval requests");
+    terminal.keys("\x03");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_request_that_nobody_answers_is_denied_before_the_time_limit_of_the_hook() {
+    let guarded = guarded();
+    let watching = Running::start(guarded.place.command(&["approvals", "watch", "--json"]));
+    let folder = Home::at(guarded.place.at("home")).server_folder();
+    while Client::find(&folder).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // The rule would wait for five minutes.
+    let denied = deploy_within(&guarded, 4_000).wait_with_output().unwrap();
+    assert_eq!(denied.status.code(), Some(2));
+    assert!(text(&denied).contains("no answer within the time limit of the hook"), "{}", text(&denied));
+    watching.signal("TERM");
+    let lines = watching.end().fine();
+    let kinds = ["approval_requested", "approval_closed"].map(|kind| lines.matches(kind).count());
+    assert_eq!((kinds, lines.lines().count()), ([1, 1], 2), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_shows_which_agent_asks_and_an_answer_over_the_api_reaches_it() {
+    let guarded = guarded();
+    let server = Running::start(guarded.place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+    let folder = Home::at(guarded.place.at("home")).server_folder();
+    let client = tokio::time::timeout(LIMIT, async {
+        loop {
+            match Client::find(&folder) {
+                Ok(client) => return client,
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            }
+        }
+    });
+    let client = client.await.unwrap();
+    let mut updates = client.approvals().await.unwrap();
+    start(&guarded);
+    let asking = deploy(&guarded, "t-1");
+    let approval = loop {
+        if let Some(ApprovalUpdate::ApprovalRequested { approval }) = updates.next().await.unwrap() {
+            break approval;
+        }
+    };
+    assert_eq!((approval.session.as_str(), approval.prompt.as_str()), ("session-1", "Deploy now?"));
+    let decided = client.answer(&approval, &ApprovalAnswer::from("Allow once")).await.unwrap();
+    assert!(decided.granted);
+    assert!(asking.wait_with_output().unwrap().status.success());
+    let mut updates = client.approvals().await.unwrap();
+    let Some(ApprovalUpdate::Hello { mut sessions, .. }) = updates.next().await.unwrap() else { panic!("no hello") };
+    let Session { client, model, workspace, connected, .. } = sessions.remove(0);
+    let expected = SessionClient { name: "claude".to_owned(), version: Some("2.1.325".to_owned()) };
+    assert_eq!((client, model.as_deref(), connected), (Some(expected), Some("claude-sonnet-4-5"), true));
+    assert!(workspace.unwrap().ends_with("/workspace"));
+    server.signal("TERM");
+    assert_eq!(server.end().code, 0);
+}
