@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import Agent, Workspace
+from approver import Approver
 from behavior import Behavior
 from model import Call
 from outcomes import SECRET
@@ -60,9 +61,11 @@ class GuardHooks:
 
     def __init__(self, amplifier: Path) -> None:
         self.amplifier = amplifier
+        # By the folder of their run.
+        self.approvers: dict[Path, Approver] = {}
 
     def expected(self, agent: Agent, scenario: Scenario) -> str | None:
-        if agent.name not in GUARDED or scenario.broken_hooks:
+        if agent.name not in GUARDED or scenario.broken_hooks or (scenario.approval and not scenario.approval.is_possible()):
             return None
         # No failure lets a tool run, in any agent.
         if scenario.is_failure:
@@ -78,6 +81,8 @@ class GuardHooks:
         (place.root / "install").write_text(done.stdout + done.stderr)
         if done.returncode != 0:
             raise RuntimeError(f"the guard cannot be installed: {done.stdout[-500:]}{done.stderr[-500:]}")
+        if scenario.approval:
+            self.approvers[place.root] = Approver(self.amplifier, scenario.approval, place, environment).start()
 
     def copy_programs(self, place: Workspace) -> Path:
         programs = place.root / "bin"
@@ -100,10 +105,13 @@ class GuardHooks:
             }
             for moment, event in EVENTS.items()
         ]
-        # YAML reads JSON. Nobody is there to approve anything, so only the hooks decide.
+        if scenario.approval:
+            hooks.append(scenario.approval.rule())
+        # YAML reads JSON. The agents ask by themselves, and only the hooks decide.
         place.write(place.home / CONFIG / "bundle.yaml", {"session": {"confirm": "off"}, "hooks": hooks})
         # The time limits of the hooks follow from that of an approval.
-        place.write(place.home / CONFIG / "config.toml", "approval_timeout = 1\n")
+        limit = scenario.approval.limit if scenario.approval else 1
+        place.write(place.home / CONFIG / "config.toml", f"approval_timeout = {limit}\n")
 
     def break_down(self, scenario: Scenario, place: Workspace) -> None:
         folder, programs = place.home / FOLDER, place.root / "bin"
@@ -148,6 +156,8 @@ class GuardHooks:
                 place.write(place.home / CONFIG / "bundle.yaml", "hooks: [\n")
 
     def clean_up(self, place: Workspace, environment: dict[str, str]) -> None:
+        if approver := self.approvers.pop(place.root, None):
+            approver.stop()
         signal_daemon(place.home / FOLDER, signal.SIGKILL)
 
 

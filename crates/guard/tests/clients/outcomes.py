@@ -25,6 +25,18 @@ def denied_with_reason(seen: Observation) -> str:
     return f"{outcome}, reason told" if seen.was_told(REASON) else outcome
 
 
+def timed_out(seen: Observation) -> str:
+    outcome = ran_or_denied(seen)
+    return f"{outcome}, time told" if seen.was_told("Approval timed out, denied by default") else outcome
+
+
+def allowed_twice(seen: Observation) -> str:
+    """The approver answers only once, so a second request would be denied."""
+    results = seen.main_requests[-1].results
+    is_denied = any("Denied by hook" in result.text for result in results)
+    return "allowed twice" if len(results) == 2 and not is_denied and seen.has_file(MARKER) else f"{len(results)} calls, denied: {is_denied}"
+
+
 def continued(seen: Observation) -> str:
     return "ran" if seen.has_file(MARKER) and seen.was_told(OUTPUT) and seen.exit == 0 else ran_or_denied(seen)
 

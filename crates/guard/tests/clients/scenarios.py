@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import Agent, Workspace
+from approver import Approval
 from behavior import MARKER, Behavior, answer
 from model import Script
 from model.turns import CHILD_PROMPT, MAIN_PROMPT
@@ -18,6 +19,7 @@ from outcomes import (
     REASON,
     REPLACEMENT,
     SECRET,
+    allowed_twice,
     child_denied,
     context_told,
     continued,
@@ -27,6 +29,7 @@ from outcomes import (
     redacted,
     rewritten,
     spawn_denied,
+    timed_out,
     withheld,
 )
 
@@ -59,6 +62,8 @@ class Scenario:
     with_guard: str = ""
     # A failure of the guard itself, which the hooks of the tests do not have.
     guard_fault: str = ""
+    # A rule asks a user. Only our guard has approvals.
+    approval: Approval | None = None
     is_failure: bool = False
 
     def expected_of(self, agent: Agent) -> str | None:
@@ -303,4 +308,28 @@ SCENARIOS += [
     ),
     guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),
     guard_repair("bundle-edited", "the user's bundle is broken while the daemon runs; the earlier one stays"),
+]
+
+
+def approval(via: str, name: str, summary: str, outcome: Callable[[Observation], str], with_guard: str, calls: int = 1, **more: Any) -> Scenario:
+    """A request about a shell call, answered in one of the ways that users have."""
+
+    def script(agent: Agent, place: Workspace) -> Script:
+        # A rule is for one command, so that it answers for the next call, too.
+        command = f"touch {MARKER}; echo {OUTPUT}" if calls == 1 else f"touch {MARKER}"
+        return Script([agent.shell(command)] * calls)
+
+    return Scenario(name, summary, script, quiet, outcome, {}, with_guard=with_guard, approval=Approval(via, **more))
+
+
+for via, place in (("api", "over the API"), ("page", "in the console"), ("watch", "in `approvals watch`")):
+    SCENARIOS += [
+        approval(via, f"ask-allow-{via}", f"a user allows {place}", continued, "ran", option="Allow once"),
+        approval(via, f"ask-deny-{via}", f"a user denies {place}, with a reason", denied_with_reason, "denied, reason told", option="Deny", reason=REASON),
+    ]
+
+SCENARIOS += [
+    approval("api", "ask-rule", "a user allows by a rule, and the second call is not asked about", allowed_twice, "allowed twice", calls=2, option="Allow always"),
+    approval("watch", "ask-rule-watch", "the same in `approvals watch`", allowed_twice, "allowed twice", calls=2, option="Allow always"),
+    approval("nobody", "ask-timeout", "nobody answers; the request ends before the time limit of the agent", timed_out, "denied, time told", limit=3),
 ]
