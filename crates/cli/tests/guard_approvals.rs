@@ -152,9 +152,18 @@ async fn the_server_shows_which_agent_asks_and_an_answer_over_the_api_reaches_it
     let decided = client.answer(&approval, &ApprovalAnswer::from("Allow once")).await.unwrap();
     assert!(decided.granted);
     assert!(asking.wait_with_output().unwrap().status.success());
-    let mut updates = client.approvals().await.unwrap();
-    let Some(ApprovalUpdate::Hello { mut sessions, .. }) = updates.next().await.unwrap() else { panic!("no hello") };
-    let Session { client, model, workspace, connected, .. } = sessions.remove(0);
+    let session = loop {
+        let sessions = match updates.next().await.unwrap().unwrap() {
+            ApprovalUpdate::Hello { sessions, .. } => sessions,
+            ApprovalUpdate::Session { session } => vec![session],
+            _ => Vec::new(),
+        };
+        // The server reads it from the log.
+        if let Some(session) = sessions.into_iter().find(|one| one.id == "session-1" && one.client.is_some()) {
+            break session;
+        }
+    };
+    let Session { client, model, workspace, connected, .. } = session;
     let expected = SessionClient { name: "claude".to_owned(), version: Some("2.1.325".to_owned()) };
     assert_eq!((client, model.as_deref(), connected), (Some(expected), Some("claude-sonnet-4-5"), true));
     assert!(workspace.unwrap().ends_with("/workspace"));

@@ -5,6 +5,7 @@
 mod answers;
 mod daemon;
 mod denials;
+mod pages;
 mod patches;
 mod payloads;
 mod samples;

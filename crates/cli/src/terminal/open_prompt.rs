@@ -16,7 +16,7 @@ use super::screen::Screen;
 /// The terminal of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum PromptTerminal {
-    /// That of the operation: Ctrl-C denies.
+    /// The terminal of the operation: Ctrl-C denies.
     Own,
     /// One that shows a list of requests: Ctrl-C leaves them open, and Esc shows the next one.
     List {

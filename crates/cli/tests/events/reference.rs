@@ -248,7 +248,7 @@ fn the_bundles_of_the_guides_pass_their_own_tests() {
     let installed = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin"));
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([installed].into_iter().chain(std::env::split_paths(&folders))).unwrap();
-    for name in ["../start/policy-for-a-team.md", "rules.md"] {
+    for name in ["../start/policy-for-a-team.md", "../start/guard-claude-code.md", "rules.md"] {
         let text = std::fs::read_to_string(page(name)).unwrap();
         let bundles = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
         for bundle in bundles.filter(|bundle| bundle.contains("\ntests:")) {
@@ -261,5 +261,5 @@ fn the_bundles_of_the_guides_pass_their_own_tests() {
             tested += 1;
         }
     }
-    assert_eq!(tested, 3);
+    assert_eq!(tested, 4);
 }

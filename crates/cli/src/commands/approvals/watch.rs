@@ -148,12 +148,11 @@ impl WatchTerminal<'_> {
             let Some((listed, at)) = next.filter(|_| !is_early) else {
                 waiting.get_or_insert_with(|| self.screen.spinner("waiting for approval requests"));
                 let pause = if is_early { PAUSE } else { Duration::MAX };
-                match timeout(pause, self.stream.next()).await {
-                    Ok(update) => match update? {
+                if let Ok(update) = timeout(pause, self.stream.next()).await {
+                    match update? {
                         Some(update) => _ = self.apply(update, None),
                         None => return Ok(WatchEnd::ServerEnd),
-                    },
-                    Err(_) => {}
+                    }
                 }
                 continue;
             };
