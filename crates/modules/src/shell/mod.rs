@@ -18,6 +18,7 @@
 mod braces;
 mod builtins;
 mod calls;
+mod changed_paths;
 mod changes;
 mod command;
 mod containers;
@@ -71,6 +72,7 @@ mod written_files;
 
 use serde::Serialize;
 
+pub use self::changed_paths::{ChangeReach, ChangedPath, CommandChanges, UnknownProgram};
 pub(crate) use self::effects::{ChangeExtent, Effects, Exemption, FileChange, FileReference, ProgramRun};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub use self::programs::ANY_PROGRAM;
