@@ -18,6 +18,8 @@ pub struct ClientEvent {
     pub session: String,
     /// The sub-agent, if one calls.
     pub agent: Option<String>,
+    /// The session or sub-agent that started a session of a sub-agent, if the client names it.
+    pub parent: Option<String>,
     /// The id of the tool call, if the client has one.
     pub call: Option<String>,
     /// The current folder of the agent, if the client names it.
@@ -93,8 +95,15 @@ pub struct ClientTool {
     pub name: String,
     /// The input as the client sent it.
     pub input: Value,
-    /// The operations in our words: one, or one for each file of a patch. All must pass.
+    /// The operations in our words: one, or one for each file of a patch or each possible name of a tool. All must pass.
     pub operations: Vec<ToolOperation>,
+}
+
+impl ClientTool {
+    /// Returns `true` if all operations have the same input: then they are the possible names of one tool.
+    pub(crate) fn has_one_input(&self) -> bool {
+        self.operations.windows(2).all(|pair| pair[0].input == pair[1].input)
+    }
 }
 
 /// One operation of a tool call, in our words.

@@ -71,6 +71,7 @@ fn event(client: Client, kind: EventKind) -> ClientEvent {
         name: String::new(),
         session: String::new(),
         agent: None,
+        parent: None,
         call: None,
         folder: None,
         model: None,

@@ -12,6 +12,8 @@ const ADD: &str = "*** Add File: ";
 const UPDATE: &str = "*** Update File: ";
 const DELETE: &str = "*** Delete File: ";
 const MOVE: &str = "*** Move to: ";
+/// The most operations of a patch. Each one passes all hooks, and is recorded.
+const MAX_OPERATIONS: usize = 500;
 
 /// The reason why a text is no patch. Its operations are unknown, so it is denied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +62,9 @@ pub fn operations(patch: &str) -> Result<Vec<ToolOperation>, PatchError> {
         let (kind, named) = found.ok_or_else(|| error(at, "expected a file or a change of it"))?;
         let path = path(named).ok_or_else(|| error(at, "a path is missing"))?;
         operations.extend(file.replace(PatchedFile::new(kind, path)).into_iter().flat_map(PatchedFile::operations));
+        if operations.len() >= MAX_OPERATIONS {
+            return Err(error(at, "it has more than 500 files; use several patches"));
+        }
     }
     operations.extend(file.into_iter().flat_map(PatchedFile::operations));
     if operations.is_empty() {

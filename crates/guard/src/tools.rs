@@ -62,6 +62,8 @@ const OPENCODE_EDIT: &[(&str, &str)] = &[
 ];
 /// Tools of opencode with an underscore in their names; others with one belong to an MCP server.
 const OPENCODE_OWN: [&str; 1] = ["apply_patch"];
+/// The most possible names of a tool.
+const MAX_NAMES: usize = 16;
 
 const fn words(
     client: Client,
@@ -77,22 +79,38 @@ pub fn find(client: Client, theirs: &str) -> Option<&'static ToolWords> {
     TOOLS.iter().find(|row| row.client == client && row.theirs == theirs)
 }
 
-/// Returns our name of a tool.
-pub fn name(client: Client, theirs: &str) -> String {
+/// Returns our possible names of a tool, the most likely one first. A name of an MCP tool does not show where the name of its server ends, if the
+/// separator is in it more than once. Rules must allow all of the names.
+///
+/// # Errors
+/// If there are too many.
+pub fn names(client: Client, theirs: &str) -> Result<Vec<String>, String> {
     if let Some(row) = find(client, theirs) {
-        return row.ours.to_owned();
+        return Ok(vec![row.ours.to_owned()]);
     }
-    let mcp = match client {
-        Client::Gemini => theirs.strip_prefix("mcp_").and_then(|rest| rest.split_once('_')),
-        // Names of servers often have hyphens, names of tools seldom.
-        Client::Copilot => theirs.rsplit_once('-'),
-        Client::Opencode if !OPENCODE_OWN.contains(&theirs) => theirs.split_once('_'),
+    let joined = match client {
+        Client::Gemini => theirs.strip_prefix("mcp_").map(|rest| (rest, '_')),
+        Client::Copilot => Some((theirs, '-')),
+        Client::Opencode if !OPENCODE_OWN.contains(&theirs) => Some((theirs, '_')),
         _ => None,
     };
-    match mcp {
-        Some((server, tool)) if !server.is_empty() && !tool.is_empty() => mcp_name(server, tool),
-        _ => theirs.to_owned(),
+    let Some((joined, separator)) = joined else { return Ok(vec![theirs.to_owned()]) };
+    let splits = joined.match_indices(separator).map(|(at, _)| (&joined[..at], &joined[at + 1..]));
+    let mut names: Vec<String> = splits
+        .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        .map(|(server, tool)| mcp_name(server, tool))
+        .collect();
+    if names.len() > MAX_NAMES {
+        return Err(format!("the tool `{theirs}` has more than {MAX_NAMES} possible names of its server; rename it"));
     }
+    if names.is_empty() {
+        names.push(theirs.to_owned());
+    }
+    // Names of servers often have hyphens, names of tools seldom.
+    if client == Client::Copilot {
+        names.reverse();
+    }
+    Ok(names)
 }
 
 /// Returns our name of a tool of an MCP server.

@@ -15,6 +15,7 @@ const FORM: PayloadForm = PayloadForm {
     dialect: Dialect::Own,
     session: "sessionId",
     agent: "agentId",
+    parent: "parentAgentId",
     tool: "toolName",
     input: "toolArgs",
     result: "toolResult",

@@ -28,6 +28,7 @@ pub(super) struct PayloadForm {
     pub(super) dialect: Dialect,
     pub(super) session: &'static str,
     pub(super) agent: &'static str,
+    pub(super) parent: &'static str,
     pub(super) tool: &'static str,
     pub(super) input: &'static str,
     pub(super) result: &'static str,
@@ -55,6 +56,7 @@ pub(super) const NESTED: PayloadForm = PayloadForm {
     dialect: Dialect::Own,
     session: "session_id",
     agent: "agent_id",
+    parent: "parent_agent_id",
     tool: "tool_name",
     input: "tool_input",
     result: "tool_response",
@@ -80,6 +82,7 @@ impl PayloadForm {
             name,
             session,
             agent: owned(self.agent),
+            parent: owned(self.parent),
             call: owned(self.call),
             folder: text("cwd").map(Into::into),
             model: owned("model"),
@@ -158,8 +161,9 @@ impl PayloadForm {
         }
         let Value::Object(fields) = &input else { return Err(self.missing(self.input)) };
         let ours = tools::to_ours(self.client, name, fields).map_err(PayloadError::Input)?;
-        let operation = ToolOperation { tool: tools::name(self.client, name), input: ours };
-        Ok(tool(input, vec![operation]))
+        let names = tools::names(self.client, name).map_err(PayloadError::Input)?;
+        let operations = names.into_iter().map(|tool| ToolOperation { tool, input: ours.clone() });
+        Ok(tool(input, operations.collect()))
     }
 
     pub(super) fn missing(&self, field: &'static str) -> PayloadError {

@@ -32,6 +32,7 @@ pub(super) fn parse(told: Option<&str>, payload: &Map) -> Result<ClientEvent, Pa
     if let (Some(server), Some(tool)) = (context("server_name"), context("tool_name"))
         && let EventKind::ToolPre(call) | EventKind::ToolPost { tool: call, .. } = &mut event.kind
     {
+        call.operations.truncate(1);
         call.operations.iter_mut().for_each(|operation| operation.tool = tools::mcp_name(server, tool));
     }
     Ok(event)

@@ -15,6 +15,7 @@ const FORM: PayloadForm = PayloadForm {
     dialect: Dialect::Own,
     session: "sessionID",
     agent: "agent",
+    parent: "parentID",
     tool: "tool",
     input: "args",
     result: "result",
