@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
 
 mod answers;
+mod continuity;
 mod daemon;
 mod denials;
 mod pages;
 mod patches;
 mod payloads;
+mod protection;
 mod samples;
 mod settings;

@@ -39,13 +39,13 @@ hooks:
     deny: agents delete nothing
 "#;
 
-struct Place {
-    folder: TempDir,
-    daemon: Option<JoinHandle<()>>,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) daemon: Option<JoinHandle<()>>,
 }
 
 impl Place {
-    fn new(rules: &str) -> Self {
+    pub(crate) fn new(rules: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("home")).unwrap();
         fs::create_dir_all(folder.path().join("repo/.git")).unwrap();
@@ -54,21 +54,21 @@ impl Place {
         Self { folder, daemon: None }
     }
 
-    async fn started(rules: &str) -> Self {
+    pub(crate) async fn started(rules: &str) -> Self {
         let mut place = Self::new(rules);
         place.start(Duration::from_secs(600)).await;
         place
     }
 
-    fn home(&self) -> Home {
+    pub(crate) fn home(&self) -> Home {
         Home::at(self.folder.path().join("home")).with(Environment::default())
     }
 
-    fn repo(&self) -> PathBuf {
+    pub(crate) fn repo(&self) -> PathBuf {
         self.folder.path().join("repo").canonicalize().unwrap()
     }
 
-    fn options(&self, idle: Duration) -> DaemonOptions {
+    pub(crate) fn options(&self, idle: Duration) -> DaemonOptions {
         let (home, config_home) = (self.home(), self.home());
         let load = move |workspace: &std::path::Path| {
             let overrides = Overrides { workspace: Some(workspace.to_owned()), ..Overrides::default() };
@@ -78,13 +78,13 @@ impl Place {
         DaemonOptions { folder, home, load: Box::new(load), idle, program: None }
     }
 
-    async fn start(&mut self, idle: Duration) {
+    pub(crate) async fn start(&mut self, idle: Duration) {
         let daemon = Daemon::open(self.options(idle)).await.unwrap().unwrap();
         self.daemon = Some(tokio::spawn(daemon.run()));
     }
 
     /// Trusts the bundle of a project.
-    fn trust(&self, bundle: PathBuf) {
+    pub(crate) fn trust(&self, bundle: PathBuf) {
         let store = self.home().trust_store();
         let ProjectBundle { state: ProjectTrust::Untrusted(_, pins, _), .. } = ProjectBundle::find(bundle, &store)
         else {
@@ -94,14 +94,14 @@ impl Place {
     }
 
     /// Lists files in a session and a folder of their own.
-    async fn list_in(&self, session: &str, folder: PathBuf) -> HookOutput {
+    pub(crate) async fn list_in(&self, session: &str, folder: PathBuf) -> HookOutput {
         let fields = json!({
             "session_id": session, "cwd": folder, "tool_name": "Bash", "tool_input": { "command": "ls" },
         });
         self.call("PreToolUse", fields).await
     }
 
-    async fn send(&self, client: &str, event: &str, deadline: u64, payload: &[u8]) -> UnixStream {
+    pub(crate) async fn send(&self, client: &str, event: &str, deadline: u64, payload: &[u8]) -> UnixStream {
         let mut stream = UnixStream::connect(self.folder.path().join("guard/socket")).await.unwrap();
         let header = format!(
             "amplifier-guard 1\nclient {client}\nevent {event}\ndeadline {deadline}\nnonce 0f\nfolder 2f746d70\nlength {}\n\n",
@@ -112,29 +112,29 @@ impl Place {
         stream
     }
 
-    async fn bytes(&self, payload: &[u8]) -> HookOutput {
+    pub(crate) async fn bytes(&self, payload: &[u8]) -> HookOutput {
         receive(self.send("claude", "PreToolUse", 20_000, payload).await).await.unwrap()
     }
 
     /// Calls the hook of Claude Code.
-    async fn call(&self, event: &str, fields: Value) -> HookOutput {
+    pub(crate) async fn call(&self, event: &str, fields: Value) -> HookOutput {
         let payload = self.payload(event, fields).to_string();
         receive(self.send("claude", event, 20_000, payload.as_bytes()).await).await.unwrap()
     }
 
-    fn payload(&self, event: &str, fields: Value) -> Value {
+    pub(crate) fn payload(&self, event: &str, fields: Value) -> Value {
         let mut payload =
             json!({ "session_id": "session-1", "prompt_id": "p-1", "cwd": self.repo(), "hook_event_name": event });
         payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         payload
     }
 
-    async fn tool(&self, id: &str, name: &str, input: Value) -> HookOutput {
+    pub(crate) async fn tool(&self, id: &str, name: &str, input: Value) -> HookOutput {
         self.call("PreToolUse", json!({ "tool_name": name, "tool_input": input, "tool_use_id": id })).await
     }
 
     /// The lines of the audit log that contain all of these texts.
-    fn records(&self, texts: &[&str]) -> usize {
+    pub(crate) fn records(&self, texts: &[&str]) -> usize {
         let folder = self.home().audit_folder();
         let text: String =
             fs::read_dir(folder).unwrap().filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok()).collect();
@@ -142,7 +142,7 @@ impl Place {
     }
 }
 
-async fn receive(mut stream: UnixStream) -> Option<HookOutput> {
+pub(crate) async fn receive(mut stream: UnixStream) -> Option<HookOutput> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.ok()?;
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
@@ -159,7 +159,7 @@ async fn receive(mut stream: UnixStream) -> Option<HookOutput> {
 }
 
 #[track_caller]
-fn check_denied(output: &HookOutput, expected: &str) {
+pub(crate) fn check_denied(output: &HookOutput, expected: &str) {
     assert_eq!(output.code, 2, "{output:?}");
     assert!(output.stderr.contains(expected), "{output:?}");
 }
@@ -293,19 +293,28 @@ async fn a_change_reaches_the_client_in_its_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_arrives_twice_is_decided_once() {
+async fn a_call_that_two_hooks_of_a_client_bring_is_decided_once() {
     let place = Arc::new(Place::started(RULES).await);
-    let input = json!({ "command": "echo unique-command" });
-    let calls = (0..8).map(|_| {
-        let (place, input) = (place.clone(), input.clone());
-        tokio::spawn(async move { place.tool("t-1", "Bash", input).await })
-    });
-    for call in futures::future::join_all(calls).await {
-        assert_eq!(call.unwrap().code, 0);
+    let call = |command: &str, told: &'static str, event: &'static str| {
+        let payload = json!({
+            "conversation_id": "s-cu", "cursor_version": "3.9", "workspace_roots": [place.repo()], "hook_event_name": event,
+            "tool_name": "Shell", "tool_input": { "command": command }, "tool_use_id": "t-1",
+        });
+        let place = place.clone();
+        tokio::spawn(async move {
+            receive(place.send(told, event, 20_000, payload.to_string().as_bytes()).await).await.unwrap()
+        })
+    };
+    // Cursor also runs the hooks of Claude Code.
+    let arrivals = |command| [call(command, "cursor", "preToolUse"), call(command, "claude", "PreToolUse")];
+    for call in futures::future::join_all(arrivals("echo unique-command")).await {
+        assert!(call.unwrap().stdout.contains("allow"));
     }
     assert_eq!((place.records(&["t-1", "\"intent\""]), place.records(&["unique-command", "\"event\""])), (1, 1));
     // Other content with the same id is another call.
-    check_denied(&place.tool("t-1", "Bash", json!({ "command": "git push --force" })).await, "no-force-push");
+    for call in futures::future::join_all(arrivals("git push --force")).await {
+        assert!(call.unwrap().stdout.contains("no-force-push"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

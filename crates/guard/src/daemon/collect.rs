@@ -3,16 +3,28 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::{ContextManager, Display, DisplayMessage, InjectedMessage, PortError};
+use amplifier_core::{
+    ApprovalAnswer, ApprovalError, ApprovalSystem, ContextManager, Display, DisplayMessage, InjectedMessage,
+    OpenRequest, PortError,
+};
+use serde_json::Value;
 
 tokio::task_local! {
     /// The collection of the current call. Calls of one session run at the same time, so the session cannot hold it.
     static CURRENT: Collection;
 }
 
-/// The texts that hooks added during one call.
+/// The texts that hooks added during one call, and the answers that approvers gave.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Collection(Arc<Mutex<(Vec<String>, Vec<String>)>>);
+pub(super) struct Collection(Arc<Mutex<(Vec<String>, Vec<String>)>>, Arc<Mutex<Vec<GivenAnswer>>>);
+
+/// An answer of an approver, with the hook that asked and the input that it asked about.
+#[derive(Clone, Debug)]
+struct GivenAnswer {
+    hook: String,
+    input: Option<Value>,
+    answer: ApprovalAnswer,
+}
 
 impl Collection {
     /// Runs a call, and collects during it.
@@ -43,5 +55,28 @@ impl ContextManager for ClientPorts {
 impl Display for ClientPorts {
     async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
         Ok(CURRENT.try_with(|current| current.add(|(_, messages)| messages.push(message.text.clone())))?)
+    }
+}
+
+/// Asks once about a call: the same hook asks again for each possible name of a tool, with the same input.
+pub(super) struct OneAnswerPerCall<A>(pub(super) A);
+
+impl<A: ApprovalSystem> ApprovalSystem for OneAnswerPerCall<A> {
+    async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        let given = CURRENT.try_with(|current| current.1.clone()).unwrap_or_default();
+        let (hook, input) = (request.hook.clone(), request.data.get("tool_input").cloned());
+        let is_same = |one: &&GivenAnswer| one.hook == hook && one.input == input && input.is_some();
+        let earlier = {
+            let given = given.lock().unwrap_or_else(PoisonError::into_inner);
+            given.iter().find(is_same).map(|one| one.answer.clone())
+        };
+        if let Some(answer) = earlier {
+            // A rule is made only once, for the name that the approver saw.
+            return Ok(ApprovalAnswer { rule: None, ..answer });
+        }
+        let answer = self.0.request_approval(request).await?;
+        let one = GivenAnswer { hook, input, answer: answer.clone() };
+        given.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        Ok(answer)
     }
 }

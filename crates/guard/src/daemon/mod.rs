@@ -3,11 +3,17 @@
 mod call_limit;
 mod collect;
 mod folder;
+mod installation;
+mod limits;
 mod once;
+mod programs;
 mod protect;
 mod request;
+mod running_calls;
 mod session;
+mod session_facts;
 mod sessions;
+mod waiting_texts;
 mod workspace;
 
 use std::io;
@@ -27,7 +33,8 @@ use tokio::time::timeout;
 
 pub use self::folder::GuardFolder;
 pub use self::protect::{CANARY_HOOK, CANARY_TOOL};
-use self::request::Request;
+use self::request::{OTHER_VERSION, Request};
+use self::session_facts::FactStore;
 use self::sessions::Sessions;
 use crate::answer::HookOutput;
 
@@ -100,8 +107,10 @@ impl Daemon {
             _ => {}
         }
         let listener = SocketListener::bind(&folder.socket())?;
+        let programs = programs::find(program.as_deref(), &home);
         let program = program.and_then(|program| FileStatus::from_path(&program).ok().map(|status| (program, status)));
-        let sessions = Sessions::new(home, load);
+        let facts = FactStore::open(folder.path())?;
+        let sessions = Sessions::new(home, load, programs, folder.path(), facts);
         let state = Arc::new(DaemonState { sessions, calls: AtomicUsize::new(0), activity: Notify::new() });
         Ok(Some(Self { listener, state, folder, idle, program, _lock: lock }))
     }
@@ -152,11 +161,27 @@ impl Daemon {
     }
 }
 
+/// A call that is counted, until its end or a panic.
+struct CountedCall(Arc<DaemonState>);
+
+impl CountedCall {
+    fn new(state: Arc<DaemonState>) -> Self {
+        state.calls.fetch_add(1, Ordering::SeqCst);
+        Self(state)
+    }
+}
+
+impl Drop for CountedCall {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+        self.0.activity.notify_one();
+    }
+}
+
 async fn serve(connection: SocketConnection, state: Arc<DaemonState>) {
-    state.calls.fetch_add(1, Ordering::SeqCst);
-    let served = answer_call(connection, &state).await;
-    state.calls.fetch_sub(1, Ordering::SeqCst);
-    state.activity.notify_one();
+    let call = CountedCall::new(state);
+    let served = answer_call(connection, &call.0).await;
+    drop(call);
     if let Err(error) = served {
         tracing::debug!(%error, "a call has no answer");
     }
@@ -165,7 +190,13 @@ async fn serve(connection: SocketConnection, state: Arc<DaemonState>) {
 /// Answers one call. Without an answer, the hook program denies.
 async fn answer_call(connection: SocketConnection, state: &DaemonState) -> io::Result<()> {
     let (mut from, mut to, _) = connection.into_parts()?;
-    let request = timeout(REQUEST_LIMIT, Request::read(&mut from)).await??;
+    let request = match timeout(REQUEST_LIMIT, Request::read(&mut from)).await? {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            to.write_all(OTHER_VERSION).await?;
+            return to.shutdown().await;
+        }
+        request => request?,
+    };
     let decide = async {
         match timeout(request.deadline, state.sessions.answer(&request)).await {
             Ok(output) => output,

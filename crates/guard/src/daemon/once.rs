@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, WeakShared};
+use futures::future::{BoxFuture, Shared, WeakShared};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::answer::GuardAnswer;
+use crate::client::Client;
 use crate::event::{ClientEvent, EventKind};
 
 /// The most decisions that are remembered.
 const MAX_REMEMBERED: usize = 4096;
-/// The time for the second arrival of a call. Later, the same id is another call: some models count their calls from 0 again.
+/// The time for the arrival of a call by another hook. Later, the same id is another call: some models count their calls from 0 again.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The identity of an arrival.
@@ -45,6 +46,13 @@ impl CallKey {
     }
 }
 
+/// The hook that brings an event: the client of its command line, and its event. The same hook brings a call once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) client: Client,
+    pub(super) event: String,
+}
+
 /// The decisions on recent calls.
 #[derive(Default)]
 pub(super) struct Decisions {
@@ -54,73 +62,113 @@ pub(super) struct Decisions {
 
 #[derive(Default)]
 struct State {
-    open: HashMap<CallKey, WeakShared<BoxFuture<'static, GuardAnswer>>>,
-    done: HashMap<CallKey, GuardAnswer>,
-    order: VecDeque<(Instant, CallKey)>,
+    decisions: HashMap<CallKey, Decision>,
+    order: VecDeque<(Instant, CallKey, u64)>,
+    next: u64,
+}
+
+struct Decision {
+    number: u64,
+    arrivals: Vec<Arrival>,
+    open: WeakShared<BoxFuture<'static, GuardAnswer>>,
+    answer: Option<GuardAnswer>,
+}
+
+/// A decision that is made, or about to be.
+enum Known {
+    Answer(GuardAnswer),
+    Open(Shared<BoxFuture<'static, GuardAnswer>>),
 }
 
 impl Decisions {
-    /// Decides once: a second arrival waits for the decision of the first, or gets it.
+    /// Decides once for all hooks of a client that bring the same call. A call that the same hook brings again is another call.
     ///
     /// # Cancel safety
     /// The decision is given up when every arrival has been dropped.
     pub(super) async fn decide(
         &self,
         key: CallKey,
+        arrival: Arrival,
         decide: impl Future<Output = GuardAnswer> + Send + 'static,
     ) -> GuardAnswer {
-        let shared = {
+        let known = {
             let mut state = lock(&self.state);
             state.expire();
             if key.is_end {
                 state.forget_start(key);
             }
-            if let Some(answer) = state.done.get(&key) {
-                return answer.clone();
-            }
-            match state.open.get(&key).and_then(WeakShared::upgrade) {
-                Some(shared) => shared,
-                None => {
-                    let own = self.state.clone();
-                    let decide = async move {
-                        let answer = decide.await;
-                        lock(&own).finish(key, answer.clone());
-                        answer
-                    };
-                    let shared = decide.boxed().shared();
-                    state.open.retain(|_, open| open.upgrade().is_some());
-                    state.open.extend(shared.downgrade().map(|weak| (key, weak)));
-                    shared
-                }
+            match state.join(key, &arrival) {
+                Some(known) => known,
+                None => Known::Open(state.begin(key, arrival, self.state.clone(), decide)),
             }
         };
-        shared.await
+        match known {
+            Known::Answer(answer) => answer,
+            Known::Open(shared) => shared.await,
+        }
     }
 }
 
 impl State {
-    fn finish(&mut self, key: CallKey, answer: GuardAnswer) {
-        self.done.insert(key, answer);
-        self.order.push_back((Instant::now(), key));
+    /// Returns the decision that another hook has caused.
+    fn join(&mut self, key: CallKey, arrival: &Arrival) -> Option<Known> {
+        let decision = self.decisions.get_mut(&key).filter(|decision| !decision.arrivals.contains(arrival))?;
+        let known = match &decision.answer {
+            Some(answer) => Known::Answer(answer.clone()),
+            None => Known::Open(decision.open.upgrade()?),
+        };
+        decision.arrivals.push(arrival.clone());
+        Some(known)
+    }
+
+    fn begin(
+        &mut self,
+        key: CallKey,
+        arrival: Arrival,
+        own: Arc<Mutex<Self>>,
+        decide: impl Future<Output = GuardAnswer> + Send + 'static,
+    ) -> Shared<BoxFuture<'static, GuardAnswer>> {
+        self.next += 1;
+        let number = self.next;
+        let decide = async move {
+            let answer = decide.await;
+            lock(&own).finish(key, number, answer.clone());
+            answer
+        };
+        let shared = decide.boxed().shared();
+        self.decisions.retain(|_, decision| decision.answer.is_some() || decision.open.upgrade().is_some());
+        if let Some(open) = shared.downgrade() {
+            let decision = Decision { number, arrivals: vec![arrival], open, answer: None };
+            self.decisions.insert(key, decision);
+        }
+        shared
+    }
+
+    fn finish(&mut self, key: CallKey, number: u64, answer: GuardAnswer) {
+        let decision = self.decisions.get_mut(&key).filter(|decision| decision.number == number);
+        if let Some(decision) = decision {
+            decision.answer = Some(answer);
+            self.order.push_back((Instant::now(), key, number));
+        }
         self.expire();
     }
 
     /// Forgets decisions that are too old or too many.
     fn expire(&mut self) {
-        let is_over = |order: &VecDeque<(Instant, CallKey)>| {
-            let is_late = order.front().is_some_and(|(decided, _)| decided.elapsed() >= ARRIVAL_LIMIT);
-            is_late || order.len() > MAX_REMEMBERED
-        };
-        while is_over(&self.order) {
-            self.order.pop_front().map(|(_, oldest)| self.done.remove(&oldest));
+        while let Some((decided, key, number)) = self.order.front().copied() {
+            if decided.elapsed() < ARRIVAL_LIMIT && self.order.len() <= MAX_REMEMBERED {
+                return;
+            }
+            self.order.pop_front();
+            if self.decisions.get(&key).is_some_and(|decision| decision.number == number) {
+                self.decisions.remove(&key);
+            }
         }
     }
 
     /// Forgets the decisions before a tool that has run.
     fn forget_start(&mut self, end: CallKey) {
-        let is_start = |key: &CallKey| key.call == end.call && !key.is_end;
-        self.done.retain(|key, _| !is_start(key));
-        self.order.retain(|(_, key)| !is_start(key));
+        self.decisions.retain(|key, _| key.call != end.call || key.is_end);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The request of a hook program, and the frame of its answer.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,10 @@ use crate::answer::HookOutput;
 
 /// The first words of a request and of an answer, with the version of their form.
 const PROTOCOL: &str = "amplifier-guard 1";
+/// The first words in every version.
+const ANY_PROTOCOL: &str = "amplifier-guard ";
+/// The answer to a request of another version, which that version understands.
+pub(super) const OTHER_VERSION: &[u8] = b"amplifier-guard 1 version\n";
 const MAX_HEADER: usize = 64 << 10;
 const MAX_PAYLOAD: usize = 64 << 20;
 
@@ -27,6 +32,8 @@ pub(super) struct Request {
     pub(super) folder: Option<PathBuf>,
     /// The version of the client, if its environment names it.
     pub(super) version: Option<String>,
+    /// Variables of the hook program that run other code in each hook.
+    pub(super) code_variables: Vec<(String, OsString)>,
     /// The payload of the client.
     pub(super) payload: Vec<u8>,
     nonce: String,
@@ -36,7 +43,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// If it is not a request of this version.
+    /// If it is not a request; of the kind `Unsupported`, if it is one of another version.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let mut bytes = Vec::with_capacity(4096);
         let end = loop {
@@ -52,8 +59,12 @@ impl Request {
         };
         let header = std::str::from_utf8(&bytes[..end]).map_err(|_| invalid("its header is not text"))?;
         let mut lines = header.lines();
-        if lines.next() != Some(PROTOCOL) {
-            return Err(invalid("it has another version; reinstall the guard"));
+        match lines.next() {
+            Some(PROTOCOL) => {}
+            Some(other) if other.starts_with(ANY_PROTOCOL) => {
+                return Err(io::Error::new(ErrorKind::Unsupported, "a request has another version"));
+            }
+            _ => return Err(invalid("it has another form")),
         }
         let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(' ')).collect();
         let field = |name: &str| fields.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
@@ -63,6 +74,12 @@ impl Request {
         else {
             return Err(invalid("its header is incomplete"));
         };
+        let variables = fields.iter().filter(|(known, _)| *known == "variable").map(|(_, value)| {
+            let (name, value) = value.split_once('=')?;
+            Some((name.to_owned(), unhex(value).and_then(|value| os_string(&value))?))
+        });
+        let code_variables: Option<Vec<_>> = variables.collect();
+        let code_variables = code_variables.ok_or_else(|| invalid("a variable in its header is broken"))?;
         let length = usize::try_from(length).ok().filter(|length| *length <= MAX_PAYLOAD);
         let length = length.ok_or_else(|| invalid("its payload is too long"))?;
         let mut request = Self {
@@ -71,6 +88,7 @@ impl Request {
             deadline: Duration::from_millis(deadline),
             folder: field("folder").and_then(unhex).and_then(|path| os_string(&path)).map(PathBuf::from),
             version: field("version").and_then(unhex).and_then(|bytes| version_in(std::str::from_utf8(&bytes).ok()?)),
+            code_variables,
             nonce: nonce.to_owned(),
             payload: Vec::new(),
         };

@@ -1,10 +1,9 @@
 //! One session of a client: its events pass the hooks of the policy.
 
-use std::collections::{HashMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use amplifier_core::{
     AGENT_SPAWN, AgentSpawn, ApprovalAnswer, ApprovalError, ApprovalSystem, CONTEXT_PRE_COMPACT, ContextPreCompact,
@@ -19,14 +18,22 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::call_limit;
-use super::collect::{ClientPorts, Collection};
+use super::collect::{ClientPorts, Collection, OneAnswerPerCall};
+use super::installation::InstallationCheck;
+use super::running_calls::RunningCalls;
+use super::session_facts::FactStore;
+use super::waiting_texts::WaitingTexts;
 use super::workspace::GuardPolicy;
-use crate::answer::{Change, GuardAnswer, Reply};
+use crate::answer::{Change, GuardAnswer, Loss, Reply};
 use crate::event::{ClientEvent, ClientTool, EventKind, ToolOperation};
 use crate::tools;
 
 /// The event that records an answer which the client cannot express.
 const LOSS: &str = "guard:loss";
+/// The event that records a guard which no longer decides about its client.
+const DISABLED: &str = "guard:disabled";
+/// Fields with paths that rules read.
+const PATH_FIELDS: [&str; 2] = ["file_path", "notebook_path"];
 
 /// A session of a client.
 pub(super) struct GuardSession {
@@ -36,8 +43,11 @@ pub(super) struct GuardSession {
     started: Instant,
     turns: AtomicU64,
     calls: AtomicU64,
-    // A std lock: nothing awaits while it is held.
+    running: RunningCalls,
+    facts: FactStore,
+    // Std locks: nothing awaits while they are held.
     state: Arc<Mutex<GuardState>>,
+    installation: Mutex<InstallationCheck>,
     link: Mutex<Option<(ServerLink, JoinHandle<()>)>>,
 }
 
@@ -45,29 +55,41 @@ pub(super) struct GuardSession {
 struct GuardState {
     /// The reason why nothing of the session is allowed.
     denied: Option<String>,
-    /// Messages and context for the next answer.
-    context: Vec<String>,
-    messages: Vec<String>,
-    /// Context for the answer after the tool.
-    deferred: Vec<String>,
-    /// Ids of running calls, by content, for clients without ids.
-    running: HashMap<String, VecDeque<String>>,
+    texts: WaitingTexts,
+    /// The time of the last event.
+    last: Option<Instant>,
 }
 
 impl GuardSession {
     /// Starts a session. A session that hooks do not allow exists, and denies everything.
-    pub(super) async fn start(id: String, event: &ClientEvent, policy: Arc<GuardPolicy>) -> Arc<Self> {
-        let state: Arc<Mutex<GuardState>> = Arc::default();
+    ///
+    /// # Errors
+    /// If the facts about an earlier part of the session cannot be read, or the new ones cannot be written.
+    pub(super) async fn start(
+        id: String,
+        event: &ClientEvent,
+        policy: Arc<GuardPolicy>,
+        facts: FactStore,
+    ) -> Result<Arc<Self>, String> {
+        let known = facts.load(&id)?;
+        let state = Arc::new(Mutex::new(GuardState { denied: known.denied, ..GuardState::default() }));
+        // Without a home folder, only the settings of the project are checked.
+        let home = policy.policy.home().environment().home().unwrap_or(Path::new("/"));
+        let folders = settings_folders(event, &policy);
+        let known_start = known.installation.filter(|_| !begins(event));
+        let installation = InstallationCheck::new(event.client, home, &folders, known_start);
+        facts.update(&id, |facts| facts.installation = Some(installation.start().clone()))?;
         // Without a server, only an approval request is worth a message: it is denied.
         let options = LinkOptions { notices: Notices::none(), ..policy.policy.link_options() };
         let mut link = ServerLink::open(options, &LINK, false);
         let approvals = GuardApprovals { link: link.client.clone(), home: policy.policy.home().clone() };
-        let coordinator = policy.policy.coordinator(&id, approvals).context(ClientPorts).display(ClientPorts);
+        let coordinator =
+            policy.policy.coordinator(&id, OneAnswerPerCall(approvals)).context(ClientPorts).display(ClientPorts);
         let coordinator = coordinator.previews(policy.policy.workspace().clone()).build();
         link.client.begin(&id, coordinator.clone());
         link.client.set_mode(policy.policy.mode().current().as_str());
         let commands = std::mem::replace(&mut link.commands, tokio::sync::mpsc::channel(1).1);
-        let commands = tokio::spawn(obey(commands, state.clone()));
+        let commands = tokio::spawn(obey(commands, state.clone(), facts.clone(), id.clone()));
         let session = Arc::new(Self {
             id,
             coordinator,
@@ -75,11 +97,14 @@ impl GuardSession {
             started: Instant::now(),
             turns: AtomicU64::new(0),
             calls: AtomicU64::new(0),
+            running: RunningCalls::new(),
+            facts,
             state,
+            installation: Mutex::new(installation),
             link: Mutex::new(Some((link, commands))),
         });
         session.emit_start(event).await;
-        session
+        Ok(session)
     }
 
     async fn emit_start(&self, event: &ClientEvent) {
@@ -98,11 +123,20 @@ impl GuardSession {
         let verdict = collection.during(start).await;
         let (context, messages) = collection.take();
         let mut state = self.state();
-        state.context.extend(context);
-        state.messages.extend(messages);
+        state.texts.add(context, messages);
         if let Verdict::Denied { .. } = verdict {
             state.denied = Some(format!("the session must not start: {verdict}"));
         }
+    }
+
+    /// Notes that an event has come.
+    pub(super) fn touch(&self) {
+        self.state().last = Some(Instant::now());
+    }
+
+    /// Returns the time since the last event.
+    pub(super) fn idle(&self) -> Duration {
+        self.state().last.unwrap_or(self.started).elapsed()
     }
 
     fn state(&self) -> MutexGuard<'_, GuardState> {
@@ -112,6 +146,33 @@ impl GuardSession {
     /// Reloads changed bundles. The error is a denial.
     pub(super) async fn refresh(&self) -> Result<(), String> {
         self.policy.refresh().await
+    }
+
+    /// Checks the installation of the guard. The error is a denial, which is recorded once.
+    pub(super) async fn check_installation(&self, event: &ClientEvent) -> Result<(), String> {
+        let folders = settings_folders(event, &self.policy);
+        let (problem, start) = {
+            let mut installation = self.installation.lock().unwrap_or_else(PoisonError::into_inner);
+            if begins(event) {
+                installation.restart(&folders);
+            }
+            (installation.problem(&folders), begins(event).then(|| installation.start().clone()))
+        };
+        if let Some(start) = start {
+            self.facts.update(&self.id, |facts| facts.installation = Some(start))?;
+        }
+        let Some((problem, is_new)) = problem else { return Ok(()) };
+        if is_new {
+            let data = data! { "client": event.client.as_str(), "reason": problem.as_str() };
+            self.record(DISABLED, data).await;
+        }
+        Err(problem)
+    }
+
+    /// Records an event of the guard itself.
+    async fn record(&self, name: &str, data: EventData) {
+        let Ok(name) = name.parse::<EventName>() else { return };
+        _ = Collection::default().during(self.coordinator.emit(name, data)).await;
     }
 
     /// Decides about an event.
@@ -129,11 +190,7 @@ impl GuardSession {
         {
             answer = GuardAnswer::deny(reason);
         }
-        answer.context.append(&mut state.context);
-        if matches!(event.kind, EventKind::ToolPost { .. }) {
-            answer.context.append(&mut state.deferred);
-        }
-        answer.messages.append(&mut state.messages);
+        state.texts.take(&event, &mut answer);
         answer.context.extend(context);
         answer.messages.extend(self.policy.take_notices().into_iter().chain(messages));
         answer
@@ -195,39 +252,50 @@ impl GuardSession {
 
     async fn tool_pre(&self, event: &ClientEvent, tool: &ClientTool) -> Result<GuardAnswer, String> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let call = self.begin_call(event, tool);
-        let mut change = None;
+        let call = self.running.begin(event, tool);
+        let mut changes = Vec::new();
         for (number, operation) in tool.operations.iter().enumerate() {
-            let id = operation_id(&call, number, tool);
-            let passed = match self.operation(event, operation, &id).await {
-                Ok(changed) if changed.is_none() || tool.operations.len() == 1 => Ok(changed),
-                Ok(_) => Err("a hook changed a part of the patch, which this client cannot apply".to_owned()),
-                Err(reason) => Err(reason),
-            };
-            match passed {
-                Ok(None) => {}
-                Ok(Some(input)) => {
-                    let theirs = tools::to_theirs(event.client, &tool.name, &input);
-                    change = Some(Change::Input(theirs.into()));
-                }
+            let id = operation_id(&call.id, number, tool);
+            match self.operation(event, operation, &id).await {
+                Ok(changed) => changes.push(changed),
                 Err(reason) => {
-                    // The operations before this one have an intent in the log, and do not run either.
-                    for earlier in 0..number {
-                        let id = operation_id(&call, earlier, tool);
-                        self.record_not_run(&tool.operations[earlier], &id, &reason).await;
-                    }
-                    self.end_call(event, tool);
+                    self.record_none_run(tool, number, &call.id, &reason).await;
                     return Err(reason);
                 }
             }
         }
+        let change = match changes.as_slice() {
+            [changed] => changed.clone(),
+            // The possible names of one tool.
+            [first, ..] if tool.has_one_input() && changes.iter().all(|change| change == first) => first.clone(),
+            _ if changes.iter().all(Option::is_none) => None,
+            _ => {
+                let reason = "a hook changed a part of the call, which this client cannot apply";
+                self.record_none_run(tool, tool.operations.len(), &call.id, reason).await;
+                return Err(reason.to_owned());
+            }
+        };
+        call.allow();
+        let change = change.map(|input| Change::Input(tools::to_theirs(event.client, &tool.name, &input).into()));
         Ok(GuardAnswer { change, ..GuardAnswer::default() })
+    }
+
+    /// Records that the first operations of a call, which have an intent in the log, do not run either.
+    async fn record_none_run(&self, tool: &ClientTool, count: usize, call: &str, reason: &str) {
+        for (number, operation) in tool.operations.iter().enumerate().take(count) {
+            self.record_not_run(operation, &operation_id(call, number, tool), reason).await;
+        }
     }
 
     /// Emits the events before one operation, and returns the input if hooks changed it.
     async fn operation(&self, event: &ClientEvent, operation: &ToolOperation, id: &str) -> Result<Option<Map>, String> {
         let input = self.with_absolute_paths(event, operation);
         let pre = ToolPre::new(operation.tool.as_str(), input.clone()).with("tool_call_id", id);
+        let pre = pre.with("client", event.client.as_str());
+        let pre = match event.folder.as_deref().and_then(Path::to_str) {
+            Some(folder) => pre.with("cwd", folder),
+            None => pre,
+        };
         let pre = match &event.agent {
             Some(agent) => pre.with("agent_id", agent.as_str()),
             None => pre,
@@ -271,12 +339,11 @@ impl GuardSession {
     fn with_absolute_paths(&self, event: &ClientEvent, operation: &ToolOperation) -> Map {
         let mut input = operation.input.clone();
         let root = self.policy.policy.workspace().root();
-        let folder = event.folder.as_deref().filter(|folder| folder.is_absolute() && *folder != root);
-        if let (Some(folder), Some(Value::String(path))) = (folder, input.get_mut("file_path"))
-            && Path::new(path).is_relative()
-            && !path.starts_with('~')
-        {
-            *path = folder.join(&path).to_string_lossy().into_owned();
+        if let Some(folder) = event.folder.as_deref().filter(|folder| folder.is_absolute() && *folder != root) {
+            make_absolute(&mut input, folder);
+            // `MultiEdit` of some clients names a file in each edit.
+            let edits = input.get_mut("edits").and_then(Value::as_array_mut);
+            edits.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|edit| make_absolute(edit, folder));
         }
         input
     }
@@ -289,7 +356,7 @@ impl GuardSession {
         success: bool,
         milliseconds: u64,
     ) -> Result<GuardAnswer, String> {
-        let call = self.end_call(event, tool);
+        let call = self.running.end(event, tool);
         let mut result_now = result.clone();
         for (number, operation) in tool.operations.iter().enumerate() {
             let input = self.with_absolute_paths(event, operation);
@@ -310,47 +377,31 @@ impl GuardSession {
         _ = self.coordinator.emit(TOOL_POST, post.with("tool_call_id", id)).await;
     }
 
-    /// Returns the id of a call. A client without ids gets one, which the end of the same call finds by its content.
-    fn begin_call(&self, event: &ClientEvent, tool: &ClientTool) -> String {
-        if let Some(call) = &event.call {
-            return call.clone();
-        }
-        let id = format!("{}-{}", event.client, self.calls.load(Ordering::Relaxed));
-        self.state().running.entry(content(tool)).or_default().push_back(id.clone());
-        id
-    }
-
-    fn end_call(&self, event: &ClientEvent, tool: &ClientTool) -> String {
-        if let Some(call) = &event.call {
-            return call.clone();
-        }
-        let mut state = self.state();
-        let key = content(tool);
-        let id = state.running.get_mut(&key).and_then(VecDeque::pop_front);
-        if state.running.get(&key).is_some_and(VecDeque::is_empty) {
-            state.running.remove(&key);
-        }
-        id.unwrap_or_else(|| format!("{}-unknown", event.client))
-    }
-
     /// Records the parts of an answer that the client cannot express, and keeps context that it accepts later.
     pub(super) async fn record_losses(&self, event: &ClientEvent, reply: &Reply) {
-        self.state().deferred.extend(reply.deferred.iter().cloned());
+        self.state().texts.defer(event.agent.as_ref(), &reply.deferred);
         for loss in &reply.losses {
-            let data = data! {
-                "client": event.client.as_str(), "event": event.name.as_str(), "part": loss.part, "instead": loss.instead,
-            };
-            let Ok(name) = LOSS.parse::<EventName>() else { continue };
-            let losses = Collection::default();
-            _ = losses.during(self.coordinator.emit(name, data)).await;
+            self.record_loss(event, &event.agent, *loss).await;
             if let (true, EventKind::ToolPre(tool)) = (loss.denies(), &event.kind) {
-                let call = self.end_call(event, tool);
-                for (number, operation) in tool.operations.iter().enumerate() {
-                    let id = operation_id(&call, number, tool);
-                    losses.during(self.record_not_run(operation, &id, "the client cannot apply the change")).await;
-                }
+                let call = self.running.end(event, tool);
+                let reason = "the client cannot apply the change";
+                self.record_none_run(tool, tool.operations.len(), &call, reason).await;
             }
         }
+        if let EventKind::SessionEnd { .. } = event.kind {
+            let lost = self.state().texts.lose();
+            for agent in lost {
+                self.record_loss(event, &agent, Loss::CONTEXT).await;
+            }
+        }
+    }
+
+    async fn record_loss(&self, event: &ClientEvent, agent: &Option<String>, loss: Loss) {
+        let data = data! {
+            "client": event.client.as_str(), "event": event.name.as_str(), "agent_id": agent, "part": loss.part,
+            "instead": loss.instead,
+        };
+        self.record(LOSS, data).await;
     }
 
     /// Seals the session, and leaves the server.
@@ -364,16 +415,56 @@ impl GuardSession {
             tracing::error!(%error, "a session is not sealed");
         }
     }
+
+    /// Forgets the facts about the session, which has ended.
+    pub(super) fn forget_facts(&self) {
+        self.facts.end(&self.id);
+    }
 }
 
 const LINK: LinkTarget = LinkTarget::Socket { takes_prompts: false };
 
 /// Ends the session at the command of the server: everything after it is denied. Clients take no other command.
-async fn obey(mut commands: tokio::sync::mpsc::Receiver<Command>, state: Arc<Mutex<GuardState>>) {
+async fn obey(
+    mut commands: tokio::sync::mpsc::Receiver<Command>,
+    state: Arc<Mutex<GuardState>>,
+    facts: FactStore,
+    id: String,
+) {
     while let Some(command) = commands.recv().await {
         if command == Command::End {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.denied = Some("the session was ended in the console".to_owned());
+            let reason = "the session was ended in the console";
+            state.lock().unwrap_or_else(PoisonError::into_inner).denied = Some(reason.to_owned());
+            // Another daemon denies, too.
+            if let Err(problem) = facts.update(&id, |facts| facts.denied = Some(reason.to_owned())) {
+                tracing::error!(problem, "the end of a session is not saved");
+            }
+        }
+    }
+}
+
+/// Returns `true` if a client starts, and reads its settings. It goes on after its conversation was shortened.
+fn begins(event: &ClientEvent) -> bool {
+    matches!(&event.kind, EventKind::SessionStart { source } if source != "compact")
+}
+
+/// Returns the folders whose settings count for an agent: its own, and those above in the workspace.
+fn settings_folders(event: &ClientEvent, policy: &GuardPolicy) -> Vec<PathBuf> {
+    let root = policy.policy.workspace().root();
+    let folder = event.folder.as_deref().unwrap_or(root);
+    match folder.starts_with(root) {
+        true => folder.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_owned).collect(),
+        false => vec![folder.to_owned(), root.to_owned()],
+    }
+}
+
+fn make_absolute(input: &mut Map, folder: &Path) {
+    for field in PATH_FIELDS {
+        if let Some(Value::String(path)) = input.get_mut(field)
+            && Path::new(path).is_relative()
+            && !path.starts_with('~')
+        {
+            *path = folder.join(&path).to_string_lossy().into_owned();
         }
     }
 }
@@ -388,10 +479,6 @@ fn allowed(verdict: Verdict) -> Result<EventData, String> {
 /// Each operation of a patch is an operation of its own in the log.
 fn operation_id(call: &str, number: usize, tool: &ClientTool) -> String {
     if tool.operations.len() == 1 { call.to_owned() } else { format!("{call}#{}", number + 1) }
-}
-
-fn content(tool: &ClientTool) -> String {
-    json!([tool.name, tool.input]).to_string()
 }
 
 /// Sends approval requests to the server, if one is running: there is no terminal of ours.

@@ -72,6 +72,9 @@ impl GuardPolicy {
 pub(super) struct Policies {
     home: Home,
     load: LoadConfig,
+    /// The programs of the guard, and the folder of the daemon.
+    programs: Vec<PathBuf>,
+    folder: PathBuf,
     loaded: Mutex<HashMap<PathBuf, WorkspaceEntry>>,
     /// Earlier policies, which sessions may still use.
     replaced: Mutex<Vec<Weak<GuardPolicy>>>,
@@ -85,8 +88,8 @@ struct WorkspaceEntry {
 }
 
 impl Policies {
-    pub(super) fn new(home: Home, load: LoadConfig) -> Self {
-        Self { home, load, loaded: Mutex::default(), replaced: Mutex::default() }
+    pub(super) fn new(home: Home, load: LoadConfig, programs: Vec<PathBuf>, folder: PathBuf) -> Self {
+        Self { home, load, programs, folder, loaded: Mutex::default(), replaced: Mutex::default() }
     }
 
     /// Returns the policy for an agent in this folder. A policy that cannot be loaded is tried again at the next call.
@@ -132,7 +135,7 @@ impl Policies {
         if policy.config().settings.iter().any(is_chosen) {
             policy.confirm_changes();
         }
-        protect::register(&policy);
+        protect::register(&policy, &self.programs, &self.folder);
         Ok(Arc::new(GuardPolicy { policy, notices, files: AsyncMutex::default() }))
     }
 

@@ -1,0 +1,122 @@
+//! The protected files, and the files that a path may mean.
+
+use std::path::{Component, Path, PathBuf};
+
+use amplifier_agent::tool::Workspace;
+use amplifier_process::follow_links;
+
+use super::settings_paths::{self, SettingsPath};
+
+/// The longest path of the system.
+const MAX_PATH: usize = 4096;
+
+/// The files that tools of guarded agents cannot change, and those that they cannot read either.
+#[derive(Clone)]
+pub(super) struct ProtectedFiles {
+    /// Files that commands cannot even name.
+    pub(super) workspace: Workspace,
+    /// These files, and the programs of the guard.
+    pub(super) unchanged: Workspace,
+    pub(super) programs: Vec<PathBuf>,
+    pub(super) secrets: Vec<PathBuf>,
+    pub(super) home: Option<PathBuf>,
+}
+
+/// The way in which a path leads to a protected file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// The path is a protected file, or in a protected folder.
+    Within,
+    /// The path is a folder that belongs to a client.
+    ClientFolder,
+    /// A protected file is below the path.
+    Below,
+}
+
+impl ProtectedFiles {
+    /// Returns the files that a path may mean: as the system resolves `..` and links, and as programs do that remove `..` from the text first.
+    ///
+    /// # Errors
+    /// The reason why the path cannot be checked.
+    pub(super) fn candidates(&self, folder: &Path, text: &str) -> Result<Vec<PathBuf>, &'static str> {
+        if text.len() > MAX_PATH {
+            return Err("is longer than the paths of the system");
+        }
+        if text.contains(|c: char| c.is_control()) {
+            return Err("has a line break or another control character");
+        }
+        let written = folder.join(self.without_home(text));
+        let lexical = without_parents(&written);
+        let resolved = |path: &Path| follow_links(Path::new("/"), path).map_err(|_| "has too many links");
+        let mut found = vec![resolved(&written)?, resolved(&lexical)?, lexical];
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Returns `true` if programs understand a path differently: one resolves links before it goes up, another one after.
+    pub(super) fn is_ambiguous(&self, folder: &Path, text: &str) -> bool {
+        let written = folder.join(self.without_home(text));
+        let resolved = |path: &Path| follow_links(Path::new("/"), path).ok();
+        resolved(&written) != resolved(&without_parents(&written))
+    }
+
+    /// Returns the protection of a file.
+    pub(super) fn protection(&self, path: &Path) -> Option<Protection> {
+        if settings_paths::position(path) == Some(SettingsPath::Settings) || self.is_secret(path) {
+            return Some(Protection::Within);
+        }
+        let found = path.to_str().and_then(|text| self.unchanged.protects(text));
+        let is_above = |found: &Path| found != path && found.starts_with(path);
+        match found {
+            Some(found) if !is_above(found) => Some(Protection::Within),
+            _ if settings_paths::position(path).is_some() => Some(Protection::ClientFolder),
+            Some(_) => Some(Protection::Below),
+            None if self.secrets.iter().any(|secret| secret.starts_with(path)) => Some(Protection::Below),
+            None => None,
+        }
+    }
+
+    /// Returns `true` if a file cannot be read by tools.
+    pub(super) fn is_secret(&self, path: &Path) -> bool {
+        self.secrets.iter().any(|secret| path.starts_with(secret))
+    }
+
+    /// Returns `true` for a program of the guard.
+    pub(super) fn is_program(&self, path: &Path) -> bool {
+        self.programs.iter().any(|program| program == path)
+    }
+
+    /// Returns the files and folders that commands cannot name.
+    pub(super) fn named(&self) -> impl Iterator<Item = &Path> {
+        self.workspace.protected().chain(self.secrets.iter().map(PathBuf::as_path))
+    }
+
+    /// Returns all protected files and folders that are known by their paths.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
+        self.named().chain(self.programs.iter().map(PathBuf::as_path))
+    }
+
+    /// Returns a path with the home folder in the place of `~`, and an address of a file as its path.
+    fn without_home(&self, text: &str) -> PathBuf {
+        let text = text.strip_prefix("file://").unwrap_or(text);
+        let below = |home: &Path, rest: &str| home.join(rest.trim_start_matches('/'));
+        let rest = ["~", "$HOME", "${HOME}"].iter().find_map(|home| text.strip_prefix(home));
+        match (rest.filter(|rest| rest.is_empty() || rest.starts_with('/')), &self.home) {
+            (Some(rest), Some(home)) => below(home, rest),
+            _ => PathBuf::from(text),
+        }
+    }
+}
+
+/// Removes `.` and `..` from the text of a path.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
