@@ -13,6 +13,10 @@ use crate::arguments::HookArguments;
 
 /// The first word of a request and of an answer, with the version of their form.
 const PROTOCOL: &str = "amplifier-guard 1";
+/// The first word in every version.
+const ANY_PROTOCOL: &str = "amplifier-guard ";
+/// Variables that run other code in a program or shell which starts. The daemon knows those of the installation.
+const CODE_VARIABLES: [&str; 4] = ["BASH_ENV", "DYLD_INSERT_LIBRARIES", "LD_AUDIT", "LD_PRELOAD"];
 /// The most bytes of a payload.
 const MAX_PAYLOAD: u64 = 64 << 20;
 /// The most bytes of an answer.
@@ -45,9 +49,10 @@ pub(crate) fn ask(
     let folder = std::env::current_dir().unwrap_or_default();
     let HookArguments { client, event, .. } = arguments;
     let header = format!(
-        "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nversion {}\nlength {}\n\n",
+        "{PROTOCOL}\nclient {client}\nevent {event}\ndeadline {left}\nnonce {nonce}\nfolder {}\nversion {}\n{}length {}\n\n",
         hex(folder.as_os_str()),
         hex(&version(client)),
+        code_variables(),
         payload.len()
     );
     let sent = stream.write_all(header.as_bytes()).and_then(|()| stream.write_all(payload));
@@ -55,9 +60,12 @@ pub(crate) fn ask(
     let mut answer = Vec::new();
     let received = stream.take(MAX_ANSWER).read_to_end(&mut answer);
     received.map_err(|error| format!("the daemon gave no answer: {error}"))?;
-    parse(&answer, &nonce).ok_or_else(|| match answer.is_empty() {
-        true => "the daemon gave no answer".to_owned(),
-        false => "the answer of the daemon is broken".to_owned(),
+    parse(&answer, &nonce).ok_or_else(|| match answer.as_slice() {
+        [] => "the daemon gave no answer".to_owned(),
+        other if is_other_version(other) => {
+            "the daemon has another version than this program; run `amplifier guard install` again".to_owned()
+        }
+        _ => "the answer of the daemon is broken".to_owned(),
     })
 }
 
@@ -69,6 +77,19 @@ fn version(client: &str) -> OsString {
         _ => return OsString::new(),
     };
     std::env::var_os(name).filter(|value| value.len() < MAX_VERSION).unwrap_or_default()
+}
+
+fn is_other_version(answer: &[u8]) -> bool {
+    let word = |prefix: &str| answer.strip_prefix(prefix.as_bytes());
+    // `1` is also the beginning of `12`.
+    word(ANY_PROTOCOL).is_some() && word(PROTOCOL).is_none_or(|rest| rest.first().is_some_and(u8::is_ascii_digit))
+}
+
+/// Returns a line for each variable that runs other code.
+fn code_variables() -> String {
+    let set = CODE_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let set = set.filter(|(_, value)| !value.is_empty());
+    set.map(|(name, value)| format!("variable {name}={}\n", hex(&value))).collect()
 }
 
 /// Parses an answer: a line with the nonce, the exit code and two lengths, then both outputs. Anything else is no answer.

@@ -113,6 +113,20 @@ fn the_answer_of_the_daemon_is_printed_as_it_is() {
 }
 
 #[test]
+fn variables_that_run_code_in_hooks_are_told_to_the_daemon() {
+    let place = Place::new();
+    let daemon = place.daemon(|request, mut stream| {
+        let told = request.header.iter().filter(|(name, _)| name == "variable").map(|(_, value)| value.as_str());
+        assert_eq!(told.collect::<Vec<_>>(), ["BASH_ENV=2f78"]);
+        writeln!(stream, "amplifier-guard 1 {} 0 0 0", request.get("nonce")).unwrap();
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amplifier-hook"));
+    command.args(["--client", "claude", "--folder"]).arg(place.folder()).env("BASH_ENV", "/x").env("LD_AUDIT", "");
+    assert!(command.stdin(Stdio::null()).status().unwrap().success());
+    daemon.join().unwrap();
+}
+
+#[test]
 fn a_payload_of_many_megabytes_arrives_whole() {
     let place = Place::new();
     let payload: Vec<u8> = (0..12 << 20).map(|number| number as u8).collect();
@@ -141,6 +155,8 @@ fn a_broken_answer_denies() {
         "amplifier-guard 1 NONCE 0 0 0 0\n",
         "amplifier-guard 1 0000 0 0 0\n",
         "amplifier-guard 2 NONCE 0 0 0\n",
+        "amplifier-guard 2 version\n",
+        "amplifier-guard 12 NONCE 0 0 0\n",
         "amplifier-guard 1 NONCE 0 18446744073709551615 1\n",
         "amplifier-guard 1 NONCE -0 0 0\n",
     ] {
@@ -150,7 +166,13 @@ fn a_broken_answer_denies() {
         });
         let output = place.run(&[], b"{}");
         daemon.join().unwrap();
-        let expected = if answer.is_empty() { "the daemon gave no answer" } else { "answer of the daemon is broken" };
+        let expected = match answer {
+            "" => "the daemon gave no answer",
+            other if other.starts_with("amplifier-guard 2") || other.starts_with("amplifier-guard 12") => {
+                "the daemon has another version than this program; run `amplifier guard install` again"
+            }
+            _ => "answer of the daemon is broken",
+        };
         check_denied(&output, expected);
     }
 }
