@@ -27,11 +27,18 @@ const MAX_SETTINGS: u64 = 8 << 20;
 /// The time for the guard itself, besides a user's answer.
 const OWN_TIME: Duration = Duration::from_secs(30);
 /// Variables that the daemon gets from the installation. It gets none from an agent.
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 19] = [
     "AMPLIFIER_HOME",
+    "BASH_ENV",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "DYLD_INSERT_LIBRARIES",
     "HOME",
     "LANG",
     "LC_ALL",
+    "LD_AUDIT",
+    "LD_PRELOAD",
     "LOGNAME",
     "PATH",
     "TMPDIR",
