@@ -11,4 +11,5 @@ mod patches;
 mod payloads;
 mod protection;
 mod samples;
+mod served;
 mod settings;

@@ -16,7 +16,7 @@ use crate::daemon::{Place, check_denied, receive};
 
 impl Place {
     /// Kills the daemon, and starts another.
-    async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         let daemon = self.daemon.take().unwrap();
         daemon.abort();
         assert!(daemon.await.unwrap_err().is_cancelled());

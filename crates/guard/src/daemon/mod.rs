@@ -13,6 +13,7 @@ mod running_calls;
 mod session;
 mod session_facts;
 mod sessions;
+mod tool_calls;
 mod waiting_texts;
 mod workspace;
 

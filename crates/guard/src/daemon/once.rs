@@ -75,7 +75,7 @@ struct Decision {
 }
 
 /// A decision that is made, or about to be.
-enum Known {
+enum KnownDecision {
     Answer(GuardAnswer),
     Open(Shared<BoxFuture<'static, GuardAnswer>>),
 }
@@ -99,23 +99,23 @@ impl Decisions {
             }
             match state.join(key, &arrival) {
                 Some(known) => known,
-                None => Known::Open(state.begin(key, arrival, self.state.clone(), decide)),
+                None => KnownDecision::Open(state.begin(key, arrival, self.state.clone(), decide)),
             }
         };
         match known {
-            Known::Answer(answer) => answer,
-            Known::Open(shared) => shared.await,
+            KnownDecision::Answer(answer) => answer,
+            KnownDecision::Open(shared) => shared.await,
         }
     }
 }
 
 impl State {
     /// Returns the decision that another hook has caused.
-    fn join(&mut self, key: CallKey, arrival: &Arrival) -> Option<Known> {
+    fn join(&mut self, key: CallKey, arrival: &Arrival) -> Option<KnownDecision> {
         let decision = self.decisions.get_mut(&key).filter(|decision| !decision.arrivals.contains(arrival))?;
         let known = match &decision.answer {
-            Some(answer) => Known::Answer(answer.clone()),
-            None => Known::Open(decision.open.upgrade()?),
+            Some(answer) => KnownDecision::Answer(answer.clone()),
+            None => KnownDecision::Open(decision.open.upgrade()?),
         };
         decision.arrivals.push(arrival.clone());
         Some(known)

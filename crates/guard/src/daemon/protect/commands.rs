@@ -33,10 +33,8 @@ pub(super) fn register(hooks: &HookRegistry, files: ProtectedFiles) {
 fn start_folders(event: &Event<ToolPre>, files: &ProtectedFiles) -> StartFolders {
     let folder = folder_of(event, files);
     let fields = FOLDER_FIELDS.iter().filter_map(|field| event.text_at(&format!("/tool_input/{field}")));
-    let named = fields.filter(|named| !named.is_empty()).flat_map(|named| match files.candidates(&folder, named) {
-        Ok(found) => found,
-        Err(_) => Vec::new(),
-    });
+    let named = fields.filter(|named| !named.is_empty());
+    let named = named.flat_map(|named| files.candidates(&folder, named).unwrap_or_default());
     let mut folders: Vec<PathBuf> = named.collect();
     folders.push(folder);
     folders.dedup();

@@ -61,8 +61,8 @@ pub(super) enum SettingsPath {
 pub(super) fn position(path: &Path) -> Option<SettingsPath> {
     let names = names(path);
     let is_settings =
-        |settings: &&str| names.windows(settings.split('/').count()).any(|names| names.iter().eq(settings.split('/')));
-    if SETTINGS.iter().any(|settings| is_settings(&settings)) {
+        |settings: &str| names.windows(settings.split('/').count()).any(|names| names.iter().eq(settings.split('/')));
+    if SETTINGS.iter().any(|settings| is_settings(settings)) {
         return Some(SettingsPath::Settings);
     }
     is_folder(&names).then_some(SettingsPath::ClientFolder)
@@ -97,8 +97,7 @@ pub(super) fn may_be_settings(path: &str) -> bool {
     let parts: Vec<&str> = parts.collect();
     let after_parents = parts.iter().rposition(|part| *part == "..").map_or(0, |at| at + 1);
     let parts = &parts[after_parents..];
-    let is_folder = |part: &&str| CLIENT_FOLDERS.contains(part);
-    parts.last().is_none_or(|last| is_folder(last))
+    parts.last().is_none_or(|last| CLIENT_FOLDERS.contains(last))
         || SETTINGS.iter().any(|settings| {
             let mut pairs = settings.rsplit('/').zip(parts.iter().rev());
             pairs.all(|(name, part)| may_equal(part, name))
