@@ -254,6 +254,54 @@ fn a_killed_daemon_lets_nothing_through_and_loses_no_acknowledged_record() {
 }
 
 #[test]
+fn a_guard_that_a_repository_switches_off_denies_the_next_call() {
+    let guarded = Guarded::new();
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    assert_eq!(guarded.call("t-1", "ls").status.code(), Some(0));
+    fs::create_dir(guarded.place.at("workspace/.claude")).unwrap();
+    let settings = guarded.place.at("workspace/.claude/settings.json");
+    fs::write(&settings, "{\"disableAllHooks\": true}").unwrap();
+    for id in ["t-2", "t-3"] {
+        let denied = guarded.call(id, "ls");
+        assert_eq!(denied.status.code(), Some(2));
+        assert!(text(&denied).contains("the guard was switched off during the session"), "{}", text(&denied));
+        guarded.kill_daemons();
+    }
+    let tail = guarded.place.amplifier(&["audit", "tail", "--json", "--session", "session-1"]).fine();
+    assert!(tail.contains("guard:disabled"), "{tail}");
+    fs::remove_file(&settings).unwrap();
+    assert_eq!(guarded.call("t-4", "ls").status.code(), Some(0));
+}
+
+#[test]
+fn a_variable_that_runs_code_in_hooks_denies_unless_the_guard_was_installed_with_it() {
+    let guarded = Guarded::new();
+    let script = guarded.place.at("script.sh");
+    fs::write(&script, "").unwrap();
+    let install = |value: Option<&PathBuf>| {
+        let mut command = guarded.place.command(&["guard", "install", "claude"]);
+        command.env("HOME", guarded.place.at("user")).env_remove("BASH_ENV");
+        value.into_iter().for_each(|value| _ = command.env("BASH_ENV", value));
+        let installed = command.output().unwrap();
+        assert!(installed.status.success(), "{}", text(&installed));
+        // The next daemon has the environment of this installation.
+        guarded.kill_daemons();
+    };
+    let call = || {
+        let line = format!("BASH_ENV='{}'; export BASH_ENV; {}", script.display(), guarded.line("PreToolUse"));
+        call(&line, &guarded.place.at("workspace").display().to_string(), "t-1", "ls")
+    };
+    install(None);
+    let denied = call();
+    assert_eq!(denied.status.code(), Some(2));
+    assert!(text(&denied).contains("the variable `BASH_ENV` of the agent runs other code"), "{}", text(&denied));
+    install(Some(&script));
+    let allowed = call();
+    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
+}
+
+#[test]
 fn explain_names_what_a_client_cannot_express() {
     let guarded = Guarded::new();
     let explained = text(&guarded.guard(&["explain", "claude"]));

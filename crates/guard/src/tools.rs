@@ -30,6 +30,8 @@ pub const TOOLS: &[ToolWords] = &[
     words(Client::Gemini, "invoke_agent", "Task", &[]),
     words(Client::Copilot, "bash", "Bash", &[]),
     words(Client::Copilot, "powershell", "Bash", &[]),
+    // Input for a shell that runs already.
+    words(Client::Copilot, "write_bash", "Bash", INPUT),
     words(Client::Copilot, "create", "Write", CREATE),
     words(Client::Copilot, "edit", "Edit", STR_REPLACE),
     words(Client::Copilot, "view", "Read", PATH),
@@ -49,6 +51,7 @@ pub const TOOLS: &[ToolWords] = &[
     words(Client::Cursor, "Delete", "Edit", PATH),
 ];
 
+const INPUT: &[(&str, &str)] = &[("input", "command")];
 const MESSAGE: &[(&str, &str)] = &[("message", "prompt")];
 const PATH: &[(&str, &str)] = &[("path", "file_path")];
 const CREATE: &[(&str, &str)] = &[("path", "file_path"), ("file_text", "content")];

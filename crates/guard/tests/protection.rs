@@ -83,6 +83,37 @@ async fn commands_cannot_change_settings_from_another_folder_by_a_pattern_or_a_l
         "$(echo rm) -r .claude",
         "echo {} > ~/.claude/settings.json",
         "cat x.json | tee $HOME/.codex/config.toml",
+        "cd .claude/skills/pdf; tee ../../settings.json < x.json",
+        "cp x.json $(echo .claude)/settings.json",
+        "F=$(printf .cla; printf ude); echo {} > $F/settings.json",
+        "find . -name settings.json -delete",
+        "find . -name 'set*.json' -exec rm {} +",
+        "find .claude -type f -delete",
+        "rsync -a evil/ ./",
+        "sed -i s/a/b/ .claude/*",
+        "rm -rf .cl*",
+        "mv .c* x",
+        "vim -es .claude/*",
+        "mv .github .x",
+        "unlink .cl?ude/settings.json",
+        "cd -P .claude && rm settings.json",
+        "builtin cd .claude && rm settings.json",
+        "env -C .claude tee settings.json < x.json",
+        "(set -- .claude; cd $1; echo {} > settings.json)",
+        "echo {} > .claude$(:)/settings.json",
+        "echo {} > .clau''de/settings.json",
+        "echo {} > $'.cla\\x75de/settings.json'",
+        "tee .{claude,x}/settings.json < x.json",
+        "tee .clau{de/settings.json,x} < x.json",
+        "cp {x,.claude/settings}.json",
+        "mkdir e; echo {} > e/settings.json; mv e .claude",
+        "mkdir e; echo {} > e/settings.json; cp -r e .claude",
+        "cd; cd guard && echo program=/tmp/x > start",
+        "cd \"$X\" && echo > bundle.yaml",
+        "ln -s $PWD/.claude x",
+        "a=amplifier; $a hooks trust; $b",
+        "$(which amplifier) hooks trust",
+        "python3 -c 'import os; os.system(\"amplifier hooks trust\")'",
     ] {
         let output = place.command(command).await;
         if output.code != 2 || !output.stderr.contains("Denied by hook protect-policy") {
@@ -90,6 +121,15 @@ async fn commands_cannot_change_settings_from_another_folder_by_a_pattern_or_a_l
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+    for (tool, input) in [
+        ("mcp__shell__run", json!({ "cmd": "cd .claude && rm settings.json" })),
+        ("mcp__shell__run", json!({ "script": "amplifier hooks trust" })),
+    ] {
+        check_denied(&place.tool("t-1", tool, input).await, "Denied by hook protect-policy");
+    }
+    let input = json!({ "sessionId": "s-cp", "cwd": place.repo(), "toolName": "write_bash", "toolArgs": { "input": "rm -rf .claude" } });
+    let stream = place.send("copilot", "preToolUse", 20_000, input.to_string().as_bytes()).await;
+    check_denied(&receive(stream).await.unwrap(), "Denied by hook protect-policy");
     // The folder of a command is in its input, or unknown.
     let input = json!({ "command": "echo {} > settings.json", "workdir": ".claude" });
     check_denied(&place.tool("t-1", "Bash", input).await, "Denied by hook protect-policy");
@@ -125,6 +165,11 @@ async fn ordinary_commands_run_beside_settings() {
         "git checkout -b x",
         "ls .claude",
         "curl -o out.json https://example.com",
+        "cp README.md .claude/",
+        "echo x > \"$OUT/report.txt\"",
+        "find . -name '*.pyc' -delete",
+        "sed -i s/a/b/ $(git ls-files '*.rs')",
+        "a=~/x; ls ~ ~/src; echo 'a ~ b'",
     ];
     for command in own.into_iter().chain(HARMLESS.lines().filter(|line| !line.is_empty())) {
         let output = place.command(&command.replace('⏎', "\n")).await;
@@ -153,6 +198,7 @@ async fn file_tools_find_protected_paths_at_any_depth_of_their_input() {
         ("NotebookEdit", json!({ "notebook_path": ".claude/settings.json", "new_source": "" })),
         ("mcp__files__write", json!({ "files": [{ "to": { "name": ".claude/settings.json" } }] })),
         ("mcp__files__write", json!({ "uri": format!("file://{}/.claude/settings.json", repo.display()) })),
+        ("mcp__files__write", json!({ "uri": format!("file://{}/%2Eclaude/settings.json", repo.display()) })),
         ("Read", json!({ "file_path": place.folder.path().join("guard/start") })),
     ] {
         check_denied(&place.tool("t-1", name, input).await, "Denied by hook protect-files");

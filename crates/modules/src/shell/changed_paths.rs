@@ -48,8 +48,8 @@ pub enum ChangeReach {
     Anything,
     /// The copy of another file or folder, with its possible paths; `None` if unknown.
     Copy(Option<Vec<String>>),
-    /// Files in the folder that another command or the program itself selects.
-    Selected,
+    /// The files in the folder that match a pattern.
+    Selected(String),
     /// All files of the folder's git repository.
     Repository,
 }
@@ -81,13 +81,13 @@ impl CommandChanges {
 
 impl From<FileChange> for ChangedPath {
     fn from(FileChange { file, extent }: FileChange) -> Self {
-        let reach = match extent {
-            _ if file.found.is_some() => ChangeReach::Selected,
-            ChangeExtent::File => ChangeReach::File,
-            ChangeExtent::Existing => ChangeReach::Existing,
-            ChangeExtent::Anything => ChangeReach::Anything,
-            ChangeExtent::Copy(from) => ChangeReach::Copy(from.paths.filter(|_| from.found.is_none())),
-            ChangeExtent::Repository => ChangeReach::Repository,
+        let reach = match (file.found, extent) {
+            (Some(pattern), _) => ChangeReach::Selected(pattern),
+            (None, ChangeExtent::File) => ChangeReach::File,
+            (None, ChangeExtent::Existing) => ChangeReach::Existing,
+            (None, ChangeExtent::Anything) => ChangeReach::Anything,
+            (None, ChangeExtent::Copy(from)) => ChangeReach::Copy(from.paths.filter(|_| from.found.is_none())),
+            (None, ChangeExtent::Repository) => ChangeReach::Repository,
         };
         Self { written: file.written, paths: file.paths, reach }
     }

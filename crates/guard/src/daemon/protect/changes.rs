@@ -39,7 +39,10 @@ struct Check<'a> {
 impl Check<'_> {
     fn change(&self, change: &ChangedPath) -> Option<String> {
         let Some(paths) = &change.paths else {
-            return may_be_settings(&without_quotes(&change.written)).then(|| unknown(&change.written));
+            let written = without_quotes(&change.written);
+            let is_known = |file: &Path| settings_paths::may_lead_to(&written, file);
+            let may_be = may_be_settings(&written) || self.files.all().any(is_known);
+            return may_be.then(|| unknown(&change.written));
         };
         paths.iter().find_map(|path| self.path(&without_quotes(path), &change.reach))
     }
@@ -54,7 +57,8 @@ impl Check<'_> {
         if known.contains(UNKNOWN) {
             // Files that a program has listed are named in this way, too.
             let is_suspicious = self.moves || settings_paths::is_named_in(path);
-            return (is_suspicious && may_be_settings(path)).then(|| unknown(path));
+            let is_named = settings_paths::has_settings_name(path);
+            return (is_named || is_suspicious && may_be_settings(path)).then(|| unknown(path));
         }
         self.starts.folders.iter().find_map(|folder| self.below(folder, &known, reach))
     }
@@ -95,18 +99,24 @@ impl Check<'_> {
             (_, ChangeReach::Repository) => false,
             (Some(Protection::Within), _) => true,
             (_, ChangeReach::File) => false,
+            (protection, ChangeReach::Copy(sources)) => {
+                let is_folder = protection == Some(Protection::ClientFolder);
+                let found = sources.iter().flatten().filter_map(|source| self.files.candidates(start, source).ok());
+                let mut found = found.flatten();
+                // A file in a folder of a client is another change; a folder may have any content by then.
+                sources.is_none() && is_folder
+                    || found.any(|source| {
+                        let is_filled = is_folder && !source.is_file();
+                        is_filled || self.files.is_program(&source) || settings_paths::has_settings_for(&source, path)
+                    })
+            }
             (Some(Protection::ClientFolder), _) => true,
-            (_, ChangeReach::Selected | ChangeReach::Anything) => false,
-            (protection, ChangeReach::Existing) => {
-                settings_paths::existing_below(path).is_some()
+            (_, ChangeReach::Selected(pattern)) => settings_paths::selects_settings(pattern),
+            (_, ChangeReach::Anything) => false,
+            (protection, _) => {
+                settings_paths::has_settings(path)
                     || protection.is_some() && self.files.all().any(|file| file.starts_with(path) && file.exists())
             }
-            (_, ChangeReach::Copy(None)) => false,
-            (_, ChangeReach::Copy(Some(sources))) => sources.iter().any(|source| {
-                let found = self.files.candidates(start, source).unwrap_or_default();
-                found.iter().any(|source| has_settings_for(source, path) || self.files.is_program(source))
-            }),
-            (_, _) => true,
         };
         is_denied.then(|| {
             let path = self.files.workspace.display(path);
@@ -145,12 +155,6 @@ impl Check<'_> {
             Some(format!("the command runs a program in `{folder}`, where the settings of an agent are"))
         })
     }
-}
-
-/// Returns `true` if a file or folder has settings at a place where they count after it was copied.
-fn has_settings_for(source: &Path, target: &Path) -> bool {
-    settings_paths::existing_below(source)
-        .is_some_and(|settings| settings_paths::position(&target.join(settings)) == Some(SettingsPath::Settings))
 }
 
 /// Returns the folders that patterns stand for; none if there are too many.

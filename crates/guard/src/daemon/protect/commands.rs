@@ -17,14 +17,18 @@ const OWN_PROGRAMS: [&str; 2] = ["amplifier", "amplifier-hook"];
 const SHOWING_WORDS: [&str; 7] = ["--help", "-h", "--version", "-V", "doctor", "events", "tools"];
 /// Programs that end others by name.
 const ENDING_PROGRAMS: [&str; 2] = ["pkill", "killall"];
+/// Fields with a command. The first one is ours.
+const COMMAND_FIELDS: [&str; 3] = ["command", "cmd", "script"];
 /// Fields with the folder of a command, beside that of the agent.
 const FOLDER_FIELDS: [&str; 5] = ["workdir", "cwd", "dir_path", "directory", "working_directory"];
 
 pub(super) fn register(hooks: &HookRegistry, files: ProtectedFiles) {
     let guard = hooks.hook(TOOL_PRE).named(PROTECT_POLICY).priority(PRIORITY).on_error(OnError::Deny);
     guard.run(move |event: Event<ToolPre>| {
-        let command = event.text_at("/tool_input/command").filter(|_| event.tool_name() == "Bash");
-        let denial = command.and_then(|command| problem(command, &start_folders(&event, &files), &files));
+        // A tool of an MCP server may run commands, too.
+        let fields = if event.tool_name() == "Bash" { &COMMAND_FIELDS[..1] } else { &COMMAND_FIELDS[..] };
+        let mut commands = fields.iter().filter_map(|field| event.text_at(&format!("/tool_input/{field}")));
+        let denial = commands.find_map(|command| problem(command, &start_folders(&event, &files), &files));
         async move { denial.map(|why| HookResult::deny(format!("{why}; if it is needed, ask the user to do it"))) }
     });
 }
@@ -44,7 +48,7 @@ fn start_folders(event: &Event<ToolPre>, files: &ProtectedFiles) -> StartFolders
 
 /// Returns the reason to deny a command.
 fn problem(command: &str, starts: &StartFolders, files: &ProtectedFiles) -> Option<String> {
-    let changes = CommandChanges::analyse(command);
+    let changes = CommandChanges::analyse(&files.with_home(command));
     let analysis = &changes.analysis;
     if let Some(program) = administers(command, analysis) {
         return Some(format!("tools cannot use `{program}` for the policy that decides about them"));
@@ -90,7 +94,7 @@ fn administers(command: &str, analysis: &Analysis) -> Option<String> {
     }
     // Not all programs are known, so the words of the text count, also as patterns.
     let words: Vec<String> = command
-        .split(|c: char| c.is_whitespace() || "\"'`;&|(){}<>".contains(c))
+        .split(|c: char| c.is_whitespace() || "\"'`;&|(){}<>=".contains(c))
         .filter(|word| !word.is_empty())
         .map(|word| word.rsplit('/').next().unwrap_or(word).to_owned())
         .collect();
@@ -105,10 +109,7 @@ fn administers(command: &str, analysis: &Analysis) -> Option<String> {
 
 /// Returns a protected file that a command names, as its text or as an argument.
 fn named_file(command: &str, analysis: &Analysis, starts: &StartFolders, files: &ProtectedFiles) -> Option<String> {
-    let text = without_quotes(command);
-    let home = files.home.as_deref().map(Path::to_string_lossy).unwrap_or_default();
-    // Approximates the expansions of a shell.
-    let text = text.replace("${HOME}", &home).replace("$HOME", &home).replace("~/", &format!("{home}/"));
+    let text = files.with_home(&without_quotes(command));
     let in_text = |path: &&Path| {
         let relative = path.strip_prefix(files.workspace.root()).unwrap_or(path);
         [*path, relative].iter().any(|path| !path.as_os_str().is_empty() && text.contains(&*path.to_string_lossy()))

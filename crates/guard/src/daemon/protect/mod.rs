@@ -37,9 +37,12 @@ const SYSTEM_FOLDERS: [&str; 5] =
 pub(super) fn register(policy: &Policy, programs: &[PathBuf], folder: &Path) {
     let (hooks, home) = (policy.hooks(), policy.home());
     let system = SYSTEM_FOLDERS.iter().map(PathBuf::from);
-    let workspace = policy.workspace().clone().protect(settings(home).into_iter().chain(system));
+    // Their folder is protected already; a command may name them from within.
+    let own = [home.user_bundle(), home.config_file(), home.trust_file(), home.approval_rules()];
+    let protected = settings(home).into_iter().chain(system).chain(own);
+    let workspace = policy.workspace().clone().protect(protected);
     let unchanged = workspace.clone().protect(programs);
-    let secrets = vec![home.audit_key(), home.server_folder(), folder.to_owned()];
+    let secrets = vec![home.audit_key(), home.server_folder(), folder.to_owned(), folder.join("start")];
     let home = home.environment().home().map(Path::to_owned);
     let files = ProtectedFiles { workspace, unchanged, programs: programs.to_vec(), secrets, home };
     commands::register(hooks, files.clone());

@@ -96,9 +96,29 @@ impl ProtectedFiles {
         self.named().chain(self.programs.iter().map(PathBuf::as_path))
     }
 
+    /// Returns a command with the home folder in the place of `~`, which approximates the expansions of a shell.
+    pub(super) fn with_home(&self, command: &str) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        let home = self.home.as_deref().and_then(Path::to_str).filter(|home| home.chars().all(is_plain));
+        let Some(home) = home else { return command.to_owned() };
+        let mut text = command.replace("${HOME}", home).replace("$HOME", home);
+        // `~` stands for it at the beginning of a word that ends there, or goes on with a slash.
+        let is_begin = |before: &str| before.ends_with(|c: char| c.is_whitespace() || "=:(;|&<>`".contains(c));
+        let is_end =
+            |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || "/;|&)<>`".contains(c));
+        let found: Vec<usize> = text.match_indices('~').map(|(at, _)| at).collect();
+        for at in found.into_iter().rev().filter(|at| *at == 0 || is_begin(&text[..*at])).collect::<Vec<_>>() {
+            if is_end(&text[at + 1..]) {
+                text.replace_range(at..=at, home);
+            }
+        }
+        text
+    }
+
     /// Returns a path with the home folder in the place of `~`, and an address of a file as its path.
     fn without_home(&self, text: &str) -> PathBuf {
-        let text = text.strip_prefix("file://").unwrap_or(text);
+        let address = text.strip_prefix("file://").map(decode);
+        let text = address.as_deref().unwrap_or(text);
         let below = |home: &Path, rest: &str| home.join(rest.trim_start_matches('/'));
         let rest = ["~", "$HOME", "${HOME}"].iter().find_map(|home| text.strip_prefix(home));
         match (rest.filter(|rest| rest.is_empty() || rest.starts_with('/')), &self.home) {
@@ -106,6 +126,19 @@ impl ProtectedFiles {
             _ => PathBuf::from(text),
         }
     }
+}
+
+/// Decodes the path of an address. Anything else than text stays as it is.
+fn decode(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(decoded.unwrap_or(*first));
+        rest = if decoded.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Removes `.` and `..` from the text of a path.

@@ -79,29 +79,54 @@ fn ends_with(names: &[String], parts: &[&str]) -> bool {
     names.len() >= parts.len() && names[names.len() - parts.len()..].iter().eq(parts)
 }
 
-/// Returns the settings that exist below a folder, relative to it, at the places where clients look for them.
-pub(super) fn existing_below(folder: &Path) -> Option<&'static str> {
+/// Returns the paths at which a folder may have settings, relative to it: `settings.json` in `.claude`.
+fn paths_below(folder: &Path) -> impl Iterator<Item = String> {
     let names = names(folder);
-    SETTINGS.into_iter().find(|settings| {
+    SETTINGS.into_iter().flat_map(move |settings| {
         let parts: Vec<&str> = settings.split('/').collect();
-        (0..parts.len()).any(|length| {
-            ends_with(&names, &parts[..length]) && folder.join(parts[length..].join("/")).symlink_metadata().is_ok()
-        })
+        let lengths = (0..parts.len()).filter(|length| ends_with(&names, &parts[..*length]));
+        lengths.map(|length| parts[length..].join("/")).collect::<Vec<_>>()
     })
+}
+
+/// Returns `true` if a folder has settings at a place where clients look for them.
+pub(super) fn has_settings(folder: &Path) -> bool {
+    paths_below(folder).any(|path| folder.join(path).symlink_metadata().is_ok())
+}
+
+/// Returns `true` if a file or folder has settings at a place where they count after it was copied.
+pub(super) fn has_settings_for(source: &Path, target: &Path) -> bool {
+    paths_below(target).any(|path| source.join(path).symlink_metadata().is_ok())
 }
 
 /// Returns `true` if a relative path may lead to settings from some folder: `settings.json` from `.claude`. A name with an expansion may be any name.
 pub(super) fn may_be_settings(path: &str) -> bool {
     let path = path.to_lowercase();
-    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
-    let parts: Vec<&str> = parts.collect();
-    let after_parents = parts.iter().rposition(|part| *part == "..").map_or(0, |at| at + 1);
-    let parts = &parts[after_parents..];
+    let parts = after_parents(&path);
     parts.last().is_none_or(|last| CLIENT_FOLDERS.contains(last))
-        || SETTINGS.iter().any(|settings| {
-            let mut pairs = settings.rsplit('/').zip(parts.iter().rev());
-            pairs.all(|(name, part)| may_equal(part, name))
-        })
+        || SETTINGS.iter().any(|settings| may_end_with(settings.rsplit('/'), &parts))
+}
+
+/// Returns `true` if a relative path may be this file from some folder.
+pub(super) fn may_lead_to(path: &str, file: &Path) -> bool {
+    let (path, names) = (path.to_lowercase(), names(file));
+    may_end_with(names.iter().rev().map(String::as_str), &after_parents(&path))
+}
+
+/// Returns `true` if the last name of a path is known, and that of settings.
+pub(super) fn has_settings_name(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    SETTINGS.iter().any(|settings| settings.rsplit('/').next() == Some(last.as_str()) && last.contains('.'))
+}
+
+fn may_end_with<'a>(names: impl Iterator<Item = &'a str>, parts: &[&str]) -> bool {
+    names.zip(parts.iter().rev()).all(|(name, part)| may_equal(part, name))
+}
+
+fn after_parents(path: &str) -> Vec<&str> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let begin = parts.iter().rposition(|part| *part == "..").map_or(0, |at| at + 1);
+    parts[begin..].to_vec()
 }
 
 /// Returns the settings of a client, below its home folder or that of a project.
@@ -117,14 +142,17 @@ pub(super) fn of_client(client: Client) -> impl Iterator<Item = &'static str> {
     SETTINGS.into_iter().filter(|settings| folders.iter().any(|folder| settings.starts_with(folder)))
 }
 
-/// Returns the settings in a folder whose names a pattern may select.
+/// Returns the settings in a folder, or the folders with settings, whose names a pattern may select.
 pub(super) fn selected_in<'a>(folder: &'a Path, pattern: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    let names = names(folder);
-    SETTINGS.into_iter().filter_map(move |settings| {
-        let (above, name) = settings.rsplit_once('/').unwrap_or(("", settings));
-        let above: Vec<&str> = above.split('/').filter(|part| !part.is_empty()).collect();
-        (ends_with(&names, &above) && may_equal(pattern, name)).then(|| folder.join(name))
-    })
+    let first = |path: String| path.split('/').next().map(str::to_owned);
+    paths_below(folder).filter_map(first).filter(|name| may_equal(pattern, name)).map(|name| folder.join(name))
+}
+
+/// Returns `true` if a pattern of files below a folder selects settings by their name. `*` selects all files, and no settings in particular.
+pub(super) fn selects_settings(pattern: &str) -> bool {
+    let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
+    name.trim_matches('*') != ""
+        && SETTINGS.iter().any(|settings| settings.rsplit('/').next().is_some_and(|one| may_equal(&name, one)))
 }
 
 /// Returns `true` if a text, such as a program, names settings or a folder of a client. `.claude/skills` has none, and `db.cursor()` is no folder.
@@ -134,7 +162,7 @@ pub(super) fn is_named_in(text: &str) -> bool {
     let mut of_clients = of_clients.filter(|(at, folder)| {
         let (before, rest) = (&text[..*at], &text[at + folder.len()..]);
         let is_name = |c: char| c.is_alphanumeric() || "_-)]".contains(c);
-        !before.ends_with(is_name) && !rest.starts_with(|c: char| is_name(c) || c == '(')
+        !before.ends_with(is_name) && !rest.starts_with(|c: char| c.is_alphanumeric() || "_-(".contains(c))
     });
     let has_settings = |folder: &str, rest: &str| {
         let next: String = rest.chars().skip(1).take_while(|c| c.is_alphanumeric() || "._-".contains(*c)).collect();
