@@ -99,10 +99,14 @@ async fn a_guard_that_is_switched_off_or_removed_during_a_session_denies_and_is_
     }
     // Once for each cause and daemon.
     assert_eq!(place.records(&["session-1", "guard:disabled", "\"event\""]), 6);
-    // A folder below the project has settings, too.
+    // Settings in another folder count for an agent that started there.
+    let sub = repo.join("sub");
+    assert_eq!(place.list_in("session-3", sub.clone()).await.code, 0);
     fs::create_dir(sub.join(".claude")).unwrap();
     fs::write(sub.join(".claude/settings.json"), "{\"disableAllHooks\": true}").unwrap();
-    check_denied(&place.list_in("session-1", sub).await, "switched off during the session");
+    check_denied(&place.list_in("session-3", sub.clone()).await, "switched off during the session");
+    check_denied(&place.list_in("session-3", repo).await, "switched off during the session");
+    assert_eq!(place.list_in("session-1", sub).await.code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

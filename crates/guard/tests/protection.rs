@@ -12,6 +12,12 @@ use crate::daemon::{Place, check_denied, receive};
 
 /// Everyday work of coding agents, as the shell analysis is tested with it.
 const HARMLESS: &str = include_str!("../../modules/tests/shell/harmless.txt");
+/// Days of agents in three projects.
+const DAYS: [&str; 3] = [
+    include_str!("../../host/tests/day/gateway.txt"),
+    include_str!("../../host/tests/day/service.txt"),
+    include_str!("../../host/tests/day/workspace.txt"),
+];
 
 impl Place {
     async fn command(&self, command: &str) -> HookOutput {
@@ -111,6 +117,8 @@ async fn commands_cannot_change_settings_from_another_folder_by_a_pattern_or_a_l
         "cd; cd guard && echo program=/tmp/x > start",
         "cd \"$X\" && echo > bundle.yaml",
         "ln -s $PWD/.claude x",
+        "$(true); cd .cl*; echo {} > settings.json",
+        "cd .cl*; echo {} > settings.json; : $((",
         "a=amplifier; $a hooks trust; $b",
         "$(which amplifier) hooks trust",
         "python3 -c 'import os; os.system(\"amplifier hooks trust\")'",
@@ -170,9 +178,17 @@ async fn ordinary_commands_run_beside_settings() {
         "find . -name '*.pyc' -delete",
         "sed -i s/a/b/ $(git ls-files '*.rs')",
         "a=~/x; ls ~ ~/src; echo 'a ~ b'",
+        "rm -rf old && mv packages/a packages/b",
     ];
-    for command in own.into_iter().chain(HARMLESS.lines().filter(|line| !line.is_empty())) {
-        let output = place.command(&command.replace('⏎', "\n")).await;
+    for folder in ["old/.vscode", "packages/a/.vscode"] {
+        fs::create_dir_all(place.repo().join(folder)).unwrap();
+        fs::write(place.repo().join(folder).join("settings.json"), "{}").unwrap();
+    }
+    let days = DAYS.iter().flat_map(|day| day.lines()).filter_map(|line| line.strip_prefix("$ "));
+    let collected = HARMLESS.lines().filter(|line| !line.is_empty()).chain(days);
+    let commands = own.into_iter().chain(collected);
+    for command in commands {
+        let output = place.command(&command.replace('⏎', "\n").replace("\\n", "\n")).await;
         // `protect` decides only without a sandbox.
         if output.code != 0 && !output.stderr.starts_with("Denied by hook protect:") {
             denied.push(format!("{command}: {}", output.stderr));
@@ -256,6 +272,8 @@ async fn the_programs_of_the_guard_are_protected_where_they_are_installed() {
         format!("rm -rf {}", bin.display()),
         format!("cd {} && rm amplifier-hook", bin.display()),
         "rm tools/amplifier-*".to_owned(),
+        format!("find {} -name 'amp*' -delete", bin.display()),
+        format!("chmod -x {}", hook.display()),
         "cp tools/amplifier x".to_owned(),
         "ln -s ../bin/amplifier x".to_owned(),
         "/usr/bin/ampl* hooks trust; $X".to_owned(),

@@ -14,6 +14,8 @@ use crate::settings::{self, Scope};
 /// The settings that call the guard, and those that could disable it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Installation {
+    /// The folders in which the client looks for settings of the project.
+    folders: Vec<PathBuf>,
     /// The files with the hook before tools.
     installed: BTreeSet<PathBuf>,
     /// Descriptions of settings that disable hooks.
@@ -22,11 +24,12 @@ pub(super) struct Installation {
 
 impl Installation {
     /// Reads the installation for an agent in these folders.
-    fn read(client: Client, home: &Path, folders: &[PathBuf]) -> Self {
-        let files = installation_files(client, home, folders);
+    fn read(client: Client, home: &Path, folders: Vec<PathBuf>) -> Self {
+        let files = installation_files(client, home, &folders);
         Self {
             installed: files.filter(|file| is_installed(client, file)).collect(),
             switches: folders.iter().flat_map(|folder| settings::find_switches(client, home, folder)).collect(),
+            folders,
         }
     }
 
@@ -77,13 +80,13 @@ pub(super) struct InstallationCheck {
 
 impl InstallationCheck {
     /// Begins to check. Without the installation at the start of the session, the present one counts.
-    pub(super) fn new(client: Client, home: &Path, folders: &[PathBuf], start: Option<Installation>) -> Self {
+    pub(super) fn new(client: Client, home: &Path, folders: Vec<PathBuf>, start: Option<Installation>) -> Self {
         let start = start.unwrap_or_else(|| Installation::read(client, home, folders));
         Self { client, home: home.to_owned(), start, files: Vec::new(), problem: None }
     }
 
     /// Takes the present installation as that of the start.
-    pub(super) fn restart(&mut self, folders: &[PathBuf]) {
+    pub(super) fn restart(&mut self, folders: Vec<PathBuf>) {
         *self = Self::new(self.client, &self.home, folders, None);
     }
 
@@ -93,7 +96,8 @@ impl InstallationCheck {
     }
 
     /// Returns the reason why the guard no longer decides about the client, and `true` if the reason is new.
-    pub(super) fn problem(&mut self, folders: &[PathBuf]) -> Option<(String, bool)> {
+    pub(super) fn problem(&mut self) -> Option<(String, bool)> {
+        let folders = &self.start.folders;
         let settings = settings_of(self.client, &self.home, folders);
         let files = settings.chain(installation_files(self.client, &self.home, folders)).map(|file| {
             let status = FileStatus::from_path(&file).ok();
@@ -103,7 +107,7 @@ impl InstallationCheck {
         let mut is_new = false;
         if files != self.files {
             let before = self.problem.take();
-            self.problem = Installation::read(self.client, &self.home, folders).problem(&self.start);
+            self.problem = Installation::read(self.client, &self.home, folders.clone()).problem(&self.start);
             self.files = files;
             is_new = self.problem != before;
         }

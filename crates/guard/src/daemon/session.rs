@@ -71,9 +71,8 @@ impl GuardSession {
         let state = Arc::new(Mutex::new(GuardState { denied: known.denied, ..GuardState::default() }));
         // Without a home folder, only the settings of the project are checked.
         let home = policy.policy.home().environment().home().unwrap_or(Path::new("/"));
-        let folders = settings_folders(event, &policy);
         let known_start = known.installation.filter(|_| !begins(event));
-        let installation = InstallationCheck::new(event.client, home, &folders, known_start);
+        let installation = InstallationCheck::new(event.client, home, settings_folders(event, &policy), known_start);
         facts.update(&id, |facts| facts.installation = Some(installation.start().clone()))?;
         // Without a server, only an approval request is worth a message: it is denied.
         let options = LinkOptions { notices: Notices::none(), ..policy.policy.link_options() };
@@ -146,13 +145,12 @@ impl GuardSession {
 
     /// Checks the installation of the guard. The error is a denial, which is recorded once.
     pub(super) async fn check_installation(&self, event: &ClientEvent) -> Result<(), String> {
-        let folders = settings_folders(event, &self.policy);
         let (problem, start) = {
             let mut installation = self.installation.lock().unwrap_or_else(PoisonError::into_inner);
             if begins(event) {
-                installation.restart(&folders);
+                installation.restart(settings_folders(event, &self.policy));
             }
-            (installation.problem(&folders), begins(event).then(|| installation.start().clone()))
+            (installation.problem(), begins(event).then(|| installation.start().clone()))
         };
         if let Some(start) = start {
             self.facts.update(&self.id, |facts| facts.installation = Some(start))?;
@@ -317,7 +315,7 @@ fn begins(event: &ClientEvent) -> bool {
     matches!(&event.kind, EventKind::SessionStart { source } if source != "compact")
 }
 
-/// Returns the folders whose settings count for an agent: its own, and those above in the workspace.
+/// Returns the folders whose settings count for an agent that starts: its own, and those above in the workspace.
 fn settings_folders(event: &ClientEvent, policy: &GuardPolicy) -> Vec<PathBuf> {
     let root = policy.policy.workspace().root();
     let folder = event.folder.as_deref().unwrap_or(root);

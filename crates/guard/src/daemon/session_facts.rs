@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use amplifier_process::files::{Durability, create_private_folder, write_atomic};
@@ -29,6 +30,8 @@ pub(super) struct SessionFacts {
 #[derive(Clone, Debug)]
 pub(super) struct FactStore {
     folder: PathBuf,
+    /// Held during a change. A std lock: nothing awaits meanwhile.
+    changing: Arc<Mutex<()>>,
 }
 
 impl FactStore {
@@ -47,7 +50,7 @@ impl FactStore {
                 _ = fs::remove_file(entry.path());
             }
         }
-        Ok(Self { folder })
+        Ok(Self { folder, changing: Arc::default() })
     }
 
     /// Returns the facts about a session. A session without facts has none to be held against it.
@@ -71,6 +74,7 @@ impl FactStore {
     /// # Errors
     /// The reason if the facts cannot be read or written.
     pub(super) fn update(&self, id: &str, change: impl FnOnce(&mut SessionFacts)) -> Result<(), String> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.load(id)?;
         let mut facts = before.clone();
         change(&mut facts);
@@ -85,6 +89,7 @@ impl FactStore {
 
     /// Forgets a session that has ended. A denial stays: a session that was ended must not continue.
     pub(super) fn end(&self, id: &str) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.load(id).is_ok_and(|facts| facts.denied.is_none()) {
             // It is removed later.
             _ = fs::remove_file(self.file(id));

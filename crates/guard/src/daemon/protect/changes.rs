@@ -95,6 +95,7 @@ impl Check<'_> {
 
     /// Returns the reason to deny a change of this file or folder.
     fn affected(&self, start: &Path, path: &Path, reach: &ChangeReach) -> Option<String> {
+        let is_project = self.starts.folders.iter().any(|folder| folder.starts_with(path));
         let is_denied = match (self.files.protection(path), reach) {
             (_, ChangeReach::Repository) => false,
             (Some(Protection::Within), _) => true,
@@ -107,14 +108,24 @@ impl Check<'_> {
                 sources.is_none() && is_folder
                     || found.any(|source| {
                         let is_filled = is_folder && !source.is_file();
-                        is_filled || self.files.is_program(&source) || settings_paths::has_settings_for(&source, path)
+                        is_filled
+                            || self.files.is_program(&source)
+                            || settings_paths::has_settings_for(&source, path, is_project)
                     })
             }
             (Some(Protection::ClientFolder), _) => true,
-            (_, ChangeReach::Selected(pattern)) => settings_paths::selects_settings(pattern),
+            (_, ChangeReach::Selected(pattern)) => {
+                let name = pattern.rsplit('/').next().unwrap_or(pattern);
+                let is_selected = |file: &&Path| {
+                    file.starts_with(path)
+                        && file.file_name().is_some_and(|one| may_equal(name, &one.to_string_lossy()))
+                };
+                settings_paths::selects_settings(pattern)
+                    || !name.trim_matches('*').is_empty() && self.files.all().any(|file| is_selected(&file))
+            }
             (_, ChangeReach::Anything) => false,
             (protection, _) => {
-                settings_paths::has_settings(path)
+                settings_paths::has_settings_for(path, path, is_project)
                     || protection.is_some() && self.files.all().any(|file| file.starts_with(path) && file.exists())
             }
         };

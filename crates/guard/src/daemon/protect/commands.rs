@@ -61,7 +61,10 @@ fn problem(command: &str, starts: &StartFolders, files: &ProtectedFiles) -> Opti
     if analysis.readonly {
         return None;
     }
-    if !analysis.analysable && settings_paths::is_named_in(&without_quotes(command)) {
+    let text = without_quotes(command);
+    // Nothing is known of a command that cannot be parsed.
+    let is_unparsed = analysis.commands.is_empty() && settings_paths::has_name_in(&text);
+    if !analysis.analysable && (is_unparsed || settings_paths::is_named_in(&text)) {
         return Some(
             "the command names settings of an agent, and its text does not show what it does with them".to_owned(),
         );

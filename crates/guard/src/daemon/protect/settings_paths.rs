@@ -79,24 +79,20 @@ fn ends_with(names: &[String], parts: &[&str]) -> bool {
     names.len() >= parts.len() && names[names.len() - parts.len()..].iter().eq(parts)
 }
 
-/// Returns the paths at which a folder may have settings, relative to it: `settings.json` in `.claude`.
-fn paths_below(folder: &Path) -> impl Iterator<Item = String> {
+/// Returns the paths at which a folder may have settings, relative to it: `settings.json` in `.claude`. Those of a whole project count only if it
+/// `is_project` of the agent.
+fn paths_below(folder: &Path, is_project: bool) -> impl Iterator<Item = String> {
     let names = names(folder);
     SETTINGS.into_iter().flat_map(move |settings| {
         let parts: Vec<&str> = settings.split('/').collect();
-        let lengths = (0..parts.len()).filter(|length| ends_with(&names, &parts[..*length]));
+        let lengths = (usize::from(!is_project)..parts.len()).filter(|length| ends_with(&names, &parts[..*length]));
         lengths.map(|length| parts[length..].join("/")).collect::<Vec<_>>()
     })
 }
 
-/// Returns `true` if a folder has settings at a place where clients look for them.
-pub(super) fn has_settings(folder: &Path) -> bool {
-    paths_below(folder).any(|path| folder.join(path).symlink_metadata().is_ok())
-}
-
-/// Returns `true` if a file or folder has settings at a place where they count after it was copied.
-pub(super) fn has_settings_for(source: &Path, target: &Path) -> bool {
-    paths_below(target).any(|path| source.join(path).symlink_metadata().is_ok())
+/// Returns `true` if a file or folder has settings at a place where they count for the target, to which it is copied, or which it is itself.
+pub(super) fn has_settings_for(source: &Path, target: &Path, is_project: bool) -> bool {
+    paths_below(target, is_project).any(|path| source.join(path).symlink_metadata().is_ok())
 }
 
 /// Returns `true` if a relative path may lead to settings from some folder: `settings.json` from `.claude`. A name with an expansion may be any name.
@@ -145,13 +141,13 @@ pub(super) fn of_client(client: Client) -> impl Iterator<Item = &'static str> {
 /// Returns the settings in a folder, or the folders with settings, whose names a pattern may select.
 pub(super) fn selected_in<'a>(folder: &'a Path, pattern: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     let first = |path: String| path.split('/').next().map(str::to_owned);
-    paths_below(folder).filter_map(first).filter(|name| may_equal(pattern, name)).map(|name| folder.join(name))
+    paths_below(folder, true).filter_map(first).filter(|name| may_equal(pattern, name)).map(|name| folder.join(name))
 }
 
 /// Returns `true` if a pattern of files below a folder selects settings by their name. `*` selects all files, and no settings in particular.
 pub(super) fn selects_settings(pattern: &str) -> bool {
     let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
-    name.trim_matches('*') != ""
+    !name.trim_matches('*').is_empty()
         && SETTINGS.iter().any(|settings| settings.rsplit('/').next().is_some_and(|one| may_equal(&name, one)))
 }
 
@@ -172,6 +168,13 @@ pub(super) fn is_named_in(text: &str) -> bool {
     let is_own = |settings: &&&str| CLIENT_FOLDERS.contains(&settings.split('/').next().unwrap_or_default());
     of_clients.any(|(at, folder)| has_settings(folder, &text[at + folder.len()..]))
         || SETTINGS.iter().filter(|settings| !is_own(settings)).any(|settings| text.contains(settings))
+}
+
+/// Returns `true` if a text has the name of a settings file.
+pub(super) fn has_name_in(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut names = SETTINGS.iter().filter_map(|settings| settings.rsplit('/').next());
+    names.any(|name| name.contains('.') && text.contains(name))
 }
 
 /// Returns settings whose whole path a text has.
