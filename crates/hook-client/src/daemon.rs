@@ -62,6 +62,13 @@ fn check_private(folder: &Path) -> Result<(), String> {
 ///
 /// The daemon begins a session of its own. No output of this program is inherited, because a client waits until all its copies are closed.
 fn start(folder: &Path) -> Result<Child, String> {
+    // The reason of an earlier failure would be misleading. In a folder that cannot be written, a daemon could not even leave one.
+    match fs::remove_file(folder.join(ERROR)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(format!("the daemon cannot start, because `{}` cannot be written: {error}", folder.display()));
+        }
+        _ => {}
+    }
     let file = folder.join(START);
     let content = read(&file).map_err(|error| {
         format!("`{}` cannot be read: {error}; run `amplifier guard install` again", file.display())

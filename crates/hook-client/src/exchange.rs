@@ -37,13 +37,30 @@ pub(crate) fn read_payload() -> Result<Vec<u8>, String> {
     }
 }
 
+/// The reason why there is no answer.
+pub(crate) enum AskError {
+    /// The daemon closed the connection without an answer: it has ended.
+    Closed(String),
+    /// No daemon can be reached, or its answer cannot be used.
+    Failed(String),
+}
+
+impl AskError {
+    /// Returns the text of the reason.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Closed(problem) | Self::Failed(problem) => problem,
+        }
+    }
+}
+
 /// Sends the payload, and waits for the answer.
 pub(crate) fn ask(
     mut stream: UnixStream,
     arguments: &HookArguments,
     payload: &[u8],
     deadline: Instant,
-) -> Result<Answer, String> {
+) -> Result<Answer, AskError> {
     let nonce = nonce();
     let left = deadline.saturating_duration_since(Instant::now() + RESERVE).as_millis();
     let folder = std::env::current_dir().unwrap_or_default();
@@ -56,16 +73,16 @@ pub(crate) fn ask(
         payload.len()
     );
     let sent = stream.write_all(header.as_bytes()).and_then(|()| stream.write_all(payload));
-    sent.map_err(|error| format!("the daemon cannot be reached: {error}"))?;
+    sent.map_err(|error| AskError::Closed(format!("the daemon cannot be reached: {error}")))?;
     let mut answer = Vec::new();
     let received = stream.take(MAX_ANSWER).read_to_end(&mut answer);
-    received.map_err(|error| format!("the daemon gave no answer: {error}"))?;
+    received.map_err(|error| AskError::Closed(format!("the daemon gave no answer: {error}")))?;
     parse(&answer, &nonce).ok_or_else(|| match answer.as_slice() {
-        [] => "the daemon gave no answer".to_owned(),
-        other if is_other_version(other) => {
-            "the daemon has another version than this program; run `amplifier guard install` again".to_owned()
-        }
-        _ => "the answer of the daemon is broken".to_owned(),
+        [] => AskError::Closed("the daemon gave no answer".to_owned()),
+        other if is_other_version(other) => AskError::Failed(
+            "the daemon has another version than this program; run `amplifier guard install` again".to_owned(),
+        ),
+        _ => AskError::Failed("the answer of the daemon is broken".to_owned()),
     })
 }
 

@@ -17,6 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::arguments::HookArguments;
+#[cfg(unix)]
+use crate::exchange::AskError;
 
 /// The time for printing an answer at the deadline.
 const PRINT_LIMIT: Duration = Duration::from_millis(200);
@@ -75,8 +77,15 @@ fn failure(problem: &str, is_observer: bool) -> Answer {
 #[cfg(unix)]
 fn answer_from_daemon(arguments: &HookArguments, deadline: Instant) -> Result<Answer, String> {
     let payload = exchange::read_payload()?;
-    let stream = daemon::connect(&arguments.folder, deadline)?;
-    exchange::ask(stream, arguments, &payload, deadline)
+    let ask = || {
+        let stream = daemon::connect(&arguments.folder, deadline).map_err(AskError::Failed)?;
+        exchange::ask(stream, arguments, &payload, deadline)
+    };
+    match ask() {
+        // The next daemon decides. A second one that ends may do so because of this call.
+        Err(AskError::Closed(first)) => ask().map_err(|error| format!("{first}; then {}", error.into_text())),
+        answer => answer.map_err(AskError::into_text),
+    }
 }
 
 #[cfg(not(unix))]

@@ -181,6 +181,24 @@ fn a_broken_answer_denies() {
 }
 
 #[test]
+fn a_call_whose_daemon_ends_is_decided_by_the_next_one() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let daemons = thread::spawn(move || {
+        // The first one reads the request, and is gone.
+        let (stream, _) = listener.accept().unwrap();
+        Request::read(&stream);
+        drop(stream);
+        let (mut stream, _) = listener.accept().unwrap();
+        let request = Request::read(&stream);
+        writeln!(stream, "amplifier-guard 1 {} 0 0 0", request.get("nonce")).unwrap();
+    });
+    let output = place.run(&[], b"{}");
+    daemons.join().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{output:?}");
+}
+
+#[test]
 fn a_daemon_that_does_not_answer_is_not_waited_for_longer_than_the_deadline() {
     let place = Place::new();
     let listener = UnixListener::bind(place.socket()).unwrap();
@@ -207,9 +225,14 @@ fn without_a_daemon_the_call_is_denied() {
     check_denied(&place.run(&[], b"{}"), "run `amplifier guard install` again");
     fs::write(place.folder().join("start"), "program=/nonexistent/\"amplifier\"\n").unwrap();
     check_denied(&place.run(&[], b"{}"), "cannot be started");
-    // A daemon that fails leaves its reason.
+    // A daemon that fails leaves its reason. That of an earlier one does not count.
+    fs::write(place.folder().join("error"), "an earlier reason").unwrap();
     fs::write(place.folder().join("start"), "program=/bin/false\n").unwrap();
-    fs::write(place.folder().join("error"), "the disk is full").unwrap();
+    check_denied(&place.run(&[], b"{}"), "the daemon cannot start: exit status: 1");
+    let program = place.folder().join("fails");
+    fs::write(&program, "#!/bin/sh\necho 'the disk is full' > \"$4/error\"\nexit 1\n").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    fs::write(place.folder().join("start"), format!("program={}\n", program.display())).unwrap();
     check_denied(&place.run(&[], b"{}"), "the daemon cannot start: the disk is full");
     // A socket that nobody listens on.
     drop(UnixListener::bind(place.socket()).unwrap());
