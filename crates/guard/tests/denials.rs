@@ -1,57 +1,21 @@
-//! No output for a denial can be read as permission. The readers here follow the measured behavior of each client, not the code of the adapters.
+//! No output for a denial can be read as permission.
 
 use amplifier_guard::{Change, Client, ClientEvent, Dialect, EventKind, GuardAnswer, HookOutput, answer};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use crate::readers::{Gate, proceeds as reads_as_permission};
 use crate::samples;
 
-/// Returns `true` if the client runs the tool, or processes the prompt, after this output of its hook.
-fn proceeds(event: &ClientEvent, output: &HookOutput) -> bool {
-    let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text.trim()).ok();
-    let stdout = object(&output.stdout);
-    let field = |key: &str| stdout.as_ref().and_then(|fields| fields.get(key)).and_then(Value::as_str);
-    let nested = |key: &str| stdout.as_ref()?.get("hookSpecificOutput")?.get(key)?.as_str();
-    let is_tool = matches!(event.kind, EventKind::ToolPre(_));
-    let has_reason = |reason: Option<&str>| reason.is_some_and(|reason| !reason.trim().is_empty());
-    match event.client {
-        Client::Claude => {
-            let denied =
-                if is_tool { nested("permissionDecision") == Some("deny") } else { field("decision") == Some("block") };
-            !denied && output.code != 2
-        }
-        Client::Codex if output.code == 2 => output.stderr.trim().is_empty(),
-        Client::Codex if output.code != 0 => true,
-        Client::Codex => {
-            let known = ["hookSpecificOutput", "systemMessage", "decision", "reason"];
-            let is_known = stdout.iter().flat_map(Map::keys).all(|key| known.contains(&key.as_str()));
-            let nested_deny =
-                nested("permissionDecision") == Some("deny") && has_reason(nested("permissionDecisionReason"));
-            !(is_known && (nested_deny || field("decision") == Some("block") && has_reason(field("reason"))))
-        }
-        Client::Gemini => {
-            let text = if output.stdout.trim().is_empty() { &output.stderr } else { &output.stdout };
-            match object(text) {
-                Some(fields) => !matches!(fields.get("decision").and_then(Value::as_str), Some("deny" | "block")),
-                None => output.code < 2 || text.trim().is_empty(),
-            }
-        }
-        Client::Copilot if is_tool => {
-            let decision = match event.dialect {
-                Dialect::Own => field("permissionDecision"),
-                Dialect::Nested => nested("permissionDecision"),
-            };
-            decision != Some("deny") && output.code == 0
-        }
-        Client::Copilot => field("decision") != Some("block"),
-        Client::Opencode => output.code == 0 && field("decision") == Some("proceed"),
-        Client::Cursor => match &stdout {
-            _ if output.code == 2 => false,
-            None => false,
-            Some(fields) if is_tool => fields.get("permission").and_then(Value::as_str) != Some("deny"),
-            Some(fields) => fields.get("continue") != Some(&json!(false)),
-        },
+fn gate(event: &ClientEvent) -> Gate {
+    match event.kind {
+        EventKind::ToolPre(_) => Gate::Tool,
+        _ => Gate::Prompt,
     }
+}
+
+fn proceeds(event: &ClientEvent, output: &HookOutput) -> bool {
+    reads_as_permission(event.client, event.dialect, gate(event), output)
 }
 
 fn change(event: &ClientEvent, text: &str) -> Option<Change> {
@@ -107,5 +71,19 @@ fn the_readers_of_this_test_see_permission_where_it_is() {
     for event in samples::gates() {
         let output = answer(event, &GuardAnswer::default()).output;
         assert!(proceeds(event, &output), "{} {}: {output:?}", event.client, event.name);
+    }
+}
+
+#[test]
+fn every_client_has_a_gate_among_the_samples() {
+    for client in Client::ALL {
+        for wanted in [Gate::Tool, Gate::Prompt] {
+            let found = samples::gates().iter().any(|event| event.client == client && gate(event) == wanted);
+            assert!(found, "no sample of {client}: {wanted:?}");
+        }
+    }
+    for wanted in [Gate::Tool, Gate::Prompt] {
+        let is_nested = |event: &&ClientEvent| event.client == Client::Copilot && event.dialect == Dialect::Nested;
+        assert!(samples::gates().iter().filter(is_nested).any(|event| gate(event) == wanted), "{wanted:?}");
     }
 }
