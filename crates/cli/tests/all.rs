@@ -20,6 +20,7 @@ mod evasion;
 mod events;
 mod guard;
 mod guard_approvals;
+mod guard_faults;
 mod headless;
 mod hooks;
 mod json;
