@@ -7,6 +7,14 @@ use std::time::Duration;
 /// The time limit without `--deadline`: less than the shortest default of a client.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(25);
 
+/// The place of the daemon.
+pub(crate) enum DaemonPlace {
+    /// The folder with the socket.
+    Folder(PathBuf),
+    /// The program of the daemon, for hooks of all users: the folder is that of the calling user.
+    CallingUser(PathBuf),
+}
+
 /// The arguments.
 pub(crate) struct HookArguments {
     /// The client that calls.
@@ -15,8 +23,8 @@ pub(crate) struct HookArguments {
     pub(crate) event: String,
     /// The time from the start to the exit of this program.
     pub(crate) deadline: Duration,
-    /// The folder with the socket of the daemon.
-    pub(crate) folder: PathBuf,
+    /// The place of the daemon.
+    pub(crate) place: DaemonPlace,
     /// `true` if a failure must not deny, because nothing waits for a decision.
     pub(crate) is_observer: bool,
 }
@@ -27,7 +35,7 @@ impl HookArguments {
     /// # Errors
     /// If an argument is unknown or unusable.
     pub(crate) fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, String> {
-        let (mut client, mut event, mut folder) = (None, String::new(), None);
+        let (mut client, mut event, mut place) = (None, String::new(), None);
         let (mut deadline, mut is_observer) = (DEFAULT_DEADLINE, false);
         while let Some(word) = words.next() {
             let word = word.into_string().map_err(|word| format!("invalid argument `{}`", word.to_string_lossy()))?;
@@ -40,7 +48,8 @@ impl HookArguments {
             match word.as_str() {
                 "--client" => client = Some(text(value()?)?),
                 "--event" => event = text(value()?)?,
-                "--folder" => folder = Some(PathBuf::from(value()?)),
+                "--folder" => place = Some(DaemonPlace::Folder(PathBuf::from(value()?))),
+                "--program" => place = Some(DaemonPlace::CallingUser(PathBuf::from(value()?))),
                 "--observe" => is_observer = true,
                 "--deadline" => {
                     let milliseconds = text(value()?)?.parse().ok().filter(|milliseconds| *milliseconds > 0);
@@ -51,8 +60,8 @@ impl HookArguments {
             }
         }
         let client = client.ok_or("the argument `--client` is missing")?;
-        let folder = folder.filter(|folder| folder.is_absolute());
-        let folder = folder.ok_or("the argument `--folder` is missing; expected an absolute path")?;
-        Ok(Self { client, event, deadline, folder, is_observer })
+        let place = place.filter(|(DaemonPlace::Folder(path) | DaemonPlace::CallingUser(path))| path.is_absolute());
+        let place = place.ok_or("the argument `--folder` or `--program` is missing; expected an absolute path")?;
+        Ok(Self { client, event, deadline, place, is_observer })
     }
 }

@@ -6,6 +6,8 @@ mod daemon;
 mod denial;
 #[cfg(unix)]
 mod exchange;
+#[cfg(unix)]
+mod user_folder;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,6 +21,8 @@ use std::time::{Duration, Instant};
 use crate::arguments::HookArguments;
 #[cfg(unix)]
 use crate::exchange::AskError;
+#[cfg(unix)]
+pub use crate::user_folder::user_folder;
 
 /// The time for printing an answer at the deadline.
 const PRINT_LIMIT: Duration = Duration::from_millis(200);
@@ -78,7 +82,7 @@ fn failure(problem: &str, is_observer: bool) -> Answer {
 fn answer_from_daemon(arguments: &HookArguments, deadline: Instant) -> Result<Answer, String> {
     let payload = exchange::read_payload()?;
     let ask = || {
-        let stream = daemon::connect(&arguments.folder, deadline).map_err(AskError::Failed)?;
+        let stream = daemon::connect(&arguments.place, deadline).map_err(AskError::Failed)?;
         exchange::ask(stream, arguments, &payload, deadline)
     };
     match ask() {
