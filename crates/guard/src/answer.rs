@@ -14,6 +14,8 @@ const MAX_CONTEXT_BYTES: usize = 8 << 10;
 pub struct GuardAnswer {
     /// The reason, if the event is denied.
     pub denial: Option<String>,
+    /// The question for the client's own dialog, if the user has to decide there.
+    pub question: Option<String>,
     /// The change, if hooks changed the event.
     pub change: Option<Change>,
     /// Texts for the conversation.
@@ -58,13 +60,20 @@ pub struct Reply {
 /// A part of an answer that a client cannot express. The reply is never weaker than the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The part: `deny`, `modify`, `inject_context` or `user_message`.
+    /// The part: `deny`, `ask_user`, `modify`, `inject_context` or `user_message`.
     pub part: &'static str,
     /// The effect instead.
     pub instead: &'static str,
 }
 
 impl Loss {
+    /// A question in the dialog of the client. Its answer is not recorded.
+    pub(crate) const DIALOG: Self = Self {
+        part: "ask_user",
+        instead: "asked in the agent's dialog, without options, time limit, digest and record",
+    };
+    /// A question that the client cannot ask.
+    pub(crate) const NO_DIALOG: Self = Self { part: "ask_user", instead: "denied" };
     /// A modification that becomes a denial.
     pub(crate) const MODIFY: Self = Self { part: "modify", instead: "denied" };
     /// A result that cannot be withheld.
@@ -78,7 +87,7 @@ impl Loss {
 
     /// Returns `true` if the event is denied because of the loss.
     pub fn denies(&self) -> bool {
-        *self == Self::MODIFY
+        [Self::MODIFY, Self::NO_DIALOG].contains(self)
     }
 }
 
@@ -91,6 +100,11 @@ impl GuardAnswer {
     /// Returns the reason of a denial in a form for clients.
     pub(crate) fn reason(&self) -> Option<String> {
         self.denial.as_deref().map(reason)
+    }
+
+    /// Returns the question in a form for clients.
+    pub(crate) fn dialog_text(&self) -> Option<String> {
+        self.question.as_deref().map(|question| clean(question, MAX_REASON_BYTES))
     }
 
     /// Returns the joined context; none if there is none.

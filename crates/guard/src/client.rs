@@ -22,16 +22,21 @@ amplifier_core::words! {
 }
 
 impl Client {
-    /// Returns the version with which the behavior of the client was measured; empty if none was.
-    pub fn measured_version(self) -> &'static str {
+    /// Returns the versions with which the behavior of the client was measured.
+    pub fn measured_versions(self) -> &'static [&'static str] {
         match self {
-            Self::Claude => "2.1.325",
-            Self::Codex => "0.166.0",
-            Self::Gemini => "0.61.0",
-            Self::Copilot => "1.0.102",
-            Self::Opencode => "1.18.33",
-            Self::Cursor => "",
+            Self::Claude => &["2.1.325", "2.1.328"],
+            Self::Codex => &["0.166.0", "0.169.0"],
+            Self::Gemini => &["0.61.0"],
+            Self::Copilot => &["1.0.102"],
+            Self::Opencode => &["1.18.33"],
+            Self::Cursor => &[],
         }
+    }
+
+    /// Returns `true` if a hook before a tool can open the client's own dialog.
+    pub fn has_dialog(self) -> bool {
+        matches!(self, Self::Claude | Self::Gemini | Self::Copilot)
     }
 
     /// Returns the client that sent a payload. Several clients run the hooks of others, so the payload decides, not the flag of the command line.

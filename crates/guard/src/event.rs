@@ -74,6 +74,13 @@ pub enum EventKind {
         /// The duration, if the client measures it.
         milliseconds: u64,
     },
+    /// A sub-agent is about to start, in clients with an event of its own for it: `agent:spawn`.
+    Spawn {
+        /// The name or type of the agent.
+        agent: String,
+        /// The task.
+        task: String,
+    },
     /// The conversation is about to be shortened: `context:pre_compact`.
     Compact {
         /// Trigger: `auto` or `manual`.
@@ -118,6 +125,6 @@ pub struct ToolOperation {
 impl ClientEvent {
     /// Returns `true` if the client waits for a decision: the event can be denied.
     pub fn is_gate(&self) -> bool {
-        matches!(self.kind, EventKind::ToolPre(_) | EventKind::Prompt { .. })
+        matches!(self.kind, EventKind::ToolPre(_) | EventKind::Prompt { .. } | EventKind::Spawn { .. })
     }
 }

@@ -17,6 +17,9 @@ fn answers(event: &ClientEvent) -> Vec<(&'static str, GuardAnswer)> {
         ("deny", GuardAnswer { context: context(), ..GuardAnswer::deny("Denied by hook guard: no") }),
         ("inject", GuardAnswer { context: context(), messages: messages(), ..GuardAnswer::default() }),
     ];
+    if event.is_gate() {
+        answers.push(("ask", GuardAnswer { question: Some("Deploy?".to_owned()), ..GuardAnswer::default() }));
+    }
     let change = match &event.kind {
         EventKind::ToolPre(tool) => {
             let mut input = tool.input.clone();

@@ -317,6 +317,73 @@ async fn a_call_that_two_hooks_of_a_client_bring_is_decided_once() {
     }
 }
 
+impl Place {
+    /// Calls a hook of Cursor, with a name of Cursor or of Claude.
+    async fn cursor(&self, event: &str, fields: Value) -> Value {
+        let mut payload = json!({
+            "conversation_id": "c-1", "generation_id": "g-1", "cursor_version": "3.9.0", "hook_event_name": event,
+            "workspace_roots": [self.repo()], "cwd": "",
+        });
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let client = if event.starts_with(char::is_uppercase) { "claude" } else { "cursor" };
+        let output = receive(self.send(client, event, 20_000, payload.to_string().as_bytes()).await).await.unwrap();
+        serde_json::from_str(&output.stdout).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_arrives_through_the_hooks_of_two_clients_is_recorded_once() {
+    let place = Place::started(RULES).await;
+    let tool = json!({ "tool_name": "Shell", "tool_input": { "command": "echo twice" }, "tool_use_id": "t-1" });
+    let prompt = json!({ "prompt": "prompt twice" });
+    for (events, fields) in [(["preToolUse", "PreToolUse"], tool), (["beforeSubmitPrompt", "UserPromptSubmit"], prompt)]
+    {
+        let answers = futures::future::join_all(events.map(|event| place.cursor(event, fields.clone()))).await;
+        assert_eq!(answers[0], answers[1]);
+    }
+    assert_eq!(place.records(&["echo twice", "\"event\"", "tool:pre"]), 1);
+    assert_eq!(place.records(&["prompt twice", "\"kind\":\"event\""]), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_start_of_an_agent_is_decided_once_and_by_its_own_event_if_no_tool_started_it() {
+    let place = Place::started(RULES).await;
+    let spawn = |id: &str, task: &str| json!({ "subagent_type": "explore", "task": task, "tool_call_id": id });
+    let task = json!({ "tool_name": "Task", "tool_input": { "prompt": "look around" }, "tool_use_id": "t-1" });
+    assert_eq!(place.cursor("preToolUse", task).await["permission"], "allow");
+    assert_eq!(place.cursor("subagentStart", spawn("t-1", "look around")).await["permission"], "allow");
+    assert_eq!(place.records(&["look around", "\"kind\":\"event\"", "agent:spawn"]), 1);
+    for id in ["t-1", "t-2", ""] {
+        let denied = place.cursor("subagentStart", spawn(id, "delete everything")).await;
+        assert_eq!(denied["permission"], "deny");
+        assert_eq!(denied["user_message"], "Denied by hook no-agents: agents delete nothing");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_with_a_dialog_asks_there_if_the_configuration_says_so() {
+    let mut place = Place::new(RULES);
+    fs::write(place.folder.path().join("home/config.toml"), "approvals = \"client\"\n").unwrap();
+    place.start(Duration::from_secs(600)).await;
+    let asked = place.tool("t-1", "Deploy", json!({ "target": "eu" })).await;
+    let answer: Value = serde_json::from_str(&asked.stdout).unwrap();
+    let nested = &answer["hookSpecificOutput"];
+    assert_eq!((asked.code, &nested["permissionDecision"]), (0, &json!("ask")));
+    assert_eq!(nested["permissionDecisionReason"], "Deploy?");
+    assert_eq!(place.records(&["guard:loss", "asked in the agent's dialog", "\"ask_user\""]), 1);
+    assert_eq!(place.records(&["\"approval_decision\"", "\"via\":\"dialog\"", "\"claude\""]), 1);
+    // A denial wins, and what nobody asks about passes silently.
+    check_denied(&place.tool("t-2", "Bash", json!({ "command": "git push --force" })).await, "no-force-push");
+    assert_eq!(place.tool("t-3", "Bash", json!({ "command": "ls" })).await, HookOutput::default());
+    // Clients without a dialog deny.
+    let payload = json!({
+        "session_id": "s-cx", "turn_id": "t", "cwd": place.repo(), "hook_event_name": "PreToolUse", "tool_name": "Deploy",
+        "tool_input": { "target": "eu" }, "tool_use_id": "c",
+    });
+    let output = place.send("codex", "PreToolUse", 20_000, payload.to_string().as_bytes()).await;
+    check_denied(&receive(output).await.unwrap(), "codex has no dialog for this");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_with_the_id_of_an_earlier_one_is_decided_again() {
     let place = Place::started("hooks: []\n").await;

@@ -2,14 +2,14 @@
 
 use amplifier_guard::{Change, Client, ClientEvent, Dialect, EventKind, GuardAnswer, HookOutput, answer};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::readers::{Gate, proceeds as reads_as_permission};
 use crate::samples;
 
 fn gate(event: &ClientEvent) -> Gate {
     match event.kind {
-        EventKind::ToolPre(_) => Gate::Tool,
+        EventKind::ToolPre(_) | EventKind::Spawn { .. } => Gate::Tool,
         _ => Gate::Prompt,
     }
 }
@@ -18,9 +18,21 @@ fn proceeds(event: &ClientEvent, output: &HookOutput) -> bool {
     reads_as_permission(event.client, event.dialect, gate(event), output)
 }
 
+/// Returns `true` if the client opens its own dialog after this output of its hook.
+fn asks(event: &ClientEvent, output: &HookOutput) -> bool {
+    let Ok(stdout) = serde_json::from_str::<Value>(&output.stdout) else { return false };
+    let decision = match event.client {
+        Client::Claude => stdout.pointer("/hookSpecificOutput/permissionDecision"),
+        Client::Gemini => stdout.get("decision"),
+        Client::Copilot => stdout.get("permissionDecision"),
+        _ => None,
+    };
+    output.code == 0 && decision == Some(&json!("ask"))
+}
+
 fn change(event: &ClientEvent, text: &str) -> Option<Change> {
     match &event.kind {
-        EventKind::ToolPre(_) => Some(Change::Input(json!({ "command": text }))),
+        EventKind::ToolPre(_) | EventKind::Spawn { .. } => Some(Change::Input(json!({ "command": text }))),
         EventKind::Prompt { .. } => Some(Change::Prompt(text.to_owned())),
         _ => None,
     }
@@ -38,10 +50,25 @@ proptest! {
     ) {
         for event in samples::gates() {
             let change = change(event, &reason).filter(|_| is_changed);
-            let given = GuardAnswer { denial: Some(reason.clone()), change, context: context.clone(), messages: messages.clone() };
+            let given = GuardAnswer { denial: Some(reason.clone()), question: None, change, context: context.clone(), messages: messages.clone() };
             let output = answer(event, &given).output;
             prop_assert!(!proceeds(event, &output), "{} {}: {output:?}", event.client, event.name);
             prop_assert!(output.stdout.len() + output.stderr.len() < 64 << 10);
+        }
+    }
+
+    #[test]
+    fn a_question_opens_a_dialog_or_denies(question in any::<String>(), context in prop::collection::vec(any::<String>(), 0..3), is_changed in any::<bool>()) {
+        for event in samples::gates() {
+            let change = change(event, "echo").filter(|_| is_changed);
+            let is_kept = change.is_none();
+            let given = GuardAnswer { question: Some(question.clone()), change, context: context.clone(), ..GuardAnswer::default() };
+            let reply = answer(event, &given);
+            let asks = asks(event, &reply.output);
+            prop_assert!(asks || !proceeds(event, &reply.output), "{} {}: {reply:?}", event.client, event.name);
+            let has_dialog = event.client.has_dialog() && event.dialect == Dialect::Own && matches!(event.kind, EventKind::ToolPre(_));
+            prop_assert_eq!(asks, has_dialog && is_kept, "{} {}", event.client, event.name);
+            prop_assert_eq!(reply.losses[0].denies(), !asks);
         }
     }
 

@@ -62,8 +62,15 @@ pub(crate) fn all() -> Vec<Sample> {
         cursor("preToolUse", "Shell", tool("Shell", json!({ "command": "echo hi" }))),
         cursor("preToolUse", "Write", tool("Write", json!({ "file_path": "/repo/new.txt", "content": "one\n" }))),
         cursor("postToolUse", "Shell", shell),
+        cursor("subagentStart", "-", json!({ "subagent_type": "explore", "task": "look", "tool_call_id": "t-2" })),
         cursor("stop", "-", json!({})),
     ]);
+    // The plugin of the guard makes these from events without a decision.
+    for event in ["session.created", "session.idle"] {
+        let payload =
+            json!({ "hook_event_name": event, "cwd": "/repo", "input": { "sessionID": "s-1" }, "output": {} });
+        samples.push(Sample { client: Client::Opencode, event: event.to_owned(), label: "-".to_owned(), payload });
+    }
     samples
 }
 
@@ -84,6 +91,7 @@ pub(crate) fn one_of_each() -> Vec<(String, Sample)> {
             EventKind::Prompt { .. } => "prompt:submit",
             EventKind::ToolPre(tool) if tool.name == "apply_patch" => "tool:pre of a patch",
             EventKind::ToolPre(_) => "tool:pre",
+            EventKind::Spawn { .. } => "agent:spawn",
             EventKind::ToolPost { success: true, .. } => "tool:post",
             EventKind::ToolPost { .. } => "tool:post of a failure",
             EventKind::Complete { .. } => "orchestrator:complete",

@@ -4,26 +4,48 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_guard::Client;
+use amplifier_guard::settings;
 use amplifier_guard::settings::{
-    HookOptions, HookProgram, SettingsError, codex_trust, codex_untrust, install, installed, missing_events, supported,
-    uninstall,
+    DaemonPlace, HookOptions, HookProgram, InstalledHook, Scope, SettingsError, codex_trust, codex_untrust,
+    missing_events, problems, tool_event,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn with_options<T>(run: impl FnOnce(&HookOptions<'_>) -> T) -> T {
-    let program = HookProgram::small(PathBuf::from("/opt/amplifier hook/amplifier-hook"));
-    run(&HookOptions {
-        program: &program,
-        folder: Path::new("/home/ada/.local/share/amplifier/guard"),
-        limit: Duration::from_secs(330),
-        name: "n-1",
-    })
+const PLACE: &str = "/home/ada/.local/share/amplifier/guard";
+
+fn program() -> HookProgram {
+    HookProgram::small(PathBuf::from("/opt/amplifier hook/amplifier-hook"))
+}
+
+fn install_at(client: Client, scope: Scope, settings: &str) -> Result<String, SettingsError> {
+    let place = match scope {
+        Scope::System => DaemonPlace::CallingUser(Path::new("/usr/local/bin/amplifier")),
+        _ => DaemonPlace::Folder(Path::new(PLACE)),
+    };
+    let program = program();
+    let options = HookOptions { program: &program, place, limit: Duration::from_secs(330), name: "hook-1" };
+    settings::install(client, scope, settings, &options)
 }
 
 fn installed_in(client: Client, settings: &str) -> String {
-    with_options(|options| install(client, settings, options)).unwrap()
+    install_at(client, Scope::User, settings).unwrap()
 }
+
+fn installed(client: Client, settings: &str) -> Vec<InstalledHook> {
+    settings::installed(client, Scope::User, settings).unwrap()
+}
+
+fn uninstalled(client: Client, settings: &str) -> String {
+    settings::uninstall(client, Scope::User, settings).unwrap()
+}
+
+fn problems_of(client: Client, settings: &str) -> Vec<String> {
+    problems(client, &installed(client, settings), &program(), DaemonPlace::Folder(Path::new(PLACE)))
+}
+
+/// Clients whose settings are JSON that belongs to the user.
+const SHARED: [Client; 4] = [Client::Claude, Client::Codex, Client::Gemini, Client::Cursor];
 
 const SETTINGS: [&str; 7] = [
     "{}",
@@ -37,14 +59,23 @@ const SETTINGS: [&str; 7] = [
 
 #[test]
 fn to_install_and_uninstall_restores_every_byte() {
-    for client in supported().filter(|client| *client != Client::Copilot) {
+    for client in SHARED {
         for settings in SETTINGS {
-            let changed = installed_in(client, settings);
-            assert_ne!(changed, settings);
-            assert_eq!(missing_events(client, &installed(&changed).unwrap()), [""; 0]);
-            assert_eq!(uninstall(client, &changed).unwrap(), settings, "{changed}");
-            // Installing again changes nothing.
-            assert_eq!(installed_in(client, &changed), changed);
+            // The version that this client needs stays.
+            let settings = &if client == Client::Cursor {
+                settings.replacen('{', "{\"version\":1,", 1).replace(",}", "}")
+            } else {
+                settings.to_owned()
+            };
+            for settings in [settings.clone(), settings.replace('\n', "\r\n")] {
+                let changed = installed_in(client, &settings);
+                assert_ne!(changed, settings);
+                assert_eq!(missing_events(client, &installed(client, &changed)), [""; 0]);
+                assert_eq!(uninstalled(client, &changed), settings, "{changed}");
+                // Installing again changes nothing.
+                assert_eq!(installed_in(client, &changed), changed);
+                assert_eq!(problems_of(client, &changed), [""; 0]);
+            }
         }
     }
 }
@@ -69,16 +100,20 @@ fn each_client_gets_its_own_units_and_form() {
     assert_eq!(codex["PreToolUse"][0]["hooks"][0]["timeout"], 330);
     assert_eq!(codex["PreToolUse"][0]["hooks"][0].get("onFailure"), None);
     let gemini = &hooks(Client::Gemini)["BeforeTool"][0];
-    assert_eq!((&gemini["hooks"][0]["timeout"], &gemini["hooks"][0]["name"]), (&json!(330_000), &json!("n-1")));
+    assert_eq!((&gemini["hooks"][0]["timeout"], &gemini["hooks"][0]["name"]), (&json!(330_000), &json!("hook-1")));
     let copilot = serde_json::from_str::<Value>(&installed_in(Client::Copilot, "")).unwrap();
     assert_eq!((&copilot["version"], &copilot["hooks"]["preToolUse"][0]["timeoutSec"]), (&json!(1), &json!(330)));
     assert_eq!(copilot["hooks"]["preToolUse"][0].get("matcher"), None);
+    let cursor = serde_json::from_str::<Value>(&installed_in(Client::Cursor, "")).unwrap();
+    let gate = &cursor["hooks"]["preToolUse"][0];
+    assert_eq!((&cursor["version"], &gate["timeout"], &gate["failClosed"]), (&json!(1), &json!(330), &json!(true)));
+    assert_eq!(cursor["hooks"]["stop"][0].get("failClosed"), None);
 }
 
 #[test]
 fn the_command_line_denies_before_the_limit_and_if_the_program_is_missing() {
     let changed = installed_in(Client::Claude, "");
-    let hooks = installed(&changed).unwrap();
+    let hooks = installed(Client::Claude, &changed);
     let line = |event: &str| hooks.iter().find(|hook| hook.event == event).unwrap().command.clone();
     assert_eq!(
         line("PreToolUse"),
@@ -97,31 +132,173 @@ fn the_command_line_denies_before_the_limit_and_if_the_program_is_missing() {
 
 #[test]
 fn unusable_settings_and_paths_are_refused() {
-    with_options(|options| {
-        for (settings, expected) in [
-            ("{ // comment\n}", "it is not JSON, so nothing was changed"),
-            ("[]", "`the file` is not an object"),
-            ("{\"hooks\":[]}", "`hooks` is not an object"),
-            ("{\"hooks\":{\"PreToolUse\":{}}}", "`PreToolUse` is not a list"),
-            ("{\"hooks\":{},\"hooks\":{}}", "the key `hooks` exists twice"),
-        ] {
-            let error = install(Client::Claude, settings, options).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-        assert_eq!(install(Client::Cursor, "", options), Err(SettingsError::Unsupported(Client::Cursor)));
-    });
+    for (client, settings, expected) in [
+        (Client::Claude, "{ // comment\n}", "it is not JSON, so nothing was changed"),
+        (Client::Gemini, "{ /* no end", "it is not JSON, so nothing was changed"),
+        (Client::Gemini, "{\"a\": 1, // last\n}", "it is not JSON, so nothing was changed"),
+        (Client::Claude, "[]", "`the file` is not an object"),
+        (Client::Claude, "{\"hooks\":[]}", "`hooks` is not an object"),
+        (Client::Claude, "{\"hooks\":null}", "`hooks` is not an object"),
+        (Client::Claude, "{\"hooks\":{\"PreToolUse\":{}}}", "`PreToolUse` is not a list"),
+        (Client::Claude, "{\"hooks\":{},\"hooks\":{}}", "the key `hooks` exists twice"),
+        (Client::Opencode, "export const Mine = async () => ({});\n", "it was not written by the guard"),
+    ] {
+        let error = install_at(client, Scope::User, settings).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
     for path in ["/opt/it's/hook", "/opt/$HOME/hook", "hook", "/a\"b", "/a\nb"] {
         let program = HookProgram::small(path.into());
-        let options =
-            HookOptions { program: &program, folder: Path::new("/g"), limit: Duration::from_secs(60), name: "n" };
-        assert!(install(Client::Claude, "", &options).unwrap_err().to_string().contains("cannot be in a command line"));
+        let place = DaemonPlace::Folder(Path::new("/g"));
+        let options = HookOptions { program: &program, place, limit: Duration::from_secs(60), name: "n" };
+        let error = settings::install(Client::Claude, Scope::User, "", &options).unwrap_err().to_string();
+        assert!(error.contains("cannot be in a command line"), "{error}");
     }
+}
+
+#[test]
+fn line_ends_of_the_file_are_kept() {
+    let changed = installed_in(Client::Claude, "{\r\n  \"model\": \"opus\"\r\n}\r\n");
+    assert_eq!(changed.matches('\n').count(), changed.matches("\r\n").count());
+    assert!(changed.starts_with("{\r\n  \"model\": \"opus\",\r\n  \"hooks\": {\r\n"), "{changed}");
+}
+
+#[test]
+fn comments_are_kept_in_settings_of_the_client_that_accepts_them() {
+    for (settings, comments) in [
+        (
+            "{\n  // mine: { [ \" é\n  \"model\": \"a // b\" /* last, */\n}\n",
+            ["// mine: { [ \" é\n", "\"a // b\"", "/* last, */"],
+        ),
+        ("{ // nothing yet\n}\n", ["{ // nothing yet\n"; 3]),
+        (
+            "// head\n{\n  \"hooks\": { /* none */ },\n  \"x\": \"\\\" // no comment\"\n}",
+            ["// head\n{", "{ /* none */", "\"\\\" // no comment\""],
+        ),
+        (
+            "{\n  \"hooks\": {\n    \"BeforeTool\": [\n      // lint\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"lint\"}]} // end\n    ]\n  }\n}\n",
+            ["// lint\n      {", "\"lint\"}]}", "// end\n"],
+        ),
+    ] {
+        let changed = installed_in(Client::Gemini, settings);
+        for comment in comments {
+            assert!(changed.contains(comment), "{changed}");
+        }
+        assert_eq!(missing_events(Client::Gemini, &installed(Client::Gemini, &changed)), [""; 0], "{changed}");
+        let restored = uninstalled(Client::Gemini, &changed);
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(plain(&restored), plain(settings), "{restored}");
+    }
+}
+
+#[test]
+fn a_file_of_the_guard_alone_is_empty_after_its_removal() {
+    for (client, scope) in [
+        (Client::Copilot, Scope::User),
+        (Client::Copilot, Scope::System),
+        (Client::Claude, Scope::System),
+        (Client::Opencode, Scope::User),
+        (Client::Codex, Scope::System),
+    ] {
+        let changed = install_at(client, scope, "").unwrap();
+        assert_eq!(missing_events(client, &settings::installed(client, scope, &changed).unwrap()), [""; 0]);
+        assert_eq!(install_at(client, scope, &changed).unwrap(), changed);
+        assert_eq!(settings::uninstall(client, scope, &changed).unwrap(), "", "{client}");
+    }
+}
+
+#[test]
+fn changes_that_keep_a_hook_from_deciding_are_named() {
+    for (client, key, value, expected) in [
+        (Client::Claude, "async", json!(true), "at PreToolUse, `async` is true"),
+        (Client::Claude, "if", json!("Bash(git *)"), "at PreToolUse, `if` is \"Bash(git *)\""),
+        (Client::Claude, "type", json!("prompt"), "at PreToolUse, `type` is \"prompt\""),
+        (Client::Claude, "timeout", json!(9), "the time limit 9 ends before the hook denies"),
+        (
+            Client::Claude,
+            "onFailure",
+            json!("allow"),
+            "`onFailure` is not \"block\", so a failure of the hook does not deny",
+        ),
+        (Client::Codex, "async", json!(true), "`async` is true"),
+        (Client::Gemini, "timeout", json!(330), "the time limit 330 ends before the hook denies"),
+        (Client::Copilot, "matcher", json!("bash"), "`matcher` is \"bash\", so it is not called for other tools"),
+        (Client::Copilot, "cwd", json!("/elsewhere"), "`cwd` is \"/elsewhere\", which the guard does not write"),
+        (
+            Client::Cursor,
+            "failClosed",
+            json!(false),
+            "`failClosed` is not true, so a failure of the hook does not deny",
+        ),
+    ] {
+        let mut settings: Value = serde_json::from_str(&installed_in(client, "")).unwrap();
+        let entry = &mut settings["hooks"][tool_event(client)][0];
+        let handler = if entry.get("hooks").is_some() { &mut entry["hooks"][0] } else { entry };
+        handler[key] = value;
+        let found = problems_of(client, &settings.to_string());
+        assert!(found.iter().any(|problem| problem.contains(expected)), "{client} {key}: {found:?}");
+    }
+    let narrow = installed_in(Client::Claude, "").replacen("\"matcher\": \"*\"", "\"matcher\": \"Bash\"", 1);
+    assert!(problems_of(Client::Claude, &narrow)[0].contains("`matcher` is \"Bash\""));
+    let plugin = installed_in(Client::Opencode, "").replace("reject(new Error(reason))", "resolve({})");
+    assert!(problems_of(Client::Opencode, &plugin)[0].contains("the plugin was changed"));
+}
+
+#[test]
+fn requirements_of_codex_keep_other_tables_and_switch_hooks_on() {
+    for before in [
+        "",
+        "allowed_sandbox_modes = [\"read-only\"] # mine\n",
+        "[features] # mine\nother = true\n\n[mcp_servers.one]\nx = 1\n",
+        "[features]\nhooks = true\n",
+        "[hooks]\nmanaged_dir = \"/opt/hooks\"\n\n[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = \"command\"\ncommand = \"lint\"\n",
+        "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = \"command\"\ncommand = \"lint\"\n",
+    ] {
+        let after = install_at(Client::Codex, Scope::System, before).unwrap();
+        let parsed: toml::Table = after.parse().unwrap();
+        assert_eq!(parsed["features"]["hooks"].as_bool(), Some(true), "{after}");
+        let folder = if before.contains("managed_dir") { "/opt/hooks" } else { "/etc/codex" };
+        assert_eq!(parsed["hooks"]["managed_dir"].as_str(), Some(folder));
+        let hooks = settings::installed(Client::Codex, Scope::System, &after).unwrap();
+        let place = DaemonPlace::CallingUser(Path::new("/usr/local/bin/amplifier"));
+        assert_eq!(problems(Client::Codex, &hooks, &program(), place), [""; 0], "{after}");
+        assert!(
+            hooks[0].command.contains("--program \"/usr/local/bin/amplifier\"; [ $? = 0 ]"),
+            "{}",
+            hooks[0].command
+        );
+        assert_eq!(install_at(Client::Codex, Scope::System, &after).unwrap(), after);
+        assert_eq!(settings::uninstall(Client::Codex, Scope::System, &after).unwrap(), before);
+    }
+    for (before, expected) in [
+        ("[features]\nhooks = false\n", "`features.hooks` is not true"),
+        ("features = { other = true }\n", "it would not be TOML"),
+        ("[features\n", "it would not be TOML"),
+    ] {
+        let error = install_at(Client::Codex, Scope::System, before).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn settings_of_the_system_switch_the_hooks_of_gemini_on() {
+    let enabled = |settings: &str| serde_json::from_str::<Value>(settings).unwrap()["hooksConfig"]["enabled"].clone();
+    for before in [
+        "",
+        "{\"hooksConfig\": {}}",
+        "{\"hooksConfig\": {\"notifications\": false}}",
+        "{\"hooksConfig\": {\"enabled\": true}}",
+    ] {
+        assert_eq!(enabled(&install_at(Client::Gemini, Scope::System, before).unwrap()), json!(true));
+    }
+    let error = install_at(Client::Gemini, Scope::System, "{\"hooksConfig\":{\"enabled\":false}}").unwrap_err();
+    assert!(error.to_string().starts_with("`hooksConfig.enabled` is not true, so nothing was changed"), "{error}");
+    assert_eq!(serde_json::from_str::<Value>(&installed_in(Client::Gemini, "")).unwrap().get("hooksConfig"), None);
 }
 
 #[test]
 fn codex_trusts_our_hooks_at_their_position() {
     let settings = "{\"hooks\":{\"PreToolUse\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"a\"}]}]}}";
-    let hooks = installed(&installed_in(Client::Codex, settings)).unwrap();
+    let hooks = installed(Client::Codex, &installed_in(Client::Codex, settings));
     let file = Path::new("/home/ada/.codex/hooks.json");
     let before = "model = \"gpt\" # mine\n\n[features]\nhooks = true\n";
     let config = codex_trust(before, file, &hooks).unwrap();
@@ -138,7 +315,7 @@ fn codex_trusts_our_hooks_at_their_position() {
 
 #[test]
 fn comments_of_the_user_behind_our_trust_stay() {
-    let hooks = installed(&installed_in(Client::Codex, "")).unwrap();
+    let hooks = installed(Client::Codex, &installed_in(Client::Codex, ""));
     let file = Path::new("/home/ada/.codex/hooks.json");
     let config = codex_trust("model = \"gpt\"\n", file, &hooks).unwrap();
     let config = config + "\n# my servers\n# one\n\n[mcp_servers.one]\ncommand = \"one\"\n";
@@ -150,16 +327,16 @@ fn comments_of_the_user_behind_our_trust_stay() {
 fn a_hook_in_a_group_with_another_one_is_found_and_removed_alone() {
     for client in [Client::Claude, Client::Codex, Client::Gemini] {
         let mut settings: Value = serde_json::from_str(&installed_in(client, "")).unwrap();
-        let event = amplifier_guard::settings::tool_event(client).unwrap();
+        let event = tool_event(client);
         let other = json!({ "type": "command", "command": "lint" });
         settings["hooks"][event][0]["hooks"].as_array_mut().unwrap().insert(0, other.clone());
         let settings = settings.to_string();
-        let hooks = installed(&settings).unwrap();
+        let hooks = installed(client, &settings);
         assert_eq!(missing_events(client, &hooks), [""; 0]);
         let found = hooks.iter().find(|hook| hook.event == event).unwrap();
         assert_eq!((found.group, found.handler), (0, 1));
-        let removed = uninstall(client, &settings).unwrap();
-        assert_eq!(installed(&removed).unwrap(), []);
+        let removed = uninstalled(client, &settings);
+        assert_eq!(installed(client, &removed), []);
         let removed: Value = serde_json::from_str(&removed).unwrap();
         assert_eq!(removed["hooks"][event][0]["hooks"], json!([other]));
         if client == Client::Codex {
@@ -172,13 +349,14 @@ fn a_hook_in_a_group_with_another_one_is_found_and_removed_alone() {
 #[test]
 fn the_trust_of_codex_is_the_hash_of_the_sorted_definition() {
     // From the definition that the client hashes, computed by another program.
-    let hook = amplifier_guard::settings::InstalledHook {
+    let hook = InstalledHook {
         event: "PreToolUse".to_owned(),
         group: 0,
         handler: 0,
         command: "/bin/true".to_owned(),
         timeout: 60,
         matcher: Some("*".to_owned()),
+        problems: Vec::new(),
     };
     let config = codex_trust("", Path::new("/c/hooks.json"), &[hook]).unwrap();
     assert!(config.contains("sha256:b7252c14ed4d35df685699f7ddd54da12bc4c6f8ae96b5ee973e08c52373e9b5"), "{config}");
@@ -195,6 +373,6 @@ proptest! {
         for (key, value) in &keys {
             prop_assert_eq!(parsed[key].as_str(), Some(value.as_str()));
         }
-        prop_assert_eq!(uninstall(Client::Gemini, &changed).unwrap(), settings);
+        prop_assert_eq!(uninstalled(Client::Gemini, &changed), settings);
     }
 }

@@ -21,6 +21,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::Exit;
+use super::guard;
 use super::output::pipe_stdout;
 use crate::errors::reasons;
 use crate::flags::Flags;
@@ -262,6 +263,7 @@ fn run_checks(
         Ok((active, protection)) => describe_sandbox(config, &active.level, protection),
         Err(error) => Err(reasons(error)),
     };
+    let fix_guard = "run `amplifier guard status`";
     let fix_server = format!("check the permissions of `{}`", home.server_folder().display());
     let server = match Address::find(&home.server_folder()) {
         Ok(Some(address)) => Ok(format!("running at {} (process {})", address.url, address.pid)),
@@ -283,5 +285,6 @@ fn run_checks(
         check("bash", bash, "install bash, and add its folder to PATH"),
         check("sandbox", sandbox, &fix_sandbox),
         check("server", server, &fix_server),
+        check("guard", guard::check(home), fix_guard),
     ]
 }

@@ -35,6 +35,10 @@ fn tool_pre(answer: &GuardAnswer) -> Reply {
         let fields = with_messages(Map::from_iter([("hookSpecificOutput".to_owned(), specific.into())]), answer);
         return Reply::new(HookOutput::denial(&fields.into(), &reason));
     }
+    if let Some(question) = answer.dialog_text() {
+        specific.insert("permissionDecision".to_owned(), json!("ask"));
+        specific.insert("permissionDecisionReason".to_owned(), json!(question));
+    }
     // Never `allow`: it would skip the permission prompt of the client.
     if let Some(input) = answer.input() {
         specific.insert("updatedInput".to_owned(), input.clone());

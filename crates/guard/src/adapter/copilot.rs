@@ -10,7 +10,7 @@ use crate::answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, Dialect, EventKind};
 
-const FORM: PayloadForm = PayloadForm {
+pub(super) const FORM: PayloadForm = PayloadForm {
     client: Client::Copilot,
     dialect: Dialect::Own,
     session: "sessionId",
@@ -72,6 +72,10 @@ fn tool_pre(answer: &GuardAnswer) -> Reply {
         return Reply::new(HookOutput::denial(&fields, &reason));
     }
     let mut fields = context(answer);
+    if let Some(question) = answer.dialog_text() {
+        fields.insert("permissionDecision".to_owned(), json!("ask"));
+        fields.insert("permissionDecisionReason".to_owned(), json!(question));
+    }
     if let Some(input) = answer.input() {
         fields.insert("modifiedArgs".to_owned(), input.clone());
     }

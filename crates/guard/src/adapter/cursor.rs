@@ -10,7 +10,7 @@ use crate::answer::{GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 
-const FORM: PayloadForm = PayloadForm {
+pub(super) const FORM: PayloadForm = PayloadForm {
     client: Client::Cursor,
     session: "conversation_id",
     result: "tool_output",
@@ -19,7 +19,7 @@ const FORM: PayloadForm = PayloadForm {
         ("sessionEnd", Meaning::SessionEnd),
         ("beforeSubmitPrompt", Meaning::Prompt),
         ("preToolUse", Meaning::ToolPre),
-        ("subagentStart", Meaning::Other),
+        ("subagentStart", Meaning::Spawn),
         ("postToolUse", Meaning::ToolPost),
         ("postToolUseFailure", Meaning::ToolFailure),
         ("preCompact", Meaning::Compact),
@@ -41,6 +41,17 @@ pub(super) fn parse(told: Option<&str>, payload: &Map) -> Result<ClientEvent, Pa
     let roots = payload.get("workspace_roots").and_then(Value::as_array);
     let root = roots.and_then(|roots| roots.first()).and_then(Value::as_str);
     event.folder = event.folder.or_else(|| root.map(Into::into));
+    let text = |key: &str| payload.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match event.kind {
+        // A prompt has no id of a call, but one of its answer.
+        EventKind::Prompt { .. } => event.call = text("generation_id").map(str::to_owned),
+        EventKind::Spawn { .. } => {
+            event.call = text("tool_call_id").map(str::to_owned);
+            // The sub-agent belongs to the session that starts it.
+            event.session = text("parent_conversation_id").map_or(event.session, str::to_owned);
+        }
+        _ => {}
+    }
     Ok(event)
 }
 
@@ -48,6 +59,7 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
     match &event.kind {
         EventKind::ToolPre(tool) => tool_pre(tool, answer),
         EventKind::Prompt { .. } => prompt(answer),
+        EventKind::Spawn { .. } => spawn(answer),
         _ => {
             let context = answer.joined_context().filter(|_| answer.denial.is_none());
             let takes_context = matches!(event.kind, EventKind::SessionStart { .. } | EventKind::ToolPost { .. });
@@ -80,6 +92,18 @@ fn tool_pre(tool: &ClientTool, answer: &GuardAnswer) -> Reply {
         fields.insert("updated_input".to_owned(), input.clone());
     }
     Reply::new(HookOutput::success(fields))
+        .lose(Loss::CONTEXT, answer.joined_context().is_some())
+        .lose(Loss::MESSAGE, answer.joined_messages().is_some())
+}
+
+fn spawn(answer: &GuardAnswer) -> Reply {
+    if let Some(reason) = answer.reason() {
+        return denied(&json!({ "permission": "deny", "user_message": reason }), &reason);
+    }
+    if answer.change.is_some() {
+        return deny_change("a hook changed the task of an agent, which this client cannot apply", spawn);
+    }
+    Reply::new(HookOutput::success(Map::from_iter([("permission".to_owned(), json!("allow"))])))
         .lose(Loss::CONTEXT, answer.joined_context().is_some())
         .lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }

@@ -17,9 +17,27 @@ pub(super) enum Meaning {
     ToolPre,
     ToolPost,
     ToolFailure,
+    Spawn,
     Compact,
     Complete,
     Other,
+}
+
+impl Meaning {
+    /// Returns our event.
+    pub(super) fn our_event(self) -> Option<&'static str> {
+        Some(match self {
+            Self::SessionStart => "session:start",
+            Self::SessionEnd => "session:end",
+            Self::Prompt => "prompt:submit",
+            Self::ToolPre => "tool:pre",
+            Self::ToolPost | Self::ToolFailure => "tool:post",
+            Self::Spawn => "agent:spawn",
+            Self::Compact => "context:pre_compact",
+            Self::Complete => "orchestrator:complete",
+            Self::Other => return None,
+        })
+    }
 }
 
 /// The names of fields and events in the payloads of one client.
@@ -120,6 +138,10 @@ impl PayloadForm {
                 success: false,
                 milliseconds: payload.get("duration_ms").and_then(Value::as_u64).unwrap_or_default(),
             },
+            Some(Meaning::Spawn) => {
+                let task = payload.get("task").and_then(Value::as_str).ok_or_else(|| self.missing("task"))?;
+                EventKind::Spawn { agent: text("subagent_type"), task: task.to_owned() }
+            }
             Some(Meaning::Compact) => {
                 let trigger = text("trigger");
                 EventKind::Compact { trigger: if trigger == "manual" { trigger } else { "auto".to_owned() } }

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 use crate::tools;
 
-const FORM: PayloadForm = PayloadForm {
+pub(super) const FORM: PayloadForm = PayloadForm {
     client: Client::Gemini,
     events: &[
         ("SessionStart", Meaning::SessionStart),
@@ -54,6 +54,14 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
 fn tool_pre(tool: &ClientTool, answer: &GuardAnswer) -> Reply {
     if let Some(reason) = answer.reason() {
         return denied(&reason, answer);
+    }
+    if let Some(question) = answer.dialog_text() {
+        // The dialog shows the message, not the reason.
+        let messages = [vec![question.clone()], answer.messages.clone()].concat();
+        let shown = GuardAnswer { messages, ..answer.clone() };
+        let fields = Map::from_iter([("decision".to_owned(), json!("ask")), ("reason".to_owned(), json!(question))]);
+        let reply = Reply::new(HookOutput::success(with_messages(fields, &shown)));
+        return Reply { deferred: answer.context.clone(), ..reply };
     }
     let mut fields = Map::new();
     if let Some(input) = answer.input() {

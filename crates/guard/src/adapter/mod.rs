@@ -10,9 +10,9 @@ mod opencode;
 
 use amplifier_core::Map;
 
-use crate::answer::{GuardAnswer, Reply};
+use crate::answer::{GuardAnswer, Loss, Reply};
 use crate::client::Client;
-use crate::event::ClientEvent;
+use crate::event::{ClientEvent, Dialect, EventKind};
 use crate::patch::PatchError;
 
 /// The reason why a payload cannot be understood. The hook then denies.
@@ -57,6 +57,38 @@ pub fn parse(told: Client, event: Option<&str>, payload: &[u8]) -> Result<Client
 
 /// Expresses an answer in the words of the event's client.
 pub fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
+    if answer.question.is_none() || answer.denial.is_some() {
+        return express(event, answer);
+    }
+    if !has_dialog(event) {
+        let denial = GuardAnswer::deny("a user has to decide, and this client has no dialog here");
+        return express(event, &denial).lose(Loss::NO_DIALOG, true);
+    }
+    if answer.change.is_some() {
+        let denial = GuardAnswer::deny("a hook changed a call that the client has to ask about");
+        return express(event, &denial).lose(Loss::MODIFY, true);
+    }
+    express(event, answer).lose(Loss::DIALOG, true)
+}
+
+/// Returns our event for one of a client; none if it has no counterpart.
+pub(crate) fn our_event(client: Client, name: &str) -> Option<&'static str> {
+    let events = match client {
+        Client::Claude | Client::Codex => form::NESTED_EVENTS,
+        Client::Gemini => gemini::FORM.events,
+        Client::Copilot => copilot::FORM.events,
+        Client::Opencode => opencode::FORM.events,
+        Client::Cursor => cursor::FORM.events,
+    };
+    events.iter().find(|(known, _)| *known == name).and_then(|(_, meaning)| meaning.our_event())
+}
+
+/// Returns `true` if the client has a dialog for the event that a hook can open.
+fn has_dialog(event: &ClientEvent) -> bool {
+    event.client.has_dialog() && event.dialect == Dialect::Own && matches!(event.kind, EventKind::ToolPre(_))
+}
+
+fn express(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
     let express = match event.client {
         Client::Claude => claude::answer,
         Client::Codex => codex::answer,

@@ -10,7 +10,7 @@ use crate::answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, Dialect, EventKind};
 
-const FORM: PayloadForm = PayloadForm {
+pub(super) const FORM: PayloadForm = PayloadForm {
     client: Client::Opencode,
     dialect: Dialect::Own,
     session: "sessionID",
@@ -24,6 +24,8 @@ const FORM: PayloadForm = PayloadForm {
         ("chat.message", Meaning::Prompt),
         ("tool.execute.before", Meaning::ToolPre),
         ("tool.execute.after", Meaning::ToolPost),
+        ("session.created", Meaning::SessionStart),
+        ("session.idle", Meaning::Complete),
         ("shell.env", Meaning::Other),
         ("tool.definition", Meaning::Other),
     ],
@@ -61,7 +63,8 @@ fn prompt_text(output: &Value) -> String {
 }
 
 pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
-    if let Some(reason) = answer.reason() {
+    let is_decided = event.is_gate() || matches!(event.kind, EventKind::ToolPost { .. });
+    if let Some(reason) = answer.reason().filter(|_| is_decided) {
         let fields = json!({ "decision": "deny", "reason": reason });
         return Reply::new(HookOutput::denial(&fields, &reason));
     }
@@ -79,14 +82,16 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
         }
     }
     let is_post = matches!(event.kind, EventKind::ToolPost { .. });
-    let is_pre = matches!(event.kind, EventKind::ToolPre(_));
+    // The client takes context only with a result.
+    let is_deferred = event.is_gate() || matches!(event.kind, EventKind::SessionStart { .. });
     let context = answer.joined_context();
     if let Some(context) = context.clone().filter(|_| is_post) {
         fields.insert("context".to_owned(), context.into());
     }
-    let deferred = if is_pre { answer.context.clone() } else { Vec::new() };
+    let deferred = if is_deferred { answer.context.clone() } else { Vec::new() };
     let reply = Reply { deferred, ..Reply::new(HookOutput::success(fields)) };
     reply
-        .lose(Loss::CONTEXT, context.is_some() && !is_post && !is_pre)
+        .lose(Loss::LATER, answer.denial.is_some() && matches!(event.kind, EventKind::SessionStart { .. }))
+        .lose(Loss::CONTEXT, context.is_some() && !is_post && !is_deferred)
         .lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }

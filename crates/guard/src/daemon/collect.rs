@@ -1,4 +1,4 @@
-//! Context and messages of hooks, collected for the call that caused them.
+//! Context, messages and questions of hooks, collected for the call that caused them.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,16 @@ tokio::task_local! {
 
 /// The texts that hooks added during one call, and the answers that approvers gave.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Collection(Arc<Mutex<(Vec<String>, Vec<String>)>>, Arc<Mutex<Vec<GivenAnswer>>>);
+pub(super) struct Collection(Arc<Mutex<CollectedTexts>>, Arc<Mutex<Vec<GivenAnswer>>>);
+
+/// The texts of a [`Collection`].
+#[derive(Debug, Default)]
+pub(super) struct CollectedTexts {
+    pub(super) context: Vec<String>,
+    pub(super) messages: Vec<String>,
+    /// Questions for the client's own dialog.
+    pub(super) questions: Vec<String>,
+}
 
 /// An answer of an approver, with the hook that asked and the input that it asked about.
 #[derive(Clone, Debug)]
@@ -32,14 +41,19 @@ impl Collection {
         CURRENT.scope(self.clone(), call).await
     }
 
-    /// Returns the context and the messages so far.
-    pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
+    /// Returns the texts so far.
+    pub(super) fn take(&self) -> CollectedTexts {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, add: impl FnOnce(&mut (Vec<String>, Vec<String>))) {
+    fn add(&self, add: impl FnOnce(&mut CollectedTexts)) {
         add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Adds a question to the current call; returns `false` outside of a call.
+pub(super) fn add_question(question: String) -> bool {
+    CURRENT.try_with(|current| current.add(|texts| texts.questions.push(question))).is_ok()
 }
 
 /// The conversation and the screen of a guarded client: both reach it with the answer.
@@ -48,13 +62,13 @@ pub(super) struct ClientPorts;
 
 impl ContextManager for ClientPorts {
     async fn add_message(&self, message: InjectedMessage) -> Result<(), PortError> {
-        Ok(CURRENT.try_with(|current| current.add(|(context, _)| context.push(message.content)))?)
+        Ok(CURRENT.try_with(|current| current.add(|texts| texts.context.push(message.content)))?)
     }
 }
 
 impl Display for ClientPorts {
     async fn show_message(&self, message: &DisplayMessage) -> Result<(), PortError> {
-        Ok(CURRENT.try_with(|current| current.add(|(_, messages)| messages.push(message.text.clone())))?)
+        Ok(CURRENT.try_with(|current| current.add(|texts| texts.messages.push(message.text.clone())))?)
     }
 }
 

@@ -34,15 +34,17 @@ impl CallKey {
     /// Returns the key of an event in a session of the log; none for an event without the id of a call.
     pub(super) fn from_event(event: &ClientEvent, session: &str) -> Option<Self> {
         let call = event.call.as_deref()?;
-        let (tool, result) = match &event.kind {
-            EventKind::ToolPre(tool) => (tool, None),
-            EventKind::ToolPost { tool, result, .. } => (tool, Some(result)),
+        let content = match &event.kind {
+            EventKind::ToolPre(tool) => json!([tool.name, tool.input]),
+            EventKind::ToolPost { tool, result, .. } => json!([tool.name, tool.input, result]),
+            EventKind::Prompt { text } => json!([text]),
+            EventKind::Spawn { agent, task } => json!(["agent", agent, task]),
             _ => return None,
         };
         let digest = |value: Value| Sha256::digest(value.to_string()).into();
         let call = digest(json!([event.client.as_str(), session, event.agent, call]));
-        let content = digest(json!([event.folder, tool.name, tool.input, result]));
-        Some(Self { call, content, is_end: result.is_some() })
+        let content = digest(json!([event.folder, content]));
+        Some(Self { call, content, is_end: matches!(event.kind, EventKind::ToolPost { .. }) })
     }
 }
 

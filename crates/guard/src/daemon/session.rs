@@ -1,29 +1,31 @@
 //! One session of a client: its events pass the hooks of the policy.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use amplifier_core::{
-    ApprovalAnswer, ApprovalError, ApprovalSystem, CONTEXT_PRE_COMPACT, ContextPreCompact, Coordinator, EventData,
-    EventName, ORCHESTRATOR_COMPLETE, OpenRequest, OrchestratorComplete, PROMPT_SUBMIT, PromptSubmit, SESSION_END,
-    SESSION_START, SessionEnd, SessionStart, Verdict, data,
+    AGENT_SPAWN, ApprovalAnswer, ApprovalError, ApprovalSystem, CONTEXT_PRE_COMPACT, ContextPreCompact, Coordinator,
+    Effect, EventData, EventName, ORCHESTRATOR_COMPLETE, OpenRequest, OrchestratorComplete, PROMPT_SUBMIT,
+    PromptSubmit, SESSION_END, SESSION_START, SessionEnd, SessionStart, TOOL_PRE, Verdict, data,
 };
-use amplifier_host::{Home, LinkOptions, LinkTarget, Notices, ServerLink};
+use amplifier_host::{ApprovalChannel, Home, LinkOptions, LinkTarget, Notices, ServerLink};
 use amplifier_link::{Command, LinkClient, is_open};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::call_limit;
-use super::collect::{ClientPorts, Collection, OneAnswerPerCall};
+use super::collect::{ClientPorts, CollectedTexts, Collection, OneAnswerPerCall, add_question};
 use super::installation::InstallationCheck;
 use super::running_calls::RunningCalls;
 use super::session_facts::FactStore;
 use super::waiting_texts::WaitingTexts;
 use super::workspace::GuardPolicy;
 use crate::answer::{Change, GuardAnswer, Loss, Reply};
+use crate::client::Client;
 use crate::event::{ClientEvent, EventKind};
 
 /// The event that records an answer which the client cannot express.
@@ -48,10 +50,12 @@ pub(super) struct GuardSession {
 }
 
 #[derive(Default)]
-struct GuardState {
+pub(super) struct GuardState {
     /// The reason why nothing of the session is allowed.
     denied: Option<String>,
     texts: WaitingTexts,
+    /// Agents that passed with the call of their tool, by the id of the call, with their task.
+    pub(super) spawned: HashMap<String, String>,
     /// The time of the last event.
     last: Option<Instant>,
 }
@@ -77,7 +81,12 @@ impl GuardSession {
         // Without a server, only an approval request is worth a message: it is denied.
         let options = LinkOptions { notices: Notices::none(), ..policy.policy.link_options() };
         let mut link = ServerLink::open(options, &LINK, false);
-        let approvals = GuardApprovals { link: link.client.clone(), home: policy.policy.home().clone() };
+        let approvals = GuardApprovals {
+            channel: policy.policy.config().approvals,
+            client: event.client,
+            link: link.client.clone(),
+            home: policy.policy.home().clone(),
+        };
         let coordinator =
             policy.policy.coordinator(&id, OneAnswerPerCall(approvals)).context(ClientPorts).display(ClientPorts);
         let coordinator = coordinator.previews(policy.policy.workspace().clone()).build();
@@ -116,7 +125,7 @@ impl GuardSession {
         let collection = Collection::default();
         let start = self.coordinator.emit(SESSION_START, SessionStart::new(plan.into_map(), source));
         let verdict = collection.during(start).await;
-        let (context, messages) = collection.take();
+        let CollectedTexts { context, messages, .. } = collection.take();
         let mut state = self.state();
         state.texts.add(context, messages);
         if let Verdict::Denied { .. } = verdict {
@@ -134,7 +143,7 @@ impl GuardSession {
         self.state().last.unwrap_or(self.started).elapsed()
     }
 
-    fn state(&self) -> MutexGuard<'_, GuardState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, GuardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,8 +185,9 @@ impl GuardSession {
     pub(super) async fn decide(self: Arc<Self>, event: ClientEvent) -> GuardAnswer {
         let collection = Collection::default();
         let decided = collection.during(self.emit(&event)).await;
-        let (context, messages) = collection.take();
+        let CollectedTexts { context, messages, questions } = collection.take();
         let mut answer = decided.unwrap_or_else(GuardAnswer::deny);
+        answer.question = (!questions.is_empty()).then(|| questions.join("\n\n"));
         let mut state = self.state();
         if let Some(reason) = state.denied.clone()
             && (event.is_gate() || matches!(event.kind, EventKind::SessionStart { .. }))
@@ -210,6 +220,7 @@ impl GuardSession {
             EventKind::ToolPost { tool, result, success, milliseconds } => {
                 self.tool_post(event, tool, result, *success, *milliseconds).await
             }
+            EventKind::Spawn { agent, task } => self.spawn(event, agent, task).await,
             EventKind::Compact { trigger } => {
                 let compact = ContextPreCompact::new(trigger.as_str(), 0, 0, 0);
                 self.observe(self.coordinator.emit(CONTEXT_PRE_COMPACT, compact).await)
@@ -332,14 +343,19 @@ pub(super) fn allowed(verdict: Verdict) -> Result<EventData, String> {
     }
 }
 
-/// Sends approval requests to the server, if one is running: there is no terminal of ours.
+/// Sends approval requests to the client's own dialog, if the configuration says so, else to the server: there is no terminal of ours.
 struct GuardApprovals {
+    channel: ApprovalChannel,
+    client: Client,
     link: LinkClient,
     home: Home,
 }
 
 impl ApprovalSystem for GuardApprovals {
     async fn request_approval(&self, request: Arc<OpenRequest>) -> Result<ApprovalAnswer, ApprovalError> {
+        if self.channel == ApprovalChannel::Client {
+            return self.ask_in_client(&request);
+        }
         if !is_open(&self.home.server_folder()) {
             let problem =
                 "nobody can be asked; run `amplifier approvals watch` in another terminal, or `amplifier serve`";
@@ -351,5 +367,26 @@ impl ApprovalSystem for GuardApprovals {
             let problem = "no answer within the time limit of the hook; for a longer one, set `approval_timeout` and install the guard again";
             Err(ApprovalError::Failed(problem.into()))
         })
+    }
+}
+
+impl GuardApprovals {
+    /// Leaves the decision to the client's own dialog: the call passes here, with a question in its answer.
+    fn ask_in_client(&self, request: &OpenRequest) -> Result<ApprovalAnswer, ApprovalError> {
+        let failed = |text: String| Err(ApprovalError::Failed(text));
+        let is_tool = [TOOL_PRE.name(), AGENT_SPAWN.name()].contains(&request.event);
+        if !self.client.has_dialog() || !is_tool {
+            return failed(format!(
+                "{} has no dialog for this; set `approvals = \"server\"` in the configuration, and run `amplifier approvals watch` or `amplifier serve`",
+                self.client
+            ));
+        }
+        let Some(option) = request.options.iter().find(|option| option.effect == Effect::AllowOnce) else {
+            return failed(format!("the dialog of {} allows a call once, which is no option here", self.client));
+        };
+        match add_question(request.prompt.clone()) {
+            true => Ok(ApprovalAnswer::by(option.label.as_str(), self.client.as_str(), "dialog")),
+            false => failed("the request belongs to no call".to_owned()),
+        }
     }
 }

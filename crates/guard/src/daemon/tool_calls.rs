@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::session::{GuardSession, allowed};
 use crate::answer::{Change, GuardAnswer};
+use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, ToolOperation};
 use crate::tools;
 
@@ -96,8 +97,30 @@ impl GuardSession {
                 Some(_) => {}
                 None => return deny("a hook left no task for the agent".to_owned()).await,
             }
+            // This client has an event of its own for the agent, which follows.
+            if event.client == Client::Cursor {
+                self.state().spawned.insert(id.to_owned(), task);
+            }
         }
         Ok((changed != input).then_some(changed))
+    }
+
+    /// Emits the start of an agent, unless it passed with the call of its tool.
+    pub(super) async fn spawn(&self, event: &ClientEvent, agent: &str, task: &str) -> Result<GuardAnswer, String> {
+        let call = event.call.as_deref().unwrap_or_default();
+        if self.state().spawned.remove(call).as_deref() == Some(task) {
+            return Ok(GuardAnswer::default());
+        }
+        let agent = if agent.is_empty() { "general" } else { agent };
+        let spawn = AgentSpawn::new(self.id.as_str(), agent, task).with("tool_call_id", call);
+        let data = allowed(self.coordinator.emit(AGENT_SPAWN, spawn).await)?;
+        let is_unchanged = data.text("agent_name") == Some(agent)
+            && data.text("task") == Some(task)
+            && data.get("config_override").is_none();
+        match is_unchanged {
+            true => Ok(GuardAnswer::default()),
+            false => Err("a hook changed the agent, which this client cannot apply".to_owned()),
+        }
     }
 
     /// Paths are relative to the folder of the agent; those of rules and previews to the workspace.
@@ -122,6 +145,7 @@ impl GuardSession {
         milliseconds: u64,
     ) -> Result<GuardAnswer, String> {
         let call = self.running.end(event, tool);
+        self.state().spawned.remove(&call);
         let mut result_now = result.clone();
         for (number, operation) in tool.operations.iter().enumerate() {
             let input = self.with_absolute_paths(event, operation);

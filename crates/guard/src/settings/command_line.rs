@@ -7,6 +7,8 @@ use crate::client::Client;
 
 /// The last word of each line, by which the guard finds its own.
 const MARKER: &str = "' amplifier-guard";
+/// The option with the time after which the hook program denies.
+const DEADLINE: &str = "--deadline ";
 /// The time between the exit of the hook program and the time limit of the client.
 const RESERVE: Duration = Duration::from_secs(5);
 
@@ -16,6 +18,15 @@ const RESERVE: Duration = Duration::from_secs(5);
     "the path `{0}` cannot be in a command line: it has a quote, `$`, a backslash or a line break; move the program"
 )]
 pub struct UnusablePath(String);
+
+/// The place of the daemon that a hook asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DaemonPlace<'a> {
+    /// The folder of one user's daemon.
+    Folder(&'a Path),
+    /// The program of the daemon, for hooks of all users: its folder is that of the calling user.
+    CallingUser(&'a Path),
+}
 
 /// The program that hooks call, with its first words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,23 +46,41 @@ impl HookProgram {
         Self { path, words: " guard hook" }
     }
 
-    /// Returns the line for an event.
-    ///
-    /// A shell around the program denies where it cannot: if it is missing, crashes, or is ended by a signal. At an event without a gate, nothing denies.
+    /// Returns the path of the program.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the line for an event, with an own deadline before the time limit of the client.
     pub(super) fn line(
         &self,
         client: Client,
         event: &str,
         is_gate: bool,
         limit: Duration,
-        folder: &Path,
+        place: DaemonPlace<'_>,
     ) -> Result<String, UnusablePath> {
-        let (program, folder) = (quotable(&self.path)?, quotable(folder)?);
-        let deadline = limit.saturating_sub(RESERVE).max(limit / 2).as_millis();
-        let call = format!(
-            "\"{program}\"{} --client {client} --event {event} --deadline {deadline} --folder \"{folder}\"",
-            self.words
-        );
+        self.line_with_deadline(client, event, is_gate, latest_deadline(limit).as_millis(), place)
+    }
+
+    /// Returns the line for an event.
+    ///
+    /// A shell around the program denies where it cannot: if it is missing, crashes, or is ended by a signal. At an event without a gate, nothing denies.
+    pub(super) fn line_with_deadline(
+        &self,
+        client: Client,
+        event: &str,
+        is_gate: bool,
+        deadline: u128,
+        place: DaemonPlace<'_>,
+    ) -> Result<String, UnusablePath> {
+        let program = quotable(&self.path)?;
+        let place = match place {
+            DaemonPlace::Folder(folder) => format!("--folder \"{}\"", quotable(folder)?),
+            DaemonPlace::CallingUser(daemon) => format!("--program \"{}\"", quotable(daemon)?),
+        };
+        let call =
+            format!("\"{program}\"{} --client {client} --event {event} {DEADLINE}{deadline} {place}", self.words);
         let rest = match is_gate {
             // Some clients take exit code 2 for a denial only if there is text.
             true => "; [ $? = 0 ] || { echo \"amplifier guard: this call is denied\" >&2; exit 2; }",
@@ -59,6 +88,16 @@ impl HookProgram {
         };
         Ok(format!("/bin/sh -c '{call}{rest}{MARKER}"))
     }
+}
+
+/// Returns the latest deadline of a hook with this time limit.
+pub(super) fn latest_deadline(limit: Duration) -> Duration {
+    limit.saturating_sub(RESERVE).max(limit / 2)
+}
+
+/// Returns the deadline of a line in milliseconds; none if it has none.
+pub(super) fn deadline_of(line: &str) -> Option<u128> {
+    line.split_once(DEADLINE)?.1.split(' ').next()?.parse().ok()
 }
 
 /// Returns `true` for a line of the guard.

@@ -1,4 +1,6 @@
-//! Changes of a JSON file that keep every other byte: comments are not JSON, but the order, spaces and numbers of users are theirs.
+//! Changes of a JSON file that keep every other byte: the order, spaces, numbers and line breaks of users are theirs.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,9 +10,62 @@ use super::SettingsError;
 
 const HOOKS: &str = "hooks";
 
+/// The texts that a client accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Json,
+    /// JSON with comments. Commas before the end of a list are errors in both.
+    WithComments,
+}
+
+impl Syntax {
+    /// Parses settings.
+    pub(super) fn parse(self, text: &str) -> Result<Value, SettingsError> {
+        serde_json::from_str(&self.plain(text)).map_err(|error| SettingsError::Json(error.to_string()))
+    }
+
+    /// Returns the text with spaces in the place of comments, so that every position stays.
+    fn plain(self, text: &str) -> Cow<'_, str> {
+        if self == Self::Json || !text.contains('/') {
+            return text.into();
+        }
+        let mut plain = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let (length, is_comment) = match first {
+                '"' => (end_of_text(rest), false),
+                '/' if rest.starts_with("//") => (rest.find('\n').unwrap_or(rest.len()), true),
+                '/' if rest.starts_with("/*") => (rest[2..].find("*/").map_or(rest.len(), |end| end + 4), true),
+                other => (other.len_utf8(), false),
+            };
+            let (part, after) = rest.split_at(length);
+            if is_comment {
+                plain.extend(
+                    part.bytes().map(|byte| if byte == b'\n' || byte == b'\r' { char::from(byte) } else { ' ' }),
+                );
+            } else {
+                plain.push_str(part);
+            }
+            rest = after;
+        }
+        plain.into()
+    }
+}
+
+/// Returns the length of the JSON text at the start.
+fn end_of_text(rest: &str) -> usize {
+    let mut is_escaped = false;
+    let end = rest.char_indices().skip(1).find(|(_, letter)| {
+        let is_end = *letter == '"' && !is_escaped;
+        is_escaped = *letter == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(rest.len(), |(at, _)| at + 1)
+}
+
 /// Appends an entry to the list of an event.
-pub(super) fn append(text: &str, event: &str, entry: &Value) -> Result<String, SettingsError> {
-    let document = Document::parse(text)?;
+pub(super) fn append(syntax: Syntax, text: &str, event: &str, entry: &Value) -> Result<String, SettingsError> {
+    let document = Document::parse(syntax, text)?;
     let Some(hooks) = document.member(document.root, HOOKS)? else {
         let value = Value::Object([(event.to_owned(), Value::Array(vec![entry.clone()]))].into_iter().collect());
         return Ok(document.insert_member(document.root, HOOKS, &value, 1));
@@ -24,25 +79,50 @@ pub(super) fn append(text: &str, event: &str, entry: &Value) -> Result<String, S
 }
 
 /// Sets a field of the root, unless it exists.
-pub(super) fn set_if_missing(text: &str, key: &str, value: &Value) -> Result<String, SettingsError> {
-    let document = Document::parse(text)?;
+pub(super) fn set_if_missing(syntax: Syntax, text: &str, key: &str, value: &Value) -> Result<String, SettingsError> {
+    let document = Document::parse(syntax, text)?;
     match document.member(document.root, key)? {
         Some(_) => Ok(text.to_owned()),
         None => Ok(document.insert_member(document.root, key, value, 1)),
     }
 }
 
+/// Sets a field of an object in the root to `true`, unless it is.
+pub(super) fn switch_on(syntax: Syntax, text: &str, object: &str, key: &'static str) -> Result<String, SettingsError> {
+    let document = Document::parse(syntax, text)?;
+    let Some(span) = document.member(document.root, object)? else {
+        return set_if_missing(
+            syntax,
+            text,
+            object,
+            &Value::Object([(key.to_owned(), true.into())].into_iter().collect()),
+        );
+    };
+    document.expect(span, b'{', object, "an object")?;
+    match document.member(span, key)? {
+        None => Ok(document.insert_member(span, key, &Value::from(true), 2)),
+        Some(value) => match &document.plain[value.start..value.end] {
+            "true" => Ok(text.to_owned()),
+            _ => Err(SettingsError::Form(format!("{object}.{key}"), "true")),
+        },
+    }
+}
+
 /// Removes the handlers of all events for which `is_removed` returns `true`, then groups, lists and objects that became empty by this.
-pub(super) fn remove(text: &str, is_removed: impl Fn(&Value) -> bool) -> Result<String, SettingsError> {
+pub(super) fn remove(syntax: Syntax, text: &str, is_removed: impl Fn(&Value) -> bool) -> Result<String, SettingsError> {
     let mut text = text.to_owned();
-    while let Some(next) = remove_one(&text, &is_removed)? {
+    while let Some(next) = remove_one(syntax, &text, &is_removed)? {
         text = next;
     }
     Ok(text)
 }
 
-fn remove_one(text: &str, is_removed: &impl Fn(&Value) -> bool) -> Result<Option<String>, SettingsError> {
-    let document = Document::parse(text)?;
+fn remove_one(
+    syntax: Syntax,
+    text: &str,
+    is_removed: &impl Fn(&Value) -> bool,
+) -> Result<Option<String>, SettingsError> {
+    let document = Document::parse(syntax, text)?;
     let Some(hooks) = document.member(document.root, HOOKS)? else { return Ok(None) };
     if document.bytes()[hooks.start] != b'{' {
         return Ok(None);
@@ -54,7 +134,8 @@ fn remove_one(text: &str, is_removed: &impl Fn(&Value) -> bool) -> Result<Option
         }
         let entries = document.items(event.value);
         let is_ours = |item: &Item| {
-            serde_json::from_str(&text[item.value.start..item.value.end]).is_ok_and(|handler| is_removed(&handler))
+            let text = &document.plain[item.value.start..item.value.end];
+            serde_json::from_str(text).is_ok_and(|handler| is_removed(&handler))
         };
         let mut found = None;
         for entry in &entries {
@@ -73,7 +154,11 @@ fn remove_one(text: &str, is_removed: &impl Fn(&Value) -> bool) -> Result<Option
         }
         let Some(found) = found else { continue };
         return Ok(Some(match (entries.len(), events.len()) {
-            (1, 1) => document.cut(document.root, &document.items(document.root), hooks),
+            // Comments of the user keep their place.
+            (1, _) if document.has_comments(event.value) => document.cut(event.value, &entries, found.value),
+            (1, 1) if !document.has_comments(hooks) => {
+                document.cut(document.root, &document.items(document.root), hooks)
+            }
             (1, _) => document.cut(hooks, &events, event.value),
             _ => document.cut(event.value, &entries, found.value),
         }));
@@ -98,24 +183,28 @@ struct Item {
 /// A text that is known to be JSON with an object.
 struct Document<'a> {
     text: &'a str,
+    /// The text without comments, with the same positions.
+    plain: Cow<'a, str>,
     root: Span,
     indent: String,
+    line_end: &'static str,
 }
 
 impl<'a> Document<'a> {
-    fn parse(text: &'a str) -> Result<Self, SettingsError> {
-        let value: Value = serde_json::from_str(text).map_err(|error| SettingsError::Json(error.to_string()))?;
-        if !value.is_object() {
+    fn parse(syntax: Syntax, text: &'a str) -> Result<Self, SettingsError> {
+        if !syntax.parse(text)?.is_object() {
             return Err(SettingsError::Form("the file".to_owned(), "an object"));
         }
-        let start = text.find('{').unwrap_or_default();
+        let plain = syntax.plain(text);
+        let root = Span { start: plain.find('{').unwrap_or_default(), end: plain.trim_end().len() };
         let indented = text.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
         let indent = indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()]);
-        Ok(Self { text, root: Span { start, end: text.trim_end().len() }, indent: indent.to_owned() })
+        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        Ok(Self { text, plain, root, indent: indent.to_owned(), line_end })
     }
 
-    fn bytes(&self) -> &'a [u8] {
-        self.text.as_bytes()
+    fn bytes(&self) -> &[u8] {
+        self.plain.as_bytes()
     }
 
     fn expect(&self, span: Span, first: u8, key: &str, kind: &'static str) -> Result<(), SettingsError> {
@@ -152,7 +241,7 @@ impl<'a> Document<'a> {
             let mut key = None;
             if is_object {
                 let end = self.value_end(at);
-                key = serde_json::from_str(&self.text[at..end]).ok();
+                key = serde_json::from_str(&self.plain[at..end]).ok();
                 // Behind the colon.
                 at = self.skip_space(self.skip_space(end) + 1);
             }
@@ -207,7 +296,7 @@ impl<'a> Document<'a> {
     }
 
     fn line_break(&self, depth: usize) -> String {
-        if self.has_lines() { format!("\n{}", self.indent.repeat(depth)) } else { String::new() }
+        if self.has_lines() { format!("{}{}", self.line_end, self.indent.repeat(depth)) } else { String::new() }
     }
 
     /// Returns a value as text whose lines are indented for a depth.
@@ -219,7 +308,7 @@ impl<'a> Document<'a> {
         let formatter = PrettyFormatter::with_indent(self.indent.as_bytes());
         // Writing JSON into memory does not fail.
         _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, formatter));
-        String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{}", self.indent.repeat(depth)))
+        String::from_utf8_lossy(&bytes).replace('\n', &self.line_break(depth))
     }
 
     fn insert_member(&self, object: Span, key: &str, value: &Value, depth: usize) -> String {
@@ -232,14 +321,15 @@ impl<'a> Document<'a> {
         let (from, to, new) = match self.items(container).last() {
             Some(last) => (last.value.end, last.value.end, format!(",{}{item}", self.line_break(depth))),
             None => {
+                let (start, end) = (container.start + 1, container.end - 1);
                 let inner = format!("{}{item}{}", self.line_break(depth), self.line_break(depth - 1));
-                (container.start + 1, container.end - 1, inner)
+                (if self.comments(start, end).is_empty() { start } else { end }, end, inner)
             }
         };
         [&self.text[..from], &new, &self.text[to..]].concat()
     }
 
-    /// Removes the item with this value, with the comma and space before or behind it.
+    /// Removes the item with this value, with the comma and space before or behind it. Comments there stay.
     fn cut(&self, container: Span, items: &[Item], value: Span) -> String {
         let at = items.iter().position(|item| item.value == value).unwrap_or_default();
         let (from, to) = match (at.checked_sub(1), items.get(at + 1)) {
@@ -247,6 +337,21 @@ impl<'a> Document<'a> {
             (None, Some(next)) => (items[at].start, next.start),
             (None, None) => (container.start + 1, container.end - 1),
         };
-        [&self.text[..from], &self.text[to..]].concat()
+        let (before, behind) = (self.comments(from, items[at].start), self.comments(value.end, to));
+        [&self.text[..from], &before, &behind, &self.text[to..]].concat()
+    }
+
+    fn has_comments(&self, span: Span) -> bool {
+        self.text[span.start..span.end] != self.plain[span.start..span.end]
+    }
+
+    /// Returns a part between items without its comma if it has comments; nothing if it has none.
+    fn comments(&self, from: usize, to: usize) -> String {
+        let (text, plain) = (&self.text[from..to], &self.plain[from..to]);
+        match plain.find(',') {
+            _ if text == plain => String::new(),
+            Some(comma) => [&text[..comma], &text[comma + 1..]].concat(),
+            None => text.to_owned(),
+        }
     }
 }

@@ -1,24 +1,27 @@
 //! Settings of clients: install, find and remove the hooks of the guard, and keep every other byte.
 
 mod client_files;
+mod codex_requirements;
 mod codex_trust;
 mod command_line;
+mod handlers;
+mod hook_events;
 mod json_edit;
+mod opencode_plugin;
 mod switches;
 
-use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-pub use self::client_files::{Scope, settings_file};
+pub use self::client_files::{ClientFolders, FOLDER_VARIABLES, Scope, settings_file};
 pub use self::codex_trust::{config_file as codex_config_file, trust as codex_trust, untrust as codex_untrust};
-pub use self::command_line::{HookProgram, UnusablePath};
-pub use self::switches::find as find_switches;
+pub use self::command_line::{DaemonPlace, HookProgram, UnusablePath};
+use self::hook_events::hooks_of;
+pub use self::hook_events::tool_event;
+use self::json_edit::Syntax;
+pub use self::switches::{OWN_NAMES, Switch, find as find_switches};
 use crate::client::Client;
-
-/// The time limit of a hook at an event without a gate.
-const OBSERVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The reason why settings cannot be changed. Nothing is changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +30,7 @@ pub enum SettingsError {
     /// The file is not JSON.
     #[error("it is not JSON, so nothing was changed: {0}; repair the file first")]
     Json(String),
-    /// A part has another type than the client needs.
+    /// A part has another type or value than the client needs.
     #[error("`{0}` is not {1}, so nothing was changed; repair the file first")]
     Form(String, &'static str),
     /// A key exists twice.
@@ -36,76 +39,21 @@ pub enum SettingsError {
     /// The file is not TOML, or would not be.
     #[error("it would not be TOML, so nothing was changed: {0}")]
     Toml(String),
-    /// The guard does not write settings of this client.
-    #[error("the settings of {0} cannot be written yet")]
-    Unsupported(Client),
+    /// A file with the name of the guard's was written by somebody else.
+    #[error("it was not written by the guard, so nothing was changed; move it away first")]
+    Foreign,
     /// A path cannot be in a command line.
     #[error(transparent)]
     Path(#[from] UnusablePath),
 }
-
-/// One hook of a client that the guard installs.
-#[derive(Clone, Copy, Debug)]
-struct EventHook {
-    name: &'static str,
-    /// `true` if the client waits for a decision, or shows the result of a tool to the model.
-    is_gate: bool,
-    /// `true` if the client wants a pattern of tools.
-    has_matcher: bool,
-}
-
-const fn gate(name: &'static str, has_matcher: bool) -> EventHook {
-    EventHook { name, is_gate: true, has_matcher }
-}
-
-const fn observer(name: &'static str) -> EventHook {
-    EventHook { name, is_gate: false, has_matcher: false }
-}
-
-const CLAUDE: &[EventHook] = &[
-    gate("PreToolUse", true),
-    gate("PostToolUse", true),
-    EventHook { name: "PostToolUseFailure", is_gate: false, has_matcher: true },
-    gate("UserPromptSubmit", false),
-    observer("SessionStart"),
-    observer("PreCompact"),
-    observer("Stop"),
-    observer("SessionEnd"),
-];
-const CODEX: &[EventHook] = &[
-    gate("PreToolUse", true),
-    gate("PostToolUse", true),
-    gate("UserPromptSubmit", false),
-    observer("SessionStart"),
-    observer("Stop"),
-    observer("SessionEnd"),
-];
-const GEMINI: &[EventHook] = &[
-    gate("BeforeTool", true),
-    gate("AfterTool", true),
-    gate("BeforeAgent", false),
-    observer("SessionStart"),
-    observer("AfterAgent"),
-    observer("SessionEnd"),
-];
-const COPILOT: &[EventHook] = &[
-    gate("preToolUse", false),
-    gate("postToolUse", false),
-    gate("userPromptSubmitted", false),
-    observer("postToolUseFailure"),
-    observer("sessionStart"),
-    observer("preCompact"),
-    observer("agentStop"),
-    observer("sessionEnd"),
-];
 
 /// The parts of every hook that the guard installs.
 #[derive(Clone, Debug)]
 pub struct HookOptions<'a> {
     /// The hook program.
     pub program: &'a HookProgram,
-    /// The folder of the daemon.
-    pub folder: &'a Path,
+    /// The place of the daemon.
+    pub place: DaemonPlace<'a>,
     /// The time limit of the client. The hook answers before it.
     pub limit: Duration,
     /// A name that nobody guesses, for the client that can disable hooks by name.
@@ -127,83 +75,137 @@ pub struct InstalledHook {
     pub timeout: u64,
     /// The configured pattern of tools.
     pub matcher: Option<String>,
+    /// The differences from the entry of an installation: each can keep the hook from deciding.
+    pub problems: Vec<String>,
 }
 
-/// Returns the clients whose settings the guard can write.
-pub fn supported() -> impl Iterator<Item = Client> {
-    Client::ALL.into_iter().filter(|client| !hooks_of(*client).is_empty())
+/// The form of the file with the hooks of a client.
+enum FileForm {
+    Json(Syntax),
+    Plugin,
+    Requirements,
 }
 
-fn hooks_of(client: Client) -> &'static [EventHook] {
-    match client {
-        Client::Claude => CLAUDE,
-        Client::Codex => CODEX,
-        Client::Gemini => GEMINI,
-        Client::Copilot => COPILOT,
-        Client::Opencode | Client::Cursor => &[],
+fn form(client: Client, scope: Scope) -> FileForm {
+    match (client, scope) {
+        (Client::Opencode, _) => FileForm::Plugin,
+        (Client::Codex, Scope::System) => FileForm::Requirements,
+        (Client::Gemini, _) => FileForm::Json(Syntax::WithComments),
+        _ => FileForm::Json(Syntax::Json),
     }
+}
+
+/// Returns `true` for a file that has nothing but hooks of the guard.
+fn is_own_file(client: Client, scope: Scope) -> bool {
+    client == Client::Copilot || (client, scope) == (Client::Claude, Scope::System)
 }
 
 /// Returns the settings with the hooks of the guard. Hooks of an earlier installation are replaced; every other byte stays.
 ///
 /// # Errors
 /// If the settings cannot be changed safely.
-pub fn install(client: Client, settings: &str, options: &HookOptions<'_>) -> Result<String, SettingsError> {
-    let events = hooks_of(client);
-    if events.is_empty() {
-        return Err(SettingsError::Unsupported(client));
-    }
-    let mut text = uninstall(client, settings)?;
+pub fn install(
+    client: Client,
+    scope: Scope,
+    settings: &str,
+    options: &HookOptions<'_>,
+) -> Result<String, SettingsError> {
+    let syntax = match form(client, scope) {
+        FileForm::Plugin => return opencode_plugin::install(settings, options),
+        FileForm::Requirements => return codex_requirements::install(settings, options),
+        FileForm::Json(syntax) => syntax,
+    };
+    let mut text = uninstall(client, scope, settings)?;
     if text.trim().is_empty() {
         text = "{}\n".to_owned();
     }
-    if client == Client::Copilot {
-        text = json_edit::set_if_missing(&text, "version", &json!(1))?;
+    if matches!(client, Client::Copilot | Client::Cursor) {
+        text = json_edit::set_if_missing(syntax, &text, "version", &json!(1))?;
     }
-    for event in events {
-        let entry = entry(client, event, options)?;
-        text = json_edit::append(&text, event.name, &entry)?;
+    if (client, scope) == (Client::Gemini, Scope::System) {
+        // No project can switch the hooks off then.
+        text = json_edit::switch_on(syntax, &text, "hooksConfig", "enabled")?;
+    }
+    for event in hooks_of(client) {
+        let entry = handlers::entry(client, event, options)?;
+        text = json_edit::append(syntax, &text, event.name, &entry)?;
     }
     Ok(text)
 }
 
-/// Returns the settings without the hooks of the guard.
+/// Returns the settings without the hooks of the guard; nothing for a file that has only them.
 ///
 /// # Errors
 /// If the settings cannot be changed safely.
-pub fn uninstall(_client: Client, settings: &str) -> Result<String, SettingsError> {
+pub fn uninstall(client: Client, scope: Scope, settings: &str) -> Result<String, SettingsError> {
     if settings.trim().is_empty() {
         return Ok(settings.to_owned());
     }
-    json_edit::remove(settings, is_ours)
+    let syntax = match form(client, scope) {
+        FileForm::Plugin => return Ok(opencode_plugin::uninstall(settings)),
+        FileForm::Requirements => return Ok(codex_requirements::uninstall(settings)),
+        FileForm::Json(syntax) => syntax,
+    };
+    let text = json_edit::remove(syntax, settings, handlers::is_ours)?;
+    let is_rest = |key: &String| key == "version" || key == "hooks";
+    let is_empty = text != settings
+        && is_own_file(client, scope)
+        && syntax
+            .parse(&text)?
+            .as_object()
+            .is_some_and(|fields| fields.keys().all(is_rest) && !fields.contains_key("hooks"));
+    Ok(if is_empty { String::new() } else { text })
 }
 
 /// Returns the hooks of the guard in the settings of a client.
 ///
 /// # Errors
-/// If the settings are not JSON.
-pub fn installed(settings: &str) -> Result<Vec<InstalledHook>, SettingsError> {
+/// If the settings cannot be read.
+pub fn installed(client: Client, scope: Scope, settings: &str) -> Result<Vec<InstalledHook>, SettingsError> {
     if settings.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let settings: Value = serde_json::from_str(settings).map_err(|error| SettingsError::Json(error.to_string()))?;
-    let mut found = Vec::new();
-    for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
-        for (group, entry) in groups.as_array().into_iter().flatten().enumerate() {
-            found.extend(hooks_in(entry).map(|hook| InstalledHook { event: event.clone(), group, ..hook }));
-        }
+    match form(client, scope) {
+        FileForm::Plugin => Ok(opencode_plugin::installed(settings)),
+        FileForm::Requirements => codex_requirements::installed(settings),
+        FileForm::Json(syntax) => Ok(handlers::installed(client, &syntax.parse(settings)?)),
     }
-    Ok(found)
 }
 
 /// Returns `true` if this program wrote the line of a hook. Anybody can write a line that looks similar, so no other may be run.
-pub fn is_own(client: Client, hook: &InstalledHook, program: &HookProgram, folder: &Path) -> bool {
+pub fn is_own(client: Client, hook: &InstalledHook, program: &HookProgram, place: DaemonPlace<'_>) -> bool {
     let Some(event) = hooks_of(client).iter().find(|event| event.name == hook.event) else { return false };
+    let Some(deadline) = command_line::deadline_of(&hook.command) else { return false };
+    let line = program.line_with_deadline(client, event.name, event.is_gate, deadline, place);
+    line.is_ok_and(|line| line == hook.command)
+}
+
+/// Returns the reasons why the hooks of a file do not decide as those of an installation.
+pub fn problems(client: Client, hooks: &[InstalledHook], program: &HookProgram, place: DaemonPlace<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let missing = missing_events(client, hooks);
+    if !missing.is_empty() {
+        found.push(format!("no hook for {}", missing.join(", ")));
+    }
+    for hook in hooks {
+        let event = &hook.event;
+        found.extend(hook.problems.iter().map(|problem| format!("at {event}, {problem}")));
+        if !is_own(client, hook, program, place) {
+            found.push(format!("a line at {event} that is not ours"));
+        } else if command_line::deadline_of(&hook.command) > Some(latest_deadline(client, hook)) {
+            found.push(format!("at {event}, the time limit {} ends before the hook denies", hook.timeout));
+        }
+    }
+    found
+}
+
+/// Returns the latest deadline for the configured time limit, in milliseconds.
+fn latest_deadline(client: Client, hook: &InstalledHook) -> u128 {
     let limit = match client {
-        Client::Gemini => Duration::from_millis(hook.timeout),
+        Client::Gemini | Client::Opencode => Duration::from_millis(hook.timeout),
         _ => Duration::from_secs(hook.timeout),
     };
-    program.line(client, event.name, event.is_gate, limit, folder).is_ok_and(|line| line == hook.command)
+    command_line::latest_deadline(limit).as_millis()
 }
 
 /// Returns the names of the events that the guard needs and the settings lack.
@@ -212,68 +214,18 @@ pub fn missing_events(client: Client, hooks: &[InstalledHook]) -> Vec<&'static s
     needed.filter(|name| !hooks.iter().any(|hook| hook.event == *name)).collect()
 }
 
-/// Returns the name of the event before a tool.
-pub fn tool_event(client: Client) -> Option<&'static str> {
-    hooks_of(client).first().map(|event| event.name)
+/// Returns the names of the events at which a client gets hooks.
+pub(crate) fn hook_names(client: Client) -> impl Iterator<Item = &'static str> {
+    hooks_of(client).iter().map(|event| event.name)
 }
 
-/// Returns the hooks of the guard in an entry, which is a handler or a group of handlers.
-fn hooks_in(entry: &Value) -> impl Iterator<Item = InstalledHook> {
-    let handlers = entry.get("hooks").and_then(Value::as_array);
-    let handlers = handlers.map_or(std::slice::from_ref(entry), Vec::as_slice);
-    handlers.iter().enumerate().filter(|(_, handler)| is_ours(handler)).map(|(number, handler)| {
-        let timeout = ["timeout", "timeoutSec"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_u64);
-        InstalledHook {
-            event: String::new(),
-            group: 0,
-            handler: number,
-            command: command_of(handler).unwrap_or_default().to_owned(),
-            timeout: timeout.unwrap_or_default(),
-            matcher: entry.get("matcher").and_then(Value::as_str).map(str::to_owned),
-        }
-    })
-}
-
-/// Returns `true` for a handler of the guard.
-fn is_ours(handler: &Value) -> bool {
-    command_of(handler).is_some_and(command_line::is_ours)
-}
-
-fn command_of(handler: &Value) -> Option<&str> {
-    ["command", "bash"].iter().find_map(|key| handler.get(*key)).and_then(Value::as_str)
-}
-
-fn entry(client: Client, event: &EventHook, options: &HookOptions<'_>) -> Result<Value, SettingsError> {
-    let HookOptions { program, folder, limit, name } = options;
-    // Nobody is asked at an event without a gate, and a guard that hangs must not hold the agent there.
-    let limit = if event.is_gate { *limit } else { (*limit).min(OBSERVER_LIMIT) };
-    let command = program.line(client, event.name, event.is_gate, limit, folder)?;
-    let (seconds, milliseconds) = (limit.as_secs(), limit.as_millis() as u64);
-    let mut handler = Map::from_iter([("type".to_owned(), json!("command"))]);
-    match client {
-        Client::Copilot => {
-            handler.insert("bash".to_owned(), json!(command));
-            handler.insert("timeoutSec".to_owned(), json!(seconds));
-            return Ok(handler.into());
-        }
-        Client::Gemini => {
-            handler.insert("name".to_owned(), json!(name));
-            handler.insert("command".to_owned(), json!(command));
-            handler.insert("timeout".to_owned(), json!(milliseconds));
-        }
-        _ => {
-            handler.insert("command".to_owned(), json!(command));
-            handler.insert("timeout".to_owned(), json!(seconds));
-            if client == Client::Claude && ["PreToolUse", "UserPromptSubmit"].contains(&event.name) {
-                // Covers a program that the client kills at the time limit.
-                handler.insert("onFailure".to_owned(), json!("block"));
-            }
-        }
-    }
-    let mut group = Map::new();
-    if event.has_matcher {
-        group.insert("matcher".to_owned(), json!("*"));
-    }
-    group.insert("hooks".to_owned(), json!([handler]));
-    Ok(group.into())
+/// Returns the name of the guard's hooks in settings, which an installation keeps, so that a second one changes nothing.
+pub fn hook_name(client: Client, scope: Scope, settings: &str) -> Option<String> {
+    let FileForm::Json(syntax) = form(client, scope) else { return None };
+    let settings = syntax.parse(settings).ok()?;
+    let groups = settings.get("hooks")?.as_object()?.values().filter_map(Value::as_array).flatten();
+    let handlers = groups.filter_map(|group| group.get("hooks")?.as_array()).flatten();
+    let mut names =
+        handlers.filter(|handler| handlers::is_ours(handler)).filter_map(|handler| handler.get("name")?.as_str());
+    names.next().map(str::to_owned)
 }

@@ -27,7 +27,7 @@ from test_hooks import HOOK
 FOLDER = ".local/share/amplifier/guard"
 CONFIG = ".config/amplifier"
 # Agents that `amplifier guard install` knows.
-GUARDED = ("claude", "codex", "gemini", "copilot")
+GUARDED = ("claude", "codex", "gemini", "copilot", "opencode")
 INSTALL_LIMIT = 60
 EVENTS = {"before_tool": "tool:pre", "after_tool": "tool:post", "prompt_submit": "prompt:submit"}
 
@@ -133,7 +133,7 @@ class GuardHooks:
                 replace_program(hook, "kill -9 $$")
             case "guard-hangs":
                 # Only before the tool, so that a run stays below its limit. Gemini waits for the end of the sleep.
-                replace_program(hook, 'case "$*" in *PreToolUse*|*preToolUse*|*BeforeTool*) exec sleep 45;; esac')
+                replace_program(hook, 'case "$*" in *PreToolUse*|*preToolUse*|*BeforeTool*|*tool.execute.before*) exec sleep 45;; esac')
             case "daemon-missing":
                 start.write_text(start.read_text().replace("/bin/amplifier\n", "/bin/missing\n"))
             case "daemon-exits":

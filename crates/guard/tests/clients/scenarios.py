@@ -296,14 +296,14 @@ SCENARIOS += [
     guard_fault("audit-broken", "the daemon starts again, and cannot write the audit log"),
     guard_fault("folder-open", "others can access the folder of the socket"),
     guard_fault("bundle-broken", "the daemon starts again, and cannot load the user's bundle"),
-    # Nothing of ours runs that could deny; only Claude Code has a setting for it. The real program ends itself before the limit.
+    # Nothing of ours runs that could deny, except the plugin of opencode; only Claude Code has a setting for it. The real program ends itself before the limit.
     Scenario(
         "guard-hangs",
         "something else than the hook program hangs in its place",
         TOUCH,
         quiet,
         ran_or_denied,
-        {"*": OPEN, "claude": "denied"},
+        {"*": OPEN, "claude": "denied", "opencode": "denied"},
         guard_fault="guard-hangs",
     ),
     guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),

@@ -27,6 +27,8 @@ pub struct SessionSettings {
     #[schemars(with = "Option<String>", extend("enum" = ["async", "group", "record"]))]
     pub audit: Option<Durability>,
     /// Place where approval requests are answered.
+    #[serde(deserialize_with = "approval_channel")]
+    #[schemars(with = "Option<String>", extend("enum" = ["terminal", "server"]))]
     pub approvals: Option<ApprovalChannel>,
     /// Approval mode.
     pub mode: Option<ApprovalMode>,
@@ -53,6 +55,15 @@ fn positive_seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>,
     Ok(seconds)
 }
 
+/// Reads the place for answers. The dialogs of agents record nothing, so only the user's own configuration file can choose them.
+fn approval_channel<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<ApprovalChannel>, D::Error> {
+    let channel = Option::<ApprovalChannel>::deserialize(reader)?;
+    if channel == Some(ApprovalChannel::Client) {
+        return Err(D::Error::custom("invalid `approvals` `client`: only the configuration file can set it"));
+    }
+    Ok(channel)
+}
+
 /// Reads modes that can be forbidden. Without `plan` and `deny`, another bundle could take the stricter mode from the user.
 fn forbidden_modes<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<ApprovalMode>, D::Error> {
     let modes = Vec::deserialize(reader)?;
@@ -75,6 +86,8 @@ words! {
     /// Place where approval requests are answered.
     #[derive(PartialOrd, Ord, JsonSchema)]
     pub enum ApprovalChannel("approval channel") {
+        /// The terminal; for guarded agents, their own dialog.
+        Client = "client",
         /// The terminal.
         Terminal = "terminal",
         /// The terminal and the console.

@@ -1,9 +1,13 @@
 //! `amplifier guard`: the policy for other coding agents.
 
 mod canary;
+mod codex_hooks;
 mod explain;
 mod install;
+mod live;
+mod settings_files;
 mod status;
+mod system;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +16,13 @@ use std::time::Duration;
 
 use amplifier_guard::Client;
 use amplifier_guard::daemon::{Daemon, DaemonOptions, GuardFolder};
-use amplifier_guard::settings::{self, Scope, settings_file};
+use amplifier_guard::settings::{ClientFolders, DaemonPlace, HookProgram, InstalledHook, Scope, settings_file};
 use amplifier_host::{Config, Home, Overrides, reasons};
 use amplifier_process::detach;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
+pub(crate) use self::status::check;
 use crate::errors::usage;
 
 /// Guard other coding agents with your bundles, approvals and audit log
@@ -51,7 +56,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show where the guard is installed, and what disables it
+    /// Show where the guard is installed, what disables it, and its last calls
     Status {
         /// Print JSON
         #[arg(long)]
@@ -59,14 +64,17 @@ enum Command {
     },
     /// Send a call that must be denied through the installed hooks, and look for it in the audit log
     Test {
-        /// Agents [possible values: claude, codex, gemini, copilot] [default: all guarded ones]
+        /// Agents [possible values: claude, codex, gemini, copilot, opencode, cursor] [default: all guarded ones]
         #[arg(value_name = "CLIENT")]
         clients: Vec<Client>,
+        /// Also run the installed agents, with a scripted model instead of a real one
+        #[arg(long)]
+        live: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Explain which answers of hooks an agent can express
+    /// Explain the effect of your policy in an agent, and which answers of hooks it can express
     Explain {
         /// Agents [possible values: claude, codex, gemini, copilot, opencode, cursor] [default: all]
         #[arg(value_name = "CLIENT")]
@@ -97,7 +105,7 @@ enum Command {
 /// The agents and the level of settings.
 #[derive(Args, Debug)]
 struct Selection {
-    /// Agents [possible values: claude, codex, gemini, copilot] [default: all with a settings folder]
+    /// Agents [possible values: claude, codex, gemini, copilot, opencode, cursor] [default: all with a settings folder]
     #[arg(value_name = "CLIENT")]
     clients: Vec<Client>,
     /// Every supported agent
@@ -109,8 +117,8 @@ struct Selection {
     /// Settings of the project in the current folder
     #[arg(long, conflicts_with = "system")]
     project: bool,
-    /// Settings of the system; `uninstall` removes an earlier installation
-    #[arg(long, hide = true)]
+    /// Settings of the system, for all users; no project can switch them off
+    #[arg(long)]
     system: bool,
 }
 
@@ -125,31 +133,32 @@ impl Selection {
 
     /// Returns the clients with their files.
     fn files(&self, places: &Places) -> Result<Vec<(Client, PathBuf)>> {
-        let supported: Vec<Client> = settings::supported().collect();
-        let is_present = |client: &Client| places.user.join(format!(".{client}")).is_dir();
-        let clients: Vec<Client> = match (self.clients.is_empty(), self.all) {
-            (false, _) => self.clients.clone(),
-            (true, true) => supported.clone(),
-            (true, false) => supported.iter().copied().filter(is_present).collect(),
+        let file = |client: Client| settings_file(client, self.scope(), &places.folders).map(|file| (client, file));
+        let is_present = |client: &Client| places.folders.of_user(*client).is_dir();
+        let files: Vec<(Client, PathBuf)> = match (self.clients.is_empty(), self.all) {
+            (false, _) => {
+                let none = |client: Client| usage(format!("{client} has no settings of the {}", self.scope()));
+                let clients = self.clients.iter();
+                clients.map(|client| file(*client).ok_or_else(|| none(*client))).collect::<Result<_>>()?
+            }
+            (true, true) => Client::ALL.into_iter().filter_map(file).collect(),
+            (true, false) => Client::ALL.into_iter().filter(is_present).filter_map(file).collect(),
         };
-        if clients.is_empty() {
-            return Err(usage("no agent found in the home folder; name one, such as `amplifier guard install claude`"));
+        match files.is_empty() {
+            true => Err(usage("no agent found in the home folder; name one, such as `amplifier guard install claude`")),
+            false => Ok(files),
         }
-        let file = |client: Client| {
-            let file = settings_file(client, self.scope(), &places.user, &places.project);
-            Ok((client, file.ok_or_else(|| usage(format!("the settings of {client} cannot be written yet")))?))
-        };
-        clients.into_iter().map(file).collect()
     }
 }
 
-/// The folders of an installation.
+/// The folders and programs of an installation.
 struct Places {
-    /// The home folder of the user.
-    user: PathBuf,
-    /// The current folder.
-    project: PathBuf,
+    folders: ClientFolders,
     guard: GuardFolder,
+    /// This program, which is that of the daemon, too.
+    program: PathBuf,
+    /// The program that hooks call.
+    hook: HookProgram,
 }
 
 impl Places {
@@ -157,17 +166,37 @@ impl Places {
         if cfg!(not(unix)) {
             bail!("the guard does not support this system; use Linux or macOS");
         }
-        let user = home.environment().home().context("no home folder found; set HOME")?.to_owned();
-        let project = home.environment().current_dir().to_owned();
-        let data = std::path::absolute(home.data())?;
-        Ok(Self { user, project, guard: GuardFolder::new(data.join("guard")) })
+        let environment = home.environment();
+        let user = environment.home().context("no home folder found; set HOME")?;
+        let folders = ClientFolders::new(user, environment.current_dir());
+        let folders = folders.with_variables(|name| environment.variable(name).map(PathBuf::from));
+        let program = std::env::current_exe().context("the path of this program is unknown")?;
+        let small = program.with_file_name("amplifier-hook");
+        // The small one starts faster.
+        let hook = if small.is_file() { HookProgram::small(small) } else { HookProgram::command(program.clone()) };
+        let guard = GuardFolder::new(std::path::absolute(home.data())?.join("guard"));
+        Ok(Self { folders, guard, program, hook })
+    }
+
+    /// Returns the reasons why the client does not run hooks, if it can report them.
+    fn unused_hooks(&self, client: Client, hooks: &[InstalledHook]) -> Vec<String> {
+        let report = (client == Client::Codex).then(|| codex_hooks::unused(hooks, self.folders.project())).flatten();
+        report.unwrap_or_default()
+    }
+
+    /// Returns the place of the daemon that hooks of a level ask.
+    fn daemon(&self, scope: Scope) -> DaemonPlace<'_> {
+        match scope {
+            Scope::System => DaemonPlace::CallingUser(&self.program),
+            Scope::User | Scope::Project => DaemonPlace::Folder(self.guard.path()),
+        }
     }
 
     /// Returns all files in which the guard of a client may be, with their levels.
     fn files(&self, client: Client) -> impl Iterator<Item = (Scope, PathBuf)> {
         Scope::ALL
             .into_iter()
-            .filter_map(move |scope| settings_file(client, scope, &self.user, &self.project).map(|file| (scope, file)))
+            .filter_map(move |scope| settings_file(client, scope, &self.folders).map(|file| (scope, file)))
     }
 }
 
@@ -205,8 +234,11 @@ impl Guard {
                 install::uninstall(&selection, change, json, home)
             }
             Command::Status { json } => status::run(json, home).await,
-            Command::Test { clients, json } => canary::run(&clients, json, home),
-            Command::Explain { clients, json } => explain::run(&clients, json),
+            Command::Test { clients, live, json } => {
+                let extent = if live { canary::Extent::Live } else { canary::Extent::Lines };
+                canary::run(&clients, extent, json, home)
+            }
+            Command::Explain { clients, json } => explain::run(&clients, json, home),
         }
     }
 }

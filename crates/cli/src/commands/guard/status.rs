@@ -1,20 +1,28 @@
-//! `amplifier guard status`: where the guard is installed, and what disables it.
+//! `amplifier guard status`: where the guard is installed, what disables it, and its last calls.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use amplifier_audit::{Folder, Kind, Record, read_records};
+use amplifier_core::SESSION_START;
+use amplifier_core::text::counted;
 use amplifier_guard::Client;
+use amplifier_guard::daemon::CANARY_HOOK;
 use amplifier_guard::settings::{
-    self, Scope, codex_config_file, codex_trust, find_switches, installed, is_own, missing_events,
+    InstalledHook, Scope, Switch, codex_config_file, codex_trust, find_switches, installed, problems,
 };
 use amplifier_host::Home;
 use amplifier_process::{Command, Environment};
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::Places;
-use super::install::{hook_program, read};
+use super::settings_files::read;
+use super::{Places, system};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::reasons;
 use crate::terminal::{EscapeMode, visible};
@@ -28,94 +36,217 @@ struct ClientStatus {
     client: Client,
     /// The levels with hooks of the guard.
     installed: Vec<Scope>,
-    /// The reasons why the guard is incomplete or switched off.
+    /// `true` if the client runs the hooks without a problem; none if there are none.
+    is_active: Option<bool>,
+    /// `true` if the client trusts the hooks; none if it needs no trust.
+    is_trusted: Option<bool>,
+    /// The reasons why the guard is incomplete.
     problems: Vec<String>,
+    /// The settings that switch it off.
+    switches: Vec<ActiveSwitch>,
+    #[serde(flatten)]
+    calls: LastCalls,
     /// The version of the client, if it is in `PATH`.
     version: Option<String>,
-    /// `true` if the guard was measured with this version.
+    /// The versions with which the guard was measured.
+    measured_versions: &'static [&'static str],
+    /// `true` if this version is one of them.
     is_measured: bool,
+}
+
+/// A setting that switches the guard off.
+#[derive(Debug, Serialize)]
+struct ActiveSwitch {
+    setting: String,
+    file: String,
+    remedy: String,
+}
+
+/// The times of the last calls in the audit log.
+#[derive(Clone, Debug, Default, Serialize)]
+struct LastCalls {
+    last_call: Option<String>,
+    last_canary: Option<String>,
+}
+
+impl ClientStatus {
+    fn has_problem(&self) -> bool {
+        self.is_active == Some(false) || (self.is_active.is_some() && !self.problems.is_empty())
+    }
 }
 
 /// Shows the status. The exit code is 1 if a guarded client has a problem.
 pub(super) async fn run(as_json: bool, home: &Home) -> Result<ExitCode> {
-    let places = Places::find(home)?;
-    let mut list = Vec::new();
-    for client in settings::supported() {
-        list.push(status(client, &places).await);
+    let mut list = find(&Places::find(home)?, home)?;
+    // Clients need up to a second to print their version.
+    let versions: Vec<_> = list.iter().map(|one| tokio::spawn(version(one.client))).collect();
+    for (one, version) in list.iter_mut().zip(versions) {
+        let version = version.await?;
+        one.is_measured = version.as_deref().is_some_and(|version| one.measured_versions.contains(&version));
+        one.version = version;
     }
-    let has_problem = list.iter().any(|one| !one.installed.is_empty() && !one.problems.is_empty());
     if as_json {
         print_json(&list)?;
     } else {
         let mut out = stdout();
-        for ClientStatus { client, installed, problems, version, is_measured } in &list {
-            let levels: Vec<&str> = installed.iter().map(|scope| scope.as_str()).collect();
-            let state = if levels.is_empty() {
-                "not installed".to_owned()
-            } else {
-                format!("installed ({})", levels.join(", "))
-            };
-            let version = match version {
-                Some(version) if *is_measured => format!(", version {version}"),
-                Some(version) => format!(", version {version} was not measured"),
-                None => String::new(),
-            };
-            writeln!(out, "{client}: {state}{}", visible(&version, EscapeMode::Exact))?;
-            for problem in problems {
-                writeln!(out, "    {}", visible(problem, EscapeMode::Exact))?;
-            }
-        }
+        list.iter().try_for_each(|one| show(&mut out, one))?;
         out.flush()?;
     }
-    Ok(ExitCode::from(u8::from(has_problem)))
+    Ok(ExitCode::from(u8::from(list.iter().any(ClientStatus::has_problem))))
 }
 
-async fn status(client: Client, places: &Places) -> ClientStatus {
-    let (mut levels, mut problems) = (Vec::new(), Vec::new());
+/// Returns one line for `amplifier doctor`. The error says what is wrong.
+pub(crate) fn check(home: &Home) -> Result<String, String> {
+    // Without a home folder, or on another system, no agent is guarded.
+    let Ok(places) = Places::find(home) else { return Ok("no agent is guarded".to_owned()) };
+    let list = find(&places, home).map_err(|error| reasons(&error))?;
+    let guarded: Vec<&ClientStatus> = list.iter().filter(|one| one.is_active.is_some()).collect();
+    if let Some(one) = guarded.iter().find(|one| one.has_problem()) {
+        let switch = one.switches.iter().map(|switch| format!("{} in `{}`", switch.setting, switch.file));
+        let problem = one.problems.iter().cloned().chain(switch).next().unwrap_or_default();
+        return Err(visible(&format!("{}: {problem}", one.client), EscapeMode::Exact));
+    }
+    let names: Vec<&str> = guarded.iter().map(|one| one.client.as_str()).collect();
+    Ok(match names.len() {
+        0 => "no agent is guarded".to_owned(),
+        number => format!("{}: {}", counted(number, "guarded agent"), names.join(", ")),
+    })
+}
+
+fn find(places: &Places, home: &Home) -> Result<Vec<ClientStatus>> {
+    let mut calls = last_calls(&home.audit_folder())?;
+    Ok(Client::ALL.into_iter().map(|client| status(client, places, calls.remove(client.as_str()))).collect())
+}
+
+fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientStatus {
+    let (mut levels, mut found, mut is_trusted) = (Vec::new(), Vec::new(), None);
+    // A level without a problem decides, whatever is wrong at another one.
+    let mut sound = Vec::new();
     for (scope, file) in places.files(client) {
-        let hooks = match read(&file).and_then(|text| Ok(installed(&text)?)) {
+        let name = file.display();
+        let hooks = match read(&file).and_then(|text| Ok(installed(client, scope, &text)?)) {
+            Ok(hooks) if hooks.is_empty() => continue,
             Ok(hooks) => hooks,
             Err(error) => {
-                problems.push(format!("`{}`: {}", file.display(), reasons(&error)));
+                found.push(format!("`{name}`: {}", reasons(&error)));
                 continue;
             }
         };
-        if hooks.is_empty() {
-            continue;
-        }
         levels.push(scope);
-        let missing = missing_events(client, &hooks);
-        if !missing.is_empty() {
-            problems.push(format!("`{}` has no hook for {}; install again", file.display(), missing.join(", ")));
-        }
-        let is_foreign =
-            |hook| !hook_program().is_ok_and(|program| is_own(client, hook, &program, places.guard.path()));
-        if let Some(hook) = hooks.iter().find(|hook| is_foreign(*hook)) {
-            problems.push(format!(
-                "`{}` has a line at {} that is not ours; check it, then install again",
-                file.display(),
-                hook.event
-            ));
-        }
+        let mut here: Vec<String> = problems(client, &hooks, &places.hook, places.daemon(scope))
+            .into_iter()
+            .map(|problem| format!("`{name}`: {problem}; check it, then install again"))
+            .collect();
         if client == Client::Codex && scope != Scope::System {
             let config = codex_config_file(&file);
-            let is_trusted =
-                read(&config).is_ok_and(|text| codex_trust(&text, &file, &hooks).is_ok_and(|now| now == text));
-            if !is_trusted {
-                problems.push(format!("`{}` does not trust the hooks; install again", config.display()));
+            let trusted = is_trusted_by(&config, &file, &hooks);
+            if !trusted {
+                here.push(format!("`{}` does not trust the hooks; install again", config.display()));
             }
+            is_trusted = Some(is_trusted.unwrap_or(true) && trusted);
         }
+        here.extend(places.unused_hooks(client, &hooks));
+        if scope == Scope::System
+            && let Err(error) = system::check_program(&places.program)
+        {
+            here.push(reasons(&error));
+        }
+        if here.is_empty() {
+            sound.push(scope);
+        }
+        found.extend(here);
     }
-    let switches = find_switches(client, &places.user, &places.project);
-    problems.extend(switches.into_iter().map(|switch| format!("{switch}: hooks do not run; remove this setting")));
-    let version = version(client).await;
-    let is_measured = version.as_deref().is_some_and(|version| version == client.measured_version());
-    ClientStatus { client, installed: levels, problems, version, is_measured }
+    let switches = find_switches(client, &places.folders);
+    let has_system = sound.contains(&Scope::System);
+    let switches: Vec<Switch> = switches.into_iter().filter(|switch| !(has_system && switch.spares_system)).collect();
+    let is_active = (!levels.is_empty()).then(|| !sound.is_empty() && switches.is_empty());
+    ClientStatus {
+        client,
+        installed: levels,
+        is_active,
+        is_trusted,
+        problems: found,
+        switches: switches.into_iter().map(|switch| describe(client, switch)).collect(),
+        calls: calls.unwrap_or_default(),
+        version: None,
+        measured_versions: client.measured_versions(),
+        is_measured: false,
+    }
+}
+
+fn is_trusted_by(config: &Path, file: &Path, hooks: &[InstalledHook]) -> bool {
+    read(config).is_ok_and(|text| codex_trust(&text, file, hooks).is_ok_and(|trusted| trusted == text))
+}
+
+fn describe(client: Client, Switch { setting, file, spares_system }: Switch) -> ActiveSwitch {
+    let remedy = match spares_system {
+        true => format!("remove this setting, or run `sudo amplifier guard install {client} --system`"),
+        false => "remove this setting".to_owned(),
+    };
+    ActiveSwitch { setting, file: file.display().to_string(), remedy }
+}
+
+fn show(out: &mut impl Write, one: &ClientStatus) -> Result<()> {
+    let levels: Vec<&str> = one.installed.iter().map(|scope| scope.as_str()).collect();
+    let state = match one.is_active {
+        None => "not installed".to_owned(),
+        Some(true) => format!("active ({})", levels.join(", ")),
+        Some(false) => format!("NOT ACTIVE, installed ({})", levels.join(", ")),
+    };
+    let version = match &one.version {
+        Some(version) if one.is_measured => format!("version {version}"),
+        Some(version) if one.measured_versions.is_empty() => format!("version {version}; none was measured"),
+        Some(version) => format!("version {version} was not measured, only {}", one.measured_versions.join(" and ")),
+        None => "not in PATH".to_owned(),
+    };
+    writeln!(out, "{}: {state}; {}", one.client, visible(&version, EscapeMode::Exact))?;
+    if one.is_active.is_some() {
+        let time = |time: &Option<String>| visible(time.as_deref().unwrap_or("never"), EscapeMode::Exact);
+        let LastCalls { last_call, last_canary } = &one.calls;
+        writeln!(out, "    last call {}, last canary {}", time(last_call), time(last_canary))?;
+    }
+    for problem in &one.problems {
+        writeln!(out, "    {}", visible(problem, EscapeMode::Exact))?;
+    }
+    for ActiveSwitch { setting, file, remedy } in &one.switches {
+        let line = format!("{setting} in `{file}`: the hooks of users do not run; {remedy}");
+        writeln!(out, "    {}", visible(&line, EscapeMode::Exact))?;
+    }
+    Ok(())
+}
+
+/// Returns the times of the last calls of each client, from the records of their sessions.
+fn last_calls(log: &Path) -> Result<BTreeMap<String, LastCalls>> {
+    let (mut clients, mut calls) = (BTreeMap::new(), BTreeMap::<String, LastCalls>::new());
+    let mut visit = |record: &Record<'_>| {
+        let session = record.session.as_deref()?;
+        if record.event.as_deref() == Some(SESSION_START.name().as_str()) && record.kind == Kind::Event {
+            let body: Value = serde_json::from_str(record.body.get()).ok()?;
+            let client = body.pointer("/data/mount_plan/client")?.as_str()?;
+            clients.insert(session.to_owned(), client.to_owned());
+        }
+        let last = calls.entry(clients.get(session)?.clone()).or_default();
+        let is_canary = session.starts_with("canary-");
+        match record.kind {
+            Kind::Event if is_canary && record.body.get().contains(CANARY_HOOK) => {
+                last.last_canary = Some(record.time.clone().into_owned());
+            }
+            Kind::Event if !is_canary => last.last_call = Some(record.time.clone().into_owned()),
+            _ => {}
+        }
+        Some(())
+    };
+    read_records(&Folder::new(log), |record| {
+        visit(record);
+        ControlFlow::Continue(())
+    })?;
+    Ok(calls)
 }
 
 /// Returns the version that a client prints.
 async fn version(client: Client) -> Option<String> {
-    let command = Command::new(client.as_str(), Environment::Commands).args(["--version"]).with_truncated_output();
+    let program = if client == Client::Cursor { "cursor-agent" } else { client.as_str() };
+    let command = Command::new(program, Environment::Commands).args(["--version"]).with_truncated_output();
     let completed = command.run(b"", VERSION_LIMIT, 4096).await.ok()?;
     let text = String::from_utf8_lossy(&completed.stdout.bytes).into_owned();
     let is_version = |word: &&str| word.split('.').count() >= 3 && word.starts_with(|c: char| c.is_ascii_digit());
