@@ -240,7 +240,7 @@ fn changes_that_keep_a_hook_from_deciding_are_named() {
     let narrow = installed_in(Client::Claude, "").replacen("\"matcher\": \"*\"", "\"matcher\": \"Bash\"", 1);
     assert!(problems_of(Client::Claude, &narrow)[0].contains("`matcher` is \"Bash\""));
     let plugin = installed_in(Client::Opencode, "").replace("reject(new Error(reason))", "resolve({})");
-    assert!(problems_of(Client::Opencode, &plugin)[0].contains("the plugin was changed"));
+    assert!(problems_of(Client::Opencode, &plugin)[0].contains("the plugin differs from that of this version"));
 }
 
 #[test]

@@ -50,18 +50,15 @@ pub(super) fn installed(text: &str) -> Vec<InstalledHook> {
     let hooks = text.lines().find_map(|line| line.strip_prefix(PREFIX)?.strip_suffix(';'));
     let hooks: BTreeMap<String, PluginHook> =
         hooks.and_then(|hooks| serde_json::from_str(hooks).ok()).unwrap_or_default();
-    let problems = match render(&hooks) == text {
-        true => Vec::new(),
-        false => vec!["the plugin was changed".to_owned()],
-    };
-    let found = hooks.into_iter().map(|(event, PluginHook { line, limit })| InstalledHook {
+    let change = (render(&hooks) != text).then(|| "the plugin differs from that of this version".to_owned());
+    let found = hooks.into_iter().enumerate().map(|(number, (event, PluginHook { line, limit }))| InstalledHook {
         event,
         group: 0,
         handler: 0,
         command: line,
         timeout: limit,
         matcher: None,
-        problems: problems.clone(),
+        problems: change.iter().filter(|_| number == 0).cloned().collect(),
     });
     found.collect()
 }

@@ -159,7 +159,7 @@ fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientSt
     let switches = find_switches(client, &places.folders);
     let has_system = sound.contains(&Scope::System);
     let switches: Vec<Switch> = switches.into_iter().filter(|switch| !(has_system && switch.spares_system)).collect();
-    let is_active = (!levels.is_empty()).then(|| !sound.is_empty() && switches.is_empty());
+    let is_active = (!levels.is_empty()).then_some(!sound.is_empty() && switches.is_empty());
     ClientStatus {
         client,
         installed: levels,
@@ -197,7 +197,7 @@ fn show(out: &mut impl Write, one: &ClientStatus) -> Result<()> {
         Some(version) if one.is_measured => format!("version {version}"),
         Some(version) if one.measured_versions.is_empty() => format!("version {version}; none was measured"),
         Some(version) => format!("version {version} was not measured, only {}", one.measured_versions.join(" and ")),
-        None => "not in PATH".to_owned(),
+        None => "no version found in PATH".to_owned(),
     };
     writeln!(out, "{}: {state}; {}", one.client, visible(&version, EscapeMode::Exact))?;
     if one.is_active.is_some() {

@@ -48,8 +48,8 @@ pub(super) fn test(client: Client, folder: &Path, logs: &[PathBuf]) -> Result<()
     let completed = command.with_truncated_output().without_input().run_blocking(b"", LIMIT, MAX_OUTPUT);
     let completed = completed.with_context(|| format!("`{client}` cannot be started"))?;
     let output = [&completed.stdout.bytes, &completed.stderr.bytes].map(|bytes| String::from_utf8_lossy(bytes));
-    let output = output.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
-    let end = output.last().unwrap_or_default().to_owned();
+    let mut output = output.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
+    let end = output.next_back().unwrap_or_default().to_owned();
     if proof.exists() {
         bail!("the tool ran: {client} does not wait for the hook; run `amplifier guard status`");
     }
