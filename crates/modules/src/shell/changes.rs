@@ -5,7 +5,7 @@ use super::effects::{ChangeExtent, FileReference, ProgramRun};
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{destructive, exemption, shells, writes};
+use super::{destructive, exemption, readers, shells, writes};
 
 /// Formatters: program, words of which one must be given, and the files that are changed.
 const FORMATTERS: &[(&str, &[&str], &str)] = &[
@@ -32,47 +32,6 @@ const FORMATTERS: &[(&str, &[&str], &str)] = &[
     ("terraform", &["fmt"], "*.tf"),
     ("tofu", &["fmt"], "*.tf"),
 ];
-
-/// Programs that only read the files that they are given, unless an option says otherwise.
-const READERS: &[&str] = &[
-    "actionlint",
-    "bat",
-    "checkov",
-    "cloc",
-    "diff",
-    "eslint",
-    "file",
-    "flake8",
-    "hadolint",
-    "jsonlint",
-    "kubeconform",
-    "kubectl",
-    "less",
-    "ltrace",
-    "more",
-    "mypy",
-    "nproc",
-    "prettier",
-    "psql",
-    "pylint",
-    "pyright",
-    "pytest",
-    "ruff",
-    "scc",
-    "shellcheck",
-    "tflint",
-    "tfsec",
-    "tokei",
-    "trivy",
-    "unzip",
-    "xmllint",
-    "yamllint",
-    "zcat",
-];
-
-/// Options with which a reader writes.
-const WRITING: &[&str] =
-    &["-o", "-w", "--apply", "--autofix", "--fix", "--out", "--output", "--save", "--write", "format"];
 
 /// Words with which a program only compares.
 const COMPARES: &[&str] = &["-check", "--check", "--diff", "--dry-run", "-l", "--list-different"];
@@ -269,11 +228,20 @@ fn formats(name: &str, command: &Command, walker: &mut Walker) {
     found(&files, &format!("**/{pattern}"), walker);
 }
 
+/// Records the files and folders that variables name for a program, as in `COVERAGE_FILE=x pytest`.
+fn note_settings(walker: &mut Walker) {
+    for value in walker.settings.clone() {
+        let files = [Word::known(&value), Word::known(&format!("{}/x", value.trim_end_matches('/')))];
+        for file in walker.file_references(&files) {
+            walker.changes(file, ChangeExtent::File);
+        }
+    }
+}
+
 /// Records a program of which only its name and its arguments are known.
 pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
-    let writes = |text: &str| WRITING.iter().any(|option| text == *option || text.starts_with(&format!("{option}=")));
-    let is_reader = READERS.contains(&name) && !command.texts().any(|text| text == "cp" || writes(text));
-    if writes::records_all(name) || is_reader {
+    note_settings(walker);
+    if readers::records_all(name, command) || readers::only_reads_files(name, command) {
         return;
     }
     let mut texts: Vec<String> = command.words.iter().map(|word| word.plain().to_owned()).collect();

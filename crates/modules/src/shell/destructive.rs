@@ -182,6 +182,7 @@ fn own_rules(name: &str, command: &Command, arguments: &Arguments) -> Option<&'s
             .surely_has("m", &["move"])
             .then_some("deletes what it archives")
             .or_else(|| arguments.surely_has("d", &["delete"]).then_some("deletes from an archive")),
+        "7z" | "7za" | "7zz" | "7zr" => has("-sdel").then_some("deletes what it archives"),
         "init" | "telinit" => {
             let level = |word: &Word| matches!(word.literal(), Some("0" | "6"));
             arguments.first().flatten().any(level).then_some("stops the machine")

@@ -115,7 +115,10 @@ impl Call {
 
     pub(super) fn outputs(&self) -> impl Iterator<Item = &Word> {
         let short = if matches!(&*self.name, "archive" | "format-patch") { "o" } else { "" };
-        self.arguments.values(short, &["output", "output-directory"])
+        // No option of `git bundle create` before the file has a value.
+        let bundle = self.words.split_first().filter(|(action, _)| self.name == "bundle" && action.may_be(&["create"]));
+        let bundle = bundle.and_then(|(_, words)| words.iter().find(|word| !word.lead().starts_with('-')));
+        self.arguments.values(short, &["output", "output-directory"]).chain(bundle)
     }
 
     pub(super) fn uses_network(&self) -> bool {

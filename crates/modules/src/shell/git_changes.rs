@@ -13,7 +13,6 @@ const UNCHANGING: &[&str] = &[
     "add",
     "archive",
     "branch",
-    "bundle",
     "check-attr",
     "check-ignore",
     "cherry",
@@ -28,7 +27,6 @@ const UNCHANGING: &[&str] = &[
     "gc",
     "hash-object",
     "help",
-    "interpret-trailers",
     "ls-remote",
     "maintenance",
     "merge-tree",
@@ -93,10 +91,17 @@ fn note_call(call: &Call, walker: &mut Walker) {
         }
         "init" => paths(call, ChangeExtent::Anything, walker),
         "bisect" if call.surely_then(&["log", "visualize", "view", "terms", "help"]) => {}
+        // The archive is recorded with the outputs.
+        "bundle" => {}
+        "interpret-trailers" if !call.may_have("", &["in-place"]) => {}
+        "interpret-trailers" => paths(call, ChangeExtent::File, walker),
+        "lfs" if call.surely_then(&["track", "untrack"]) => {
+            record(&[Word::known(".gitattributes")], ChangeExtent::File, walker);
+        }
         "submodule" if call.surely_then(&["status", "summary"]) => {}
         "lfs"
             if call
-                .surely_then(&["fetch", "push", "ls-files", "env", "status", "locks", "lock", "unlock", "track"]) => {}
+                .surely_then(&["fetch", "push", "ls-files", "env", "status", "locks", "lock", "unlock"]) => {}
         "sparse-checkout" if call.surely_then(&["list"]) => {}
         "reset"
             if !call.may_have("", &["hard", "merge", "keep"]) && !call.words.iter().any(|word| !word.is_certain()) => {}

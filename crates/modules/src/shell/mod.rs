@@ -52,6 +52,7 @@ mod parse;
 mod program_text;
 mod programs;
 mod python;
+mod readers;
 mod readonly;
 mod scan;
 mod scripts;

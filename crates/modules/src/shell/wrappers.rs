@@ -2,7 +2,7 @@
 
 use super::command::{Command, Stdin, base_name};
 use super::dialect::Dialect;
-use super::effects::FileReference;
+use super::effects::{ChangeExtent, FileReference};
 use super::options::{Arguments, Syntax};
 use super::shells::{is_shell, joined};
 use super::walk::Walker;
@@ -85,7 +85,7 @@ const WRAPPERS: [Wrapper; 49] = [
     wrapper("ltrace", "a:A:bcCD:e:fF:hiI:l:Ln:o:p:rs:StTu:Vw:x:X:", ""),
     Wrapper { operands: 1, ..wrapper("faketime", "fm", "exclude-monotonic") },
     wrapper("valgrind", "dhqv", VALGRIND),
-    Wrapper { operands: 1, ..wrapper("perf", "adD:e:gp:F:r:ost:v", "") },
+    Wrapper { operands: 1, ..wrapper("perf", "adD:e:gp:F:r:o:st:v", "") },
     wrapper("pkexec", "", "user: disable-internal-agent"),
     wrapper("systemd-inhibit", "", "what: who: why: mode: list"),
     wrapper(
@@ -234,6 +234,7 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     let Some(begin) = command_index(command, wrapper, walker) else {
         return walker.refuse(format!("`{name}` is not analysed with these options; run the command itself"));
     };
+    note_outputs(wrapper, command.words.get(1..begin).unwrap_or_default(), walker);
     let mut words = command.words.get(begin..).unwrap_or_default().to_vec();
     if words.is_empty() {
         // `env` alone prints, `exec` alone redirects, `xargs` alone echoes.
@@ -257,6 +258,33 @@ fn follow(wrapper: &Wrapper, command: &Command, walker: &mut Walker) {
     }
 }
 
+/// Wrappers with options that name a file to write.
+const OUTPUTS: [(&str, &str, &[&str]); 5] = [
+    ("strace", "o", &["output"]),
+    ("ltrace", "o", &["output"]),
+    ("perf", "o", &["output"]),
+    ("valgrind", "", &["log-file"]),
+    ("fakeroot", "s", &[]),
+];
+
+/// Records the files that a wrapper writes itself.
+fn note_outputs(wrapper: &Wrapper, own: &[Word], walker: &mut Walker) {
+    let arguments = Arguments::read(wrapper.syntax, own);
+    if wrapper.name == "flock" {
+        let locks: Vec<Word> = arguments.operands().cloned().collect();
+        for lock in walker.file_references(&locks) {
+            walker.changes(lock, ChangeExtent::File);
+        }
+    }
+    let Some((_, short, long)) = OUTPUTS.iter().find(|(program, ..)| *program == wrapper.name) else { return };
+    for file in arguments.values(short, long) {
+        match file.lead().strip_prefix(['|', '!']) {
+            Some(program) => walker.script(program, Dialect::Sh),
+            None => walker.write(file),
+        }
+    }
+}
+
 /// Returns the index of the command in the words of its wrapper; `None` if unknown.
 fn command_index(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> Option<usize> {
     let assigns = matches!(wrapper.name, "env" | "sudo" | "doas" | "cross-env");
@@ -269,6 +297,7 @@ fn command_index(command: &Command, wrapper: &Wrapper, walker: &mut Walker) -> O
             let name = word.lead().split('=').next().unwrap_or_default();
             walker.assigned(name);
             let value = word.literal().and_then(|text| text.get(name.len() + 1..));
+            walker.settings.extend(value.map(str::to_owned));
             if variables::runs(name, value) {
                 walker.refuse(format!("programs run the value of the variable `{name}`; leave the variable out"));
             }

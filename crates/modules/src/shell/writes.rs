@@ -97,8 +97,16 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
             in_place(("ef", &["expression", "file"]), arguments, walker)
         }
         "perl" if arguments.may_have("i", &[]) => in_place(("eE", &[]), arguments, walker),
+        "curl" => written_out(arguments).iter().for_each(|file| walker.write(&Word::known(file))),
+        // A line of its settings, such as `output_document=file`.
+        "wget" => {
+            let settings = arguments.values("e", &["execute"]).filter_map(Word::literal);
+            let files: Vec<&str> = settings.filter_map(|line| Some(line.split_once('=')?.1.trim())).collect();
+            files.into_iter().for_each(|file| walker.write(&Word::known(file)));
+        }
         "tar" => tar(&tar_arguments(command), walker),
         "zip" => zip(arguments, walker),
+        "7z" | "7za" | "7zz" | "7zr" => seven_zip(command, walker),
         "git" => git::calls(command).iter().for_each(|call| call.outputs().for_each(|word| walker.write(word))),
         _ => {}
     }
@@ -214,6 +222,20 @@ fn zip(arguments: &Arguments, walker: &mut Walker) {
     archive.for_each(|word| walker.write(word));
 }
 
+/// Returns the files in the format of `curl -w`: `%output{file}`, or `%output{>>file}` to append.
+fn written_out(arguments: &Arguments) -> Vec<String> {
+    let formats = arguments.values("w", &["write-out"]).flat_map(|format| format.plain().split("%output{").skip(1));
+    formats.filter_map(|rest| Some(rest.split_once('}')?.0.trim_start_matches('>').to_owned())).collect()
+}
+
+/// Records the archive that `7z a` writes, or `7z d` changes.
+fn seven_zip(command: &Command, walker: &mut Walker) {
+    let mut words = command.arguments().iter();
+    let changes = words.next().is_some_and(|action| action.may_be(&["a", "u", "d", "rn"]));
+    let archive = words.find(|word| !word.lead().starts_with('-')).filter(|_| changes);
+    archive.into_iter().for_each(|word| walker.write(word));
+}
+
 /// Records a redirection to or from `word`; returns `true` if it writes to a file.
 pub(super) fn redirection(word: &Word, writes: bool, walker: &mut Walker) -> bool {
     if ["/dev/tcp/", "/dev/udp/"].iter().any(|device| word.lead().starts_with(device)) {
@@ -242,13 +264,13 @@ pub(super) fn is_descriptor(target: &str) -> bool {
     !target.is_empty() && target.strip_suffix('-').unwrap_or(target).bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns `true` if all files that a program changes are recorded.
+/// Returns `true` if all files that a program changes with its known options are recorded.
 pub(super) fn records_all(name: &str) -> bool {
-    const OTHERS: [&str; 25] = [
-        "7z", "7za", "bsdtar", "cpio", "curl", "dd", "dirs", "export", "find", "gtar", "kill", "patch", "popd",
-        "pushd", "set", "shopt", "sort", "tar", "tree", "umask", "unrar", "unset", "unzip", "wait", "wget",
+    const OTHERS: [&str; 21] = [
+        "bsdtar", "curl", "dd", "dirs", "export", "find", "gtar", "kill", "popd", "pushd", "set", "shopt", "sort", "tar",
+        "tree", "umask", "unset", "unzip", "wait", "wget", "zip",
     ];
-    OPERANDS.iter().any(|(program, _)| *program == name) || OTHERS.contains(&name) || name == "zip"
+    OPERANDS.iter().any(|(program, _)| *program == name) || OTHERS.contains(&name)
 }
 
 /// Returns `true` if `name` is in these tables.

@@ -79,6 +79,10 @@ pub(super) struct Walker {
     pub(super) worthless: Vec<String>,
     /// `true` if the command has written rules, such as a makefile, without revealing their content.
     pub(super) hides_rules: bool,
+    /// The values of variables that are set for the current command only.
+    pub(super) settings: Vec<String>,
+    /// Names that the command gives to `git push`.
+    pub(super) push_aliases: Vec<String>,
     /// Project scripts set by the command; `None` for an unknown text.
     pub(super) scripts_set: Vec<Option<String>>,
     /// `true` if the current command reads the output of another one, and if that one downloads.

@@ -4,14 +4,15 @@ use super::Walker;
 use crate::shell::command::{Command, Stdin, base_name};
 use crate::shell::effects::{Exemption, FileReference};
 use crate::shell::emptying::OutputContent;
-use crate::shell::grammar::{Argument, CommandPart, SimpleCommand};
+use crate::shell::grammar::{Argument, Assignment, AssignmentValue, CommandPart, SimpleCommand};
 use crate::shell::word::Word;
-use crate::shell::{braces, emptying, limits, written_files};
+use crate::shell::{braces, emptying, limits, readonly, written_files};
 
 impl Walker {
     pub(super) fn simple(&mut self, simple: &SimpleCommand<'_>, timed: bool) {
         let (mut words, mut stdin, mut redirected) = (Vec::new(), Stdin::default(), false);
         let (downloads, written) = (self.downloads, self.effects.writes.len());
+        let mut settings = Vec::new();
         if let Some(raw) = simple.name {
             self.names.push(if timed { "time".to_owned() } else { raw.to_owned() });
             let name = Word::new(raw);
@@ -24,7 +25,10 @@ impl Walker {
         }
         for part in &simple.parts {
             match part {
-                CommandPart::Assignment(assignment) => self.assignment(assignment),
+                CommandPart::Assignment(assignment) => {
+                    self.assignment(assignment);
+                    settings.extend(setting(assignment));
+                }
                 CommandPart::Redirection(redirection) => redirected |= self.redirect(redirection, &mut stdin),
                 CommandPart::Argument(Argument::Word(word)) => {
                     words.extend(braces::expand(word).iter().map(|word| self.word(word)));
@@ -75,7 +79,9 @@ impl Walker {
             self.downloads += usize::from(read.iter().any(|file| self.is_download(&Word::known(file))));
             let is_copied = matches!(words.first().and_then(Word::literal), Some("tee" | "dd" | "sponge"));
             let outputs = self.effects.writes.len();
+            let outer = std::mem::replace(&mut self.settings, settings);
             Command { words, stdin }.inspect(self);
+            self.settings = outer;
             let is_download = self.downloads > downloads || self.fed_by_download;
             for file in files {
                 self.record_write(&Word::known(&file), text.clone(), is_download);
@@ -93,6 +99,14 @@ impl Walker {
             self.moves();
         }
     }
+}
+
+/// Returns the value of a variable, if it is known and a program may write to it.
+fn setting(assignment: &Assignment<'_>) -> Option<String> {
+    let AssignmentValue::Scalar(value) = assignment.value else { return None };
+    let value = Word::new(value).literal()?.to_owned();
+    let is_read = readonly::is_harmless_variable(assignment.name) || matches!(assignment.name, "PATH" | "PYTHONPATH" | "NODE_PATH");
+    (!is_read).then_some(value)
 }
 
 fn joined(words: &[Word]) -> String {
