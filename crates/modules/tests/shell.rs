@@ -80,6 +80,7 @@ fn a_whole_analysis_reads_as_data() {
             runs_download: false,
             force_push: false,
             destructive: Some("deletes recursively (`rm -rf build`)".into()),
+            caution: None,
             readonly: false,
             moves: false,
         }

@@ -146,6 +146,11 @@ impl Command {
             let words = std::iter::once(Word::known(&program)).chain(self.arguments().iter().cloned()).collect();
             return Command { words, stdin: self.stdin.clone() }.inspect(walker);
         }
+        // `git-push` is `git push`.
+        if let Some(subcommand) = name.strip_prefix("git-").filter(|subcommand| !subcommand.is_empty()) {
+            let words = ["git", subcommand].into_iter().map(Word::known).chain(self.arguments().iter().cloned());
+            Command { words: words.collect(), stdin: self.stdin.clone() }.inspect(walker);
+        }
         // File systems may ignore case.
         let lower = name.to_ascii_lowercase();
         let name = if readonly::is_known(&lower) { lower.as_str() } else { name };
@@ -175,8 +180,8 @@ impl Command {
         if name == "git" {
             git::note(self, walker);
             git_changes::note(self, walker);
-            force_push::note(self, walker);
         }
+        force_push::note(name, self, arguments, walker);
         if shells::run(name, self, walker) {
             return changes::note_script(name, self, walker);
         }
@@ -191,6 +196,7 @@ impl Command {
             _ if readonly::only_reads(name, self, arguments, walker) => {}
             _ => {
                 walker.taint();
+                downloads::note_project(name, self, walker);
                 if !is_dry_run {
                     changes::note_unknown(name, self, walker);
                 }

@@ -5,45 +5,10 @@ use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
 use super::written_files;
-use super::{git, writes};
+use super::{git, installs, writes};
 
 /// Maximum number of remembered folders.
 const FOLDERS: usize = 64;
-
-/// Programs that install packages, and the words after which they do.
-const INSTALLERS: &[(&str, &[&str])] = &[
-    ("brew", &["install", "reinstall"]),
-    ("bun", &["add", "install", "i", "x"]),
-    ("bunx", &[]),
-    ("cargo", &["install", "binstall"]),
-    ("deno", &["run", "install", "x"]),
-    ("easy_install", &[]),
-    ("gem", &["install"]),
-    ("npm", &["add", "install", "i", "exec", "ci"]),
-    ("npx", &[]),
-    ("pip", &["install", "wheel"]),
-    ("pipx", &["install", "run"]),
-    ("pnpm", &["add", "install", "i", "dlx"]),
-    ("poetry", &["add"]),
-    ("python", &["install"]),
-    ("uv", &["add", "install", "run", "x"]),
-    ("uvx", &[]),
-    ("yarn", &["add", "dlx"]),
-];
-
-/// Options whose value is the address of a registry or a proxy, not of a package.
-const REGISTRIES: &[&str] = &[
-    "-f",
-    "-i",
-    "--default-index",
-    "--extra-index-url",
-    "--find-links",
-    "--index",
-    "--index-url",
-    "--proxy",
-    "--registry",
-    "--source",
-];
 
 /// Records files and folders that hold downloads, and packages that are installed from an address.
 pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker: &mut Walker) {
@@ -85,10 +50,23 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
             }
         }
         "aws" | "gsutil" | "gcloud" | "scp" | "rsync" => copy(name, command, walker),
-        "gh" if command.texts().any(|text| matches!(text, "clone" | "download")) => walker.fills(None),
+        "gh" if command.texts().take(2).eq(["repo", "clone"]) => {
+            // Behind `--` are options of git.
+            let words: Vec<Word> = command.arguments().iter().skip(2).cloned().collect();
+            let end = words.iter().position(|word| word.literal() == Some("--")).unwrap_or(words.len());
+            clone(&git::Call::new("clone", words.get(..end).unwrap_or_default()), walker);
+        }
+        "gh" if command.texts().any(|text| text == "download") => walker.fills(None),
         _ => {}
     }
-    if installs_from_address(name, command) || runs_downloaded(name, command, walker) {
+    if installs::is_from_address(name, command) || runs_downloaded(name, command, walker) {
+        walker.runs_download();
+    }
+}
+
+/// Records a program that builds or runs a project that the command has downloaded: `git clone URL x && make -C x`.
+pub(super) fn note_project(name: &str, command: &Command, walker: &mut Walker) {
+    if installs::names_download(name, command, walker) || installs::runs_in_download(name, command, walker) {
         walker.runs_download();
     }
 }
@@ -160,7 +138,7 @@ fn runs_downloaded(name: &str, command: &Command, walker: &Walker) -> bool {
     ];
     const SYSTEM: &[&str] = &["dpkg", "apt", "apt-get", "rpm", "dnf", "yum", "zypper", "installer", "snap", "code"];
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let installs = SYSTEM.contains(&name) || INSTALLERS.iter().any(|(program, _)| *program == plain);
+    let installs = SYSTEM.contains(&name) || installs::is_installer(plain);
     let is_package = |text: &str| PACKAGES.iter().any(|ending| text.ends_with(ending));
     if installs && command.texts().any(|text| is_package(text) && walker.is_written_download(text)) {
         return true;
@@ -190,33 +168,6 @@ fn unpack(archive: &[Word], folder: Option<&Word>, walker: &mut Walker) {
     if is_input && walker.fed_by_download || archive.iter().any(|file| walker.is_download(file)) {
         walker.fills(Some(folder.cloned().unwrap_or_else(|| Word::known("."))));
     }
-}
-
-/// Returns `true` if a package manager installs something by its address, and so runs it.
-fn installs_from_address(name: &str, command: &Command) -> bool {
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let Some((_, actions)) = INSTALLERS.iter().find(|(program, _)| *program == name) else { return false };
-    if !actions.is_empty() && !command.texts().take(4).any(|text| actions.contains(&text)) {
-        return false;
-    }
-    let is_git = |word: &str| command.texts().any(|text| text == word);
-    if name == "cargo" && is_git("--git") {
-        return true;
-    }
-    let words = command.arguments();
-    let before = std::iter::once(None).chain(words.iter().map(Some));
-    words.iter().zip(before).any(|(word, before)| {
-        let is_registry = before.and_then(Word::literal).is_some_and(|option| REGISTRIES.contains(&option));
-        let text = word.lead();
-        let text = text
-            .split_once(" @ ")
-            .or_else(|| text.split_once('@'))
-            .map_or(text, |(_, address)| if address.contains("://") { address } else { text });
-        let is_address = ["http://", "https://", "git+", "git://", "ssh://", "github:", "gitlab:"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme));
-        is_address && !is_registry
-    })
 }
 
 impl Walker {
@@ -249,6 +200,28 @@ impl Walker {
         self.written.iter().any(|written| written.is_download && is_program(&written.path))
     }
 
+    /// Returns `true` if the command has entered a folder that is, or may be, in one that it has downloaded.
+    pub(super) fn is_within_download(&self) -> bool {
+        match self.folders.join(".") {
+            None => self.downloads_anywhere || !self.downloaded_folders.is_empty(),
+            Some(_) if self.folders.only() == Some("") => false,
+            Some(folders) => self.downloads_anywhere || folders.iter().any(|folder| self.is_filled(folder)),
+        }
+    }
+
+    /// Returns `true` if a path is in a folder that the command has downloaded, or is that folder.
+    pub(super) fn is_in_download(&self, path: &str) -> bool {
+        self.folders.join(path).is_some_and(|paths| paths.iter().any(|path| self.is_filled(path)))
+    }
+
+    fn is_filled(&self, path: &str) -> bool {
+        let path = written_files::normalize(path);
+        self.downloaded_folders.iter().any(|folder| match folder.trim_end_matches('/') {
+            "" | "." => !path.starts_with(['/', '~']),
+            folder => path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+        })
+    }
+
     /// Returns `true` if the command has downloaded a file, or the folder that holds it.
     pub(super) fn is_download(&self, file: &Word) -> bool {
         let Some(path) = file.literal().map(str::to_owned).or_else(|| self.expand_known(file)) else { return false };
@@ -261,13 +234,6 @@ impl Walker {
             return true;
         }
         let paths = self.folders.join(&path).unwrap_or_default();
-        let is_below = |path: &String| {
-            let path = written_files::normalize(path);
-            self.downloaded_folders.iter().any(|folder| match folder.trim_end_matches('/') {
-                "" | "." => !path.starts_with(['/', '~']),
-                folder => path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
-            })
-        };
-        !self.downloaded_folders.is_empty() && (paths.iter().any(is_below) || self.folders.join(".").is_none())
+        !self.downloaded_folders.is_empty() && (paths.iter().any(|path| self.is_filled(path)) || self.folders.join(".").is_none())
     }
 }

@@ -40,6 +40,7 @@ mod force_push;
 mod git;
 mod git_changes;
 mod grammar;
+mod installs;
 mod languages;
 mod limits;
 mod listings;
@@ -112,6 +113,8 @@ pub struct Analysis {
     pub force_push: bool,
     /// The reason if the command is destructive, such as "deletes recursively (`rm -rf build`)".
     pub destructive: Option<String>,
+    /// A reason to be careful that is neither destruction nor sending: a push that may be forced, a download or a file of commands that runs.
+    pub caution: Option<String>,
     /// `true` if the command is proven to only read.
     pub readonly: bool,
     /// `true` if a part of the command runs in another folder, which changes the meaning of relative paths.
@@ -119,9 +122,11 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Returns the reason to be careful: the command is destructive, not analysable, or changes something on another machine.
+    /// Returns the reason to be careful: the command is destructive, not analysable, runs or forces something, or changes something on another
+    /// machine.
     pub fn why(&self) -> Option<&str> {
-        self.destructive.as_ref().or(self.why_not.as_ref()).or(self.sends.as_ref()).map(String::as_str)
+        let reasons = [&self.destructive, &self.why_not, &self.caution, &self.sends];
+        reasons.into_iter().flatten().next().map(String::as_str)
     }
 }
 

@@ -145,6 +145,10 @@ impl Walker {
         let reference = self.file_reference(file);
         self.effects.scripts.push(reference);
         self.runs_file(file, Some("sh"));
+        let path = normalize(text);
+        if self.written.iter().all(|written| written.path != path) {
+            self.advise(format!("runs the commands in `{text}`, which are not analysed"));
+        }
     }
 
     /// Returns `true` if the command reads the output of another one.
@@ -163,6 +167,7 @@ impl Walker {
     pub(super) fn runs_download(&mut self) {
         self.taint();
         self.analysis.runs_download = true;
+        self.advise("runs a download; review it in between");
     }
 }
 

@@ -48,6 +48,11 @@ impl Walker {
         self.analysis.sends.get_or_insert_with(|| format!("{why} (`{}`)", truncate_chars(command, LONGEST)));
     }
 
+    /// Records a reason to be careful. The first reason is kept.
+    pub(in crate::shell) fn advise(&mut self, why: impl Into<String>) {
+        self.analysis.caution.get_or_insert_with(|| why.into());
+    }
+
     pub(in crate::shell) fn downloads(&mut self) {
         self.downloads += 1;
     }
