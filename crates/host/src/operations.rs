@@ -81,11 +81,8 @@ impl WorkspaceOperations {
         let only_whole = only_whole || !is_placed;
         let widths = |part: &CommandPart| match part {
             // Another hook may ask because of what is read.
-            CommandPart::Reads { program, paths } => match hook == CONFIRM
-                && !only_whole
-                && self.reads_inside(program, paths.as_deref(), &folders)
-            {
-                true => vec![vec![OperationWidth::new("read **", "commands that only read files of this workspace")]],
+            CommandPart::Reads { program, paths } => match hook == CONFIRM && !only_whole {
+                true => self.read(program, paths.as_deref(), &folders),
                 false => vec![Vec::new()],
             },
             CommandPart::Program { allowed, names, paths, operands } => {
@@ -122,6 +119,21 @@ impl WorkspaceOperations {
             described.push(part(whole.into_iter().collect()));
         }
         described
+    }
+
+    /// Returns the names of what a program reads: files of the workspace, and temporary ones.
+    fn read(&self, program: &str, paths: Option<&[String]>, folders: &[String]) -> Vec<Vec<OperationWidth>> {
+        let (temporary, others): (Vec<String>, Vec<String>) =
+            paths.unwrap_or_default().iter().cloned().partition(|path| is_temporary(path));
+        if !self.reads_inside(program, paths.map(|_| others.as_slice()), folders) {
+            return vec![Vec::new()];
+        }
+        let inside = OperationWidth::new("read **", "commands that only read files of this workspace");
+        let mut parts = vec![vec![inside]];
+        if !temporary.is_empty() {
+            parts.push(vec![OperationWidth::new("read /tmp/**", "commands that only read temporary files")]);
+        }
+        parts
     }
 
     /// Returns the names of a file that a command writes.
@@ -186,7 +198,10 @@ impl WorkspaceOperations {
         let Some(paths) = paths else { return false };
         // Without a repository here, git reads that of a folder above.
         let has_repository = program != "git" || self.workspace.root().join(".git").exists();
-        let is_readable = |path: &String| match self.workspace.resolve(path) {
+        // What a pattern may match is below the folder before it.
+        let is_readable = |path: &String| match self.workspace.resolve(folder_of_pattern(path)) {
+            // Programs without a path read the whole workspace, too.
+            Ok(resolved) if resolved == self.workspace.root() => true,
             Ok(resolved) => self.workspace.protects(&resolved.to_string_lossy()).is_none(),
             Err(_) => path == "/dev/null",
         };
@@ -259,6 +274,8 @@ fn program_width(name: &str, is_program: bool) -> OperationWidth {
     let label = match is_program {
         true if name == ANY_PROGRAM => "ordinary commands of all development tools".to_owned(),
         true => format!("ordinary `{name}` commands"),
+        // A tool without commands of its own.
+        false if !name.contains([' ', '/']) => format!("ordinary `{name}` commands"),
         false => format!("`{name}` with any arguments"),
     };
     OperationWidth::new(program_operation(name), label)
@@ -278,6 +295,17 @@ fn is_nameable(name: &str) -> bool {
 
 fn is_printable(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Returns the folders before the first one with a pattern; the path itself without a pattern.
+fn folder_of_pattern(path: &str) -> &str {
+    let Some(at) = path.find(['*', '?', '[']) else { return path };
+    let end = path.get(..at).and_then(|before| before.rfind('/')).unwrap_or_default();
+    match path.get(..end) {
+        Some("") if path.starts_with('/') => "/",
+        Some("") | None => ".",
+        Some(folder) => folder,
+    }
 }
 
 fn is_temporary(path: &str) -> bool {

@@ -98,12 +98,13 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     let (changes, programs) = (walker.effects.changes.len(), walker.effects.unknown_programs.len());
     let rest = words.iter().skip(container.image + 1).cloned();
     let inner: Vec<Word> = container.entry.into_iter().chain(rest).collect();
-    let folders = walker.folders.clone();
+    let (folders, moves) = (walker.folders.clone(), walker.analysis.moves);
     if inner.first().is_some_and(|word| !word.lead().starts_with('-')) {
         walker.moves();
         Command { words: inner, stdin: command.stdin.clone() }.inspect(walker);
     }
-    walker.folders = folders;
+    // The folders of a container change no path of the workspace.
+    (walker.folders, walker.analysis.moves) = (folders, moves);
     let has_changed = walker.effects.writes.len() > writes || walker.effects.changes.len() > changes;
     // Files in the container belong to the image, or are mounted.
     walker.effects.writes.truncate(writes);

@@ -234,6 +234,7 @@ impl Walker {
             return true;
         }
         let paths = self.folders.join(&path).unwrap_or_default();
-        !self.downloaded_folders.is_empty() && (paths.iter().any(|path| self.is_filled(path)) || self.folders.join(".").is_none())
+        !self.downloaded_folders.is_empty()
+            && (paths.iter().any(|path| self.is_filled(path)) || self.folders.join(".").is_none())
     }
 }

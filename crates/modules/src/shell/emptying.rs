@@ -215,7 +215,8 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         _ => return,
     };
-    let files: Vec<Word> = files.into_iter().filter(|file| file.literal() != Some("-")).collect();
+    let is_file = |file: &Word| !matches!(file.literal(), Some("-" | "/dev/null"));
+    let files: Vec<Word> = files.into_iter().filter(is_file).collect();
     if let Some(why) = why.filter(|_| !files.is_empty()) {
         let files = walker.file_references(&files);
         walker.may_lose(why, &command.source_text(), Exemption::New(files));

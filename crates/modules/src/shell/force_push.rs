@@ -87,12 +87,13 @@ fn pushes(name: &str, words: &[Word], walker: &Walker) -> Option<String> {
         (word.literal().is_none() && word.raw.contains('$')).then(known).flatten().unwrap_or_else(|| word.clone())
     });
     let words: Vec<Word> = words.collect();
-    let may_force = |word: &&Word| {
-        word.literal().is_none() && !is_branch(word) && (word.splits() || word.lead().is_empty())
-    };
+    let may_force =
+        |word: &&Word| word.literal().is_none() && !is_branch(word) && (word.splits() || word.lead().is_empty());
     if let Some(word) = words.iter().find(may_force) {
         let raw = &word.raw;
-        return Some(format!("`{raw}` of `git {name}` is unknown until run time, and may force the push; write it out"));
+        return Some(format!(
+            "`{raw}` of `git {name}` is unknown until run time, and may force the push; write it out"
+        ));
     }
     Call::new("push", &words).overwrites().then(|| format!("`git {name}` is forced"))
 }

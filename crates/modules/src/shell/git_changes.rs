@@ -99,9 +99,7 @@ fn note_call(call: &Call, walker: &mut Walker) {
             record(&[Word::known(".gitattributes")], ChangeExtent::File, walker);
         }
         "submodule" if call.surely_then(&["status", "summary"]) => {}
-        "lfs"
-            if call
-                .surely_then(&["fetch", "push", "ls-files", "env", "status", "locks", "lock", "unlock"]) => {}
+        "lfs" if call.surely_then(&["fetch", "push", "ls-files", "env", "status", "locks", "lock", "unlock"]) => {}
         "sparse-checkout" if call.surely_then(&["list"]) => {}
         "reset"
             if !call.may_have("", &["hard", "merge", "keep"]) && !call.words.iter().any(|word| !word.is_certain()) => {}

@@ -3,7 +3,7 @@
 use super::command::Command;
 use super::walk::Walker;
 use super::word::Word;
-use super::{readers, services, writes};
+use super::{packages, readers, services, writes};
 
 /// Programs that install or run packages, and the words after which they do; without words, always.
 const INSTALLERS: &[(&str, &[&str])] = &[
@@ -48,86 +48,24 @@ const INSTALLERS: &[(&str, &[&str])] = &[
 /// Installers for which `user/repository` is an address on GitHub.
 const NODE: &[&str] = &["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
-/// Words of these installers before the name of a package that runs. The words behind it are its own.
-const RUNS: &[&str] = &["create", "dlx", "exec", "init", "x"];
-
+#[rustfmt::skip]
 const ADDRESSES: &[&str] = &[
-    "http://",
-    "https://",
-    "git+",
-    "git://",
-    "git@",
-    "ssh://",
-    "bb:",
-    "bitbucket:",
-    "gh:",
-    "gist:",
-    "github:",
-    "gitlab:",
-    "gl:",
-    "sourcehut:",
+    "http://", "https://", "git+", "git://", "git@", "ssh://", "bb:", "bitbucket:", "gh:", "gist:", "github:", "gitlab:", "gl:", "sourcehut:",
 ];
 
 /// Options whose value is the address of a registry or a proxy, not of a package.
+#[rustfmt::skip]
 const REGISTRIES: &[&str] = &[
-    "-f",
-    "-i",
-    "--build-arg",
-    "--cache-from",
-    "--cache-to",
-    "--default-index",
-    "--extra-index-url",
-    "--find-links",
-    "--index",
-    "--index-url",
-    "--label",
-    "--proxy",
-    "--registry",
-    "--reload",
-    "--source",
+    "-f", "-i", "--build-arg", "--cache-from", "--cache-to", "--default-index", "--extra-index-url", "--find-links", "--index", "--index-url",
+    "--label", "--proxy", "--registry", "--reload", "--source",
 ];
 
 /// Programs that build or test the project in a folder that they are given.
+#[rustfmt::skip]
 const BUILDERS: &[&str] = &[
-    "ansible-playbook",
-    "ant",
-    "bazel",
-    "bundle",
-    "bun",
-    "cargo",
-    "cmake",
-    "composer",
-    "deno",
-    "docker",
-    "docker-compose",
-    "dotnet",
-    "gmake",
-    "go",
-    "gradle",
-    "jest",
-    "just",
-    "make",
-    "meson",
-    "mvn",
-    "ninja",
-    "node",
-    "npm",
-    "pip",
-    "pip3",
-    "pipx",
-    "pnpm",
-    "podman",
-    "poetry",
-    "pytest",
-    "rake",
-    "scons",
-    "swift",
-    "terraform",
-    "tox",
-    "uv",
-    "vitest",
-    "yarn",
-    "zig",
+    "ansible-playbook", "ant", "bazel", "bundle", "bun", "cargo", "cmake", "composer", "deno", "docker", "docker-compose", "dotnet", "gmake", "go",
+    "gradle", "jest", "just", "make", "meson", "mvn", "ninja", "node", "npm", "pip", "pip3", "pipx", "pnpm", "podman", "poetry", "pytest", "rake",
+    "scons", "swift", "terraform", "tox", "uv", "vitest", "yarn", "zig",
 ];
 
 pub(super) fn is_installer(name: &str) -> bool {
@@ -178,21 +116,22 @@ fn is_module_version(text: &str) -> bool {
 
 /// Returns `true` if a package is named as `user/repository`.
 fn names_repository(name: &str, command: &Command) -> bool {
-    let texts: Vec<&str> = command.texts().collect();
-    let runs = name.ends_with('x') || texts.first().is_some_and(|action| RUNS.contains(action));
-    let mut operands = texts.iter().filter(|text| !text.starts_with('-')).skip(usize::from(!name.ends_with('x')));
-    let given = texts.windows(2).filter(|pair| matches!(pair[0], "-p" | "--package")).map(|pair| pair[1]);
-    let attached = texts.iter().filter_map(|text| text.strip_prefix("--package="));
-    match runs {
-        true => operands.next().copied().into_iter().chain(given).chain(attached).any(is_repository),
-        false => operands.any(|text| is_repository(text)),
+    if let Some(at) = packages::tool_at(name, &command.words) {
+        // The words behind the tool are its own.
+        let texts: Vec<&str> = command.words.iter().take(at + 1).skip(1).filter_map(Word::literal).collect();
+        return texts.iter().any(|text| is_repository(text.strip_prefix("--package=").unwrap_or(text)));
     }
+    let mut operands = command.texts().filter(|text| !text.starts_with('-'));
+    let creates = operands.next().is_some_and(|action| matches!(action, "create" | "init"));
+    operands.take(if creates { 1 } else { usize::MAX }).any(is_repository)
 }
 
 fn is_repository(text: &str) -> bool {
     let path = text.split('#').next().unwrap_or(text);
     let is_name = |name: &str| {
-        !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        !name.is_empty()
+            && !name.starts_with('.')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     path.split_once('/').is_some_and(|(user, repository)| is_name(user) && is_name(repository))
 }

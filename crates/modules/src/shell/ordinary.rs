@@ -2,6 +2,8 @@
 //!
 //! An option that is not here may run a program, load code, or write, send or delete something. Its command has only its exact name.
 
+use super::tool_options;
+
 /// Options that every tool may have.
 const COMMON: &[&str] = &["-q", "--quiet", "-v", "-vv", "--verbose", "--version", "--help", "--color", "--no-color"];
 
@@ -175,27 +177,7 @@ const GO: &[&str] = &[
 
 const JAVA: &[&str] = &["-B", "-DskipTests", "--info", "--stacktrace", "--no-daemon", "--offline", "-o"];
 
-const CONTAINERS: &[&str] = &[
-    "-t",
-    "--tag",
-    "--no-cache",
-    "--target",
-    "--pull",
-    "--build-arg",
-    "--progress",
-    "-n",
-    "--namespace",
-    "-A",
-    "--all-namespaces",
-    "-l",
-    "--selector",
-    "--tail",
-    "--since",
-    "--previous",
-    "-a",
-];
-
-const TERRAFORM: &[&str] = &["-check", "-recursive", "-diff", "-no-color", "-input"];
+const CONTAINERS: &[&str] = &["-t", "--tag", "--no-cache", "--target", "--pull", "--build-arg", "--progress"];
 
 /// Options of programs that check, format or test files.
 const TOOLS: &[&str] = &[
@@ -272,13 +254,14 @@ fn is_option(name: &str, word: &str, option: &str, options: &[&str]) -> bool {
     let (option_name, value) = word.split_once('=').unwrap_or((word, ""));
     // Go takes one or two hyphens.
     let single = format!("-{}", option_name.trim_start_matches('-'));
-    let is_known = |wanted: &str| options.contains(&wanted) || COMMON.contains(&wanted);
+    let is_known =
+        |wanted: &str| options.contains(&wanted) || COMMON.contains(&wanted) || tool_options::is_ordinary(name, wanted);
     let is_count = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_cluster = || {
         let letters = option_name.strip_prefix('-').unwrap_or_default();
         options == TOOLS && letters.len() <= 5 && !letters.is_empty() && letters.chars().all(|c| "qvxs".contains(c))
     };
-    (is_known(option_name) || name == "go" && is_known(&single) || is_cluster())
+    (is_known(option_name) || is_known(word) || name == "go" && is_known(&single) || is_cluster())
         && !value.contains("://")
         && !value.starts_with("git+")
         || is_count(option)
@@ -310,114 +293,10 @@ fn options_of(name: &str) -> &'static [&'static str] {
         "uv" | "poetry" | "bundle" | "composer" => PYTHON_PROJECT,
         "go" => GO,
         "mvn" | "gradle" => JAVA,
-        "docker" | "kubectl" => CONTAINERS,
-        "terraform" => TERRAFORM,
-        "dotnet" | "swift" | "mdbook" | "rustup" => &[],
+        "docker" | "docker compose" => CONTAINERS,
+        "dotnet" | "swift" | "mdbook" | "rustup" | "coverage" | "playwright" | "vite" | "next" | "nuxt" | "astro"
+        | "storybook" | "webpack" | "turbo" | "nx" | "prisma" | "pre-commit" | "tox" | "nox" | "deno" | "flask"
+        | "fastapi" | "streamlit" => &[],
         _ => TOOLS,
     }
-}
-
-/// Returns `true` for an in-place edit that only substitutes, deletes or prints lines.
-pub(super) fn is_plain_edit(arguments: &[&str]) -> bool {
-    let (mut scripts, mut operands, mut words) = (Vec::new(), Vec::new(), arguments.iter());
-    while let Some(word) = words.next() {
-        match *word {
-            "-i" | "-E" | "-r" | "-n" | "-s" | "-z" => {}
-            "-e" => match words.next() {
-                Some(script) => scripts.push(*script),
-                None => return false,
-            },
-            word if word.starts_with('-') => return false,
-            word => operands.push(word),
-        }
-    }
-    if scripts.is_empty() {
-        scripts.extend(operands.first().copied());
-    }
-    !scripts.is_empty() && scripts.into_iter().all(is_plain_script)
-}
-
-/// Returns `true` for a script of `sed` with only `s`, `d` and `p`, which run and write nothing.
-fn is_plain_script(script: &str) -> bool {
-    let mut rest = script;
-    loop {
-        rest = rest.trim_start_matches([' ', ';', '\n']);
-        if rest.is_empty() {
-            return true;
-        }
-        let Some(command) = after_address(rest) else { return false };
-        let Some(after) = after_command(command) else { return false };
-        rest = after.trim_start_matches(' ');
-        if !(rest.is_empty() || rest.starts_with([';', '\n'])) {
-            return false;
-        }
-    }
-}
-
-fn after_address(script: &str) -> Option<&str> {
-    let one = |text: &'_ str| -> Option<usize> {
-        if let Some(pattern) = text.strip_prefix('/') {
-            return after_pattern(pattern, '/').map(|after| text.len() - after.len());
-        }
-        Some(text.find(|c: char| !c.is_ascii_digit() && c != '$').unwrap_or(text.len()))
-    };
-    let first = script.get(one(script)?..)?;
-    let second = match first.strip_prefix(',') {
-        Some(text) => text.get(one(text)?..)?,
-        None => first,
-    };
-    Some(second.strip_prefix('!').unwrap_or(second).trim_start_matches(' '))
-}
-
-fn after_command(command: &str) -> Option<&str> {
-    let mut letters = command.chars();
-    match letters.next()? {
-        'd' | 'p' => Some(letters.as_str()),
-        's' => {
-            let delimiter = letters.next().filter(|c| !c.is_alphanumeric() && !"\\\n ;".contains(*c))?;
-            let replacement = after_pattern(letters.as_str(), delimiter)?;
-            let flags = after_replacement(replacement, delimiter)?;
-            Some(flags.trim_start_matches(|c: char| c.is_ascii_digit() || "gpIi".contains(c)))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the text after a pattern; `None` if a bracket contains the delimiter, which implementations read differently.
-fn after_pattern(text: &str, delimiter: char) -> Option<&str> {
-    let mut letters = text.chars();
-    while let Some(c) = letters.next() {
-        match c {
-            '\\' => drop(letters.next()?),
-            '\n' => return None,
-            '[' => {
-                let mut is_first = true;
-                loop {
-                    match letters.next()? {
-                        '^' if is_first => continue,
-                        ']' if !is_first => break,
-                        '\n' | '\\' | '[' => return None,
-                        c if c == delimiter => return None,
-                        _ => is_first = false,
-                    }
-                }
-            }
-            c if c == delimiter => return Some(letters.as_str()),
-            _ => {}
-        }
-    }
-    None
-}
-
-fn after_replacement(text: &str, delimiter: char) -> Option<&str> {
-    let mut letters = text.chars();
-    while let Some(c) = letters.next() {
-        match c {
-            '\\' => drop(letters.next()?),
-            '\n' => return None,
-            c if c == delimiter => return Some(letters.as_str()),
-            _ => {}
-        }
-    }
-    None
 }

@@ -133,6 +133,8 @@ pub(super) const COMMON: &[&str] = &[
     "npm-check-updates",
     "markdownlint",
     "markdownlint-cli",
+    "markdownlint-cli2",
+    "cspell",
     "ruff",
     "black",
     "mypy",

@@ -2,7 +2,7 @@
 //!
 //! A program that is not here is allowed only as the exact command: it may run others, or change something elsewhere.
 
-use super::ordinary;
+use super::{ordinary, python_reads, queries, runners, sed_edits, sql};
 
 /// A program with subcommands.
 struct Program {
@@ -24,74 +24,26 @@ const fn program(
     Program { name, ordinary, own, tasks }
 }
 
-const NODE: &[&str] =
-    &["test", "t", "install", "i", "ci", "add", "update", "ls", "list", "outdated", "audit", "build", "lint"];
+const NODE: &[&str] = &[
+    "test", "t", "start", "install", "i", "ci", "add", "update", "up", "ls", "list", "outdated", "audit", "build",
+    "lint", "why", "explain", "view", "info", "show", "fund", "dedupe", "rebuild",
+];
 
-const PROGRAMS: [Program; 25] = [
-    program(
-        "cargo",
-        &[
-            "build",
-            "b",
-            "check",
-            "c",
-            "test",
-            "t",
-            "clippy",
-            "fmt",
-            "doc",
-            "bench",
-            "run",
-            "r",
-            "add",
-            "remove",
-            "update",
-            "fetch",
-            "tree",
-            "metadata",
-            "nextest",
-            "generate-lockfile",
-            "machete",
-            "deny",
-            "audit",
-        ],
-        &[],
-        &[],
-    ),
-    program(
-        "git",
-        &[
-            "add",
-            "commit",
-            "status",
-            "log",
-            "diff",
-            "show",
-            "branch",
-            "checkout",
-            "switch",
-            "fetch",
-            "merge",
-            "tag",
-            "stash",
-            "restore",
-            "mv",
-            "cherry-pick",
-            "revert",
-            "init",
-            "notes",
-        ],
-        &["push", "pull", "rebase", "reset"],
-        &[],
-    ),
+#[rustfmt::skip]
+const PROGRAMS: [Program; 42] = [
+    program("cargo", &["build", "b", "check", "c", "test", "t", "clippy", "fmt", "doc", "bench", "run", "r", "add", "remove", "update", "fetch",
+        "tree", "metadata", "nextest", "generate-lockfile", "machete", "deny", "audit"], &[], &[]),
+    program("git", &["add", "commit", "status", "log", "diff", "show", "branch", "checkout", "switch", "fetch", "merge", "tag", "stash", "restore",
+        "mv", "cherry-pick", "revert", "init", "notes", "stage"], &["push", "pull", "rebase", "reset"], &[]),
     program("npm", NODE, &[], &["run", "run-script"]),
     program("pnpm", NODE, &[], &["run"]),
     program("yarn", NODE, &[], &["run"]),
     program("bun", NODE, &[], &["run"]),
-    program("go", &["build", "test", "vet", "fmt", "mod", "run", "get", "list", "doc"], &["generate", "install"], &[]),
+    program("go", &["build", "test", "vet", "fmt", "fix", "mod", "run", "get", "list", "doc", "env", "version", "work"], &["generate", "install"],
+        &[]),
     program("pip", &["install", "list", "show", "check", "freeze", "download"], &[], &[]),
-    program("uv", &["sync", "add", "lock", "venv", "tree", "pip"], &[], &[]),
-    program("poetry", &["install", "add", "lock", "check", "build", "show", "update"], &[], &[]),
+    program("uv", &["sync", "add", "remove", "lock", "venv", "tree", "pip", "build", "export", "version"], &[], &[]),
+    program("poetry", &["install", "add", "remove", "lock", "check", "build", "show", "update", "version"], &[], &[]),
     program("bundle", &["install", "check", "update"], &[], &[]),
     program("composer", &["install", "require", "update", "validate"], &[], &[]),
     program("mvn", &["compile", "test", "package", "verify"], &["install"], &[]),
@@ -102,74 +54,62 @@ const PROGRAMS: [Program; 25] = [
     program("just", &[], &[], &[""]),
     program("ninja", &[], &[], &[""]),
     program("task", &[], &[], &[""]),
-    program("docker", &[], &["build", "pull", "logs", "images"], &[]),
-    program("kubectl", &[], &["get", "describe", "logs", "top"], &[]),
+    program("docker", &["build"], &["pull", "start", "stop", "restart", "tag"], &[]),
+    program("docker compose", &["up", "build", "start", "stop", "restart", "pull", "create"], &["down"], &[]),
+    program("playwright", &["test", "install"], &[], &[]),
+    program("vite", &["build", "dev", "preview", "optimize"], &[], &[""]),
+    program("next", &["build", "dev", "lint", "start", "info", "typegen"], &[], &[]),
+    program("nuxt", &["build", "dev", "prepare", "typecheck", "preview"], &[], &[]),
+    program("astro", &["build", "check", "dev", "preview", "sync"], &[], &[]),
+    program("storybook", &["build", "dev"], &[], &[]),
+    program("webpack", &["build"], &[], &[""]),
+    program("turbo", &["build", "test", "lint", "typecheck", "check-types", "dev"], &[], &["run"]),
+    program("nx", &["build", "test", "lint", "e2e", "graph", "show", "report", "affected", "run-many"], &[], &["run"]),
+    program("prisma", &["generate", "validate", "format", "version"], &[], &[]),
+    program("pre-commit", &["run", "install", "validate-config"], &[], &[]),
+    program("coverage", &["run", "report", "html", "xml", "json", "combine"], &[], &[]),
+    program("tox", &["run", "list", "config"], &[], &[""]),
+    program("nox", &[], &[], &[""]),
+    program("deno", &["test", "fmt", "lint", "check", "bench", "doc", "info", "cache", "run"], &[], &["task"]),
+    program("flask", &["run", "routes"], &[], &[]),
+    program("fastapi", &["run", "dev"], &[], &[]),
+    program("streamlit", &["run"], &[], &[]),
     program("rustup", &[], &["show", "component", "target"], &[]),
-    program("terraform", &[], &["fmt", "validate", "plan", "init"], &[]),
     program("mdbook", &["build", "test"], &[], &[]),
 ];
 
 /// Programs that check, format or test files of the workspace, with any arguments.
-const TOOLS: [&str; 39] = [
-    "pytest",
-    "rustfmt",
-    "eslint",
-    "prettier",
-    "tsc",
-    "mypy",
-    "pyright",
-    "ruff",
-    "black",
-    "isort",
-    "flake8",
-    "pylint",
-    "jest",
-    "vitest",
-    "mocha",
-    "gofmt",
-    "goimports",
-    "golangci-lint",
-    "staticcheck",
-    "clang-format",
-    "clang-tidy",
-    "shellcheck",
-    "shfmt",
-    "ctest",
-    "rspec",
-    "rubocop",
-    "phpunit",
-    "phpstan",
-    "ktlint",
-    "swiftlint",
-    "swiftformat",
-    "stylelint",
-    "markdownlint",
-    "typos",
-    "codespell",
-    "yamllint",
-    "hadolint",
-    "taplo",
-    "biome",
+#[rustfmt::skip]
+const TOOLS: [&str; 54] = [
+    "pytest", "rustfmt", "eslint", "prettier", "tsc", "mypy", "pyright", "ruff", "black", "isort", "flake8", "pylint", "jest", "vitest", "mocha",
+    "gofmt", "goimports", "golangci-lint", "staticcheck", "clang-format", "clang-tidy", "shellcheck", "shfmt", "ctest", "rspec", "rubocop", "phpunit",
+    "phpstan", "ktlint", "swiftlint", "swiftformat", "stylelint", "markdownlint", "typos", "codespell", "yamllint", "hadolint", "taplo", "biome",
+    "vue-tsc", "svelte-check", "oxlint", "knip", "depcheck", "cspell", "markdownlint-cli2", "bandit", "vulture", "gofumpt", "govulncheck",
+    "actionlint", "uvicorn", "gunicorn", "hypercorn",
 ];
 
 /// Programs whose effect is completely described by the files that they write.
 pub(super) const WRITERS: [&str; 5] = ["mkdir", "touch", "tee", "sed", "chmod"];
 
-/// Programs that read only the files that their arguments name, or nothing.
-const READERS: [&str; 33] = [
-    "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "find", "fd", "tree", "stat", "file", "du",
-    "sort", "uniq", "cut", "nl", "diff", "cmp", "pwd", "echo", "basename", "dirname", "true", "false", "test", "[",
-    "cd", "git", "tr", "sed",
+/// Modules of Python that are programs: `python -m pytest`.
+#[rustfmt::skip]
+const MODULES: [&str; 16] = [
+    "pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest", "pylint", "coverage",
+    "json.tool", "uvicorn",
 ];
 
-/// Modules of Python that are programs: `python -m pytest`.
-const MODULES: [&str; 12] =
-    ["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pip", "build", "venv", "compileall", "doctest"];
+/// Scripts that projects usually have. A script of another name needs `run`.
+#[rustfmt::skip]
+const SCRIPTS: [&str; 30] = [
+    "bench", "build", "check", "codegen", "compile", "coverage", "cov", "dev", "docs", "e2e", "fix", "fmt", "format", "generate", "lint", "preview",
+    "serve", "start", "storybook", "test", "tests", "type", "typecheck", "types", "unit", "validate", "verify", "watch", "style", "snapshot",
+];
 
 /// Words in names of tasks that change something elsewhere, or delete.
+#[rustfmt::skip]
 const GRAVE: [&str; 20] = [
-    "deploy", "publish", "release", "push", "upload", "prod", "clean", "destroy", "drop", "delete", "remove", "reset",
-    "migrate", "seed", "purge", "rollback", "install", "wipe", "prune", "apply",
+    "deploy", "publish", "release", "push", "upload", "prod", "clean", "destroy", "drop", "delete", "remove", "reset", "migrate", "seed", "purge",
+    "rollback", "install", "wipe", "prune", "apply",
 ];
 
 /// The widest name of a command: every program of development.
@@ -179,11 +119,16 @@ pub const ANY_PROGRAM: &str = "*";
 /// workspace, or installs what the project lists. A package that is installed by its name needs a rule of its own. Expects a command with
 /// [`allowed_names`].
 pub(super) fn is_everyday(name: &str, arguments: &[&str]) -> bool {
-    match (name, arguments) {
-        ("cargo", [toolchain, rest @ ..]) if is_toolchain(toolchain) => is_everyday(name, rest),
+    let (name, arguments) = runners::canonical(name, arguments);
+    match (name, arguments.as_slice()) {
+        (_, arguments) if queries::is_query(name, arguments) => true,
         ("python" | "python3", ["-m", "pip", rest @ ..]) | ("uv", ["pip", rest @ ..]) => is_everyday("pip", rest),
         ("python" | "python3", _) | ("node", _) => true,
-        (_, [subcommand, rest @ ..]) if INSTALLS.contains(subcommand) && name != "git" => !names_package(name, rest),
+        (_, [subcommand, rest @ ..])
+            if INSTALLS.contains(subcommand) && !["git", "playwright", "pre-commit"].contains(&name) =>
+        {
+            !names_package(name, rest)
+        }
         (_, [subcommand, ..]) => {
             let program = PROGRAMS.iter().find(|program| program.name == name);
             program.is_none_or(|program| !program.own.contains(subcommand))
@@ -199,7 +144,7 @@ const NODE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 const INSTALLS: [&str; 6] = ["install", "i", "add", "require", "get", "download"];
 
 /// Returns `true` for the name of a toolchain: `+nightly`. A path would be a program.
-fn is_toolchain(word: &str) -> bool {
+pub(super) fn is_toolchain(word: &str) -> bool {
     word.strip_prefix('+').is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)))
 }
 
@@ -228,7 +173,8 @@ fn names_package(name: &str, arguments: &[&str]) -> bool {
             "-e" | "--editable" | "." if is_pip => {}
             word if is_pip && word.starts_with("--requirement=") => {}
             "-q" | "-v" | "-U" | "--quiet" | "--upgrade" | "--frozen-lockfile" | "--immutable" | "--no-audit"
-            | "--no-fund" | "--ignore-scripts" | "--legacy-peer-deps" | "--locked" | "--frozen" => {}
+            | "--no-fund" | "--ignore-scripts" | "--legacy-peer-deps" | "--locked" | "--frozen"
+            | "--prefer-offline" | "--offline" => {}
             // Another option may take a package as its value.
             _ => return true,
         }
@@ -238,14 +184,36 @@ fn names_package(name: &str, arguments: &[&str]) -> bool {
 
 /// Returns the names by which a rule may allow a program with these arguments, from narrow to wide.
 pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
-    let (name, arguments) = match (name, arguments) {
-        ("cargo", [toolchain, rest @ ..]) if is_toolchain(toolchain) => (name, rest),
+    let (name, arguments) = runners::canonical(name, arguments);
+    let arguments = arguments.as_slice();
+    match (name, arguments) {
         ("python" | "python3", ["-m", module, rest @ ..]) if MODULES.contains(module) => {
             return module_names(name, module, rest);
         }
-        ("python" | "python3" | "node", [file, ..]) if is_file(file) => return vec![format!("{name} {file}")],
-        _ => (name, arguments),
-    };
+        ("python" | "python3", ["-m", module, ..]) if is_own_module(module) => {
+            return vec![format!("{name} -m {module}")];
+        }
+        ("python" | "python3" | "node" | "tsx" | "ts-node" | "bun", [file, ..]) if is_file(file) => {
+            return vec![format!("{name} {file}")];
+        }
+        ("bun", ["run", file, ..]) if is_file(file) => return vec![format!("{name} {file}")],
+        ("pnpm" | "yarn", ["run", task, ..]) if is_task(task) => {
+            return vec![format!("{name} run {task}"), name.to_owned()];
+        }
+        ("pnpm" | "yarn", [task, ..]) if is_script(task) => return vec![format!("{name} {task}"), name.to_owned()],
+        // Without a script of this name, it is a tool of the project.
+        ("pnpm" | "yarn", [tool, rest @ ..]) if is_program(tool) => return allowed_names(tool, rest),
+        (_, [command, ..]) if queries::is_query(name, arguments) => {
+            let command = is_subcommand(command).then(|| format!("{name} {command}"));
+            return command.into_iter().chain([name.to_owned()]).collect();
+        }
+        _ if queries::is_query(name, arguments) || sql::is_query(name, arguments) => return vec![name.to_owned()],
+        // Files elsewhere would be code for a container.
+        ("docker" | "docker compose", words) if words.iter().any(|word| word.starts_with('/')) => return Vec::new(),
+        // Packages of another registry.
+        ("deno", words) if words.iter().any(|word| word.contains(':')) => return Vec::new(),
+        _ => {}
+    }
     if !ordinary::are_ordinary(name, arguments) {
         return Vec::new();
     }
@@ -269,6 +237,10 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         Some((run, [task, ..])) if program.tasks.contains(run) && is_task(task) => {
             vec![format!("{name} {run} {task}"), whole()]
         }
+        // Each word may be a task.
+        _ if matches!(name, "turbo" | "nx" | "tox" | "nox") && arguments.iter().any(|word| sounds_grave(word)) => {
+            Vec::new()
+        }
         // Each word is a goal.
         Some((_, rest)) if matches!(name, "mvn" | "gradle") && !rest.iter().all(|word| is_goal(word, program)) => {
             Vec::new()
@@ -290,9 +262,22 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
     }
 }
 
+/// Returns the names of a program in Python that is given as text, and only reads files and prints.
+pub(super) fn text_names(name: &str, arguments: &[&str], input: Option<&str>) -> Vec<String> {
+    let text = match (name, arguments, input) {
+        ("python" | "python3", ["-c", text], _) => Some(*text),
+        ("python" | "python3", [] | ["-"], text) => text,
+        _ => None,
+    };
+    let reads = text.is_some_and(python_reads::only_reads);
+    reads.then(|| format!("{name} -c")).into_iter().collect()
+}
+
 fn module_names(python: &str, module: &str, rest: &[&str]) -> Vec<String> {
     match module {
         "pip" if allowed_names("pip", rest).is_empty() => Vec::new(),
+        // A second file is written.
+        "json.tool" if rest.iter().filter(|word| !word.starts_with('-')).count() > 1 => Vec::new(),
         _ if !ordinary::are_ordinary(module, rest) => Vec::new(),
         _ => vec![format!("{python} -m {module}")],
     }
@@ -301,10 +286,65 @@ fn module_names(python: &str, module: &str, rest: &[&str]) -> Vec<String> {
 /// Returns `true` if the word is the name of a task that does not sound grave.
 fn is_task(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
+    !word.starts_with('-') && word.chars().all(plain) && !sounds_grave(word)
+}
+
+fn sounds_grave(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    !word.starts_with('-')
-        && word.chars().all(plain)
-        && !GRAVE.iter().any(|grave| lower.split(['-', '_', ':', '.']).any(|part| part == *grave))
+    GRAVE.iter().any(|grave| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == *grave))
+}
+
+fn is_script(word: &str) -> bool {
+    let first = word.split(['-', '_', ':', '.']).next().unwrap_or(word);
+    is_task(word) && SCRIPTS.contains(&first)
+}
+
+/// Returns `true` for a program of these tables.
+fn is_program(name: &str) -> bool {
+    TOOLS.contains(&name) || PROGRAMS.iter().any(|program| program.name == name)
+}
+
+/// Returns `true` for a module in a package of the workspace: `service.report`. The packages of Python itself have other names.
+fn is_own_module(module: &str) -> bool {
+    const OTHERS: [&str; 31] = [
+        "ansible",
+        "asyncio",
+        "awscli",
+        "celery",
+        "concurrent",
+        "ctypes",
+        "curses",
+        "distutils",
+        "django",
+        "email",
+        "encodings",
+        "ensurepip",
+        "google",
+        "http",
+        "idlelib",
+        "importlib",
+        "json",
+        "lib2to3",
+        "logging",
+        "multiprocessing",
+        "os",
+        "pip",
+        "setuptools",
+        "site",
+        "tkinter",
+        "twine",
+        "unittest",
+        "urllib",
+        "wsgiref",
+        "xml",
+        "xmlrpc",
+    ];
+    let mut parts = module.split('.');
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    module.contains('.')
+        && module.split('.').all(is_name)
+        && !sounds_grave(module)
+        && parts.next().is_some_and(|package| !OTHERS.contains(&package))
 }
 
 /// Returns `true` for a further task, or an option that only changes how tasks run.
@@ -322,18 +362,6 @@ pub(super) fn is_subcommand(word: &str) -> bool {
 fn is_file(word: &str) -> bool {
     let is_script = [".py", ".js", ".mjs", ".cjs", ".ts"].iter().any(|ending| word.ends_with(ending));
     is_script && !word.starts_with(['-', '/', '~']) && !word.contains(['*', '…', ' '])
-}
-
-/// Returns `true` for a program that only runs another one, which is a part of its own.
-pub(super) fn passes_through(name: &str, arguments: &[&str]) -> bool {
-    match name {
-        "timeout" | "time" | "nice" | "stdbuf" | "ionice" => true,
-        "uv" | "poetry" | "pdm" | "pipenv" => {
-            matches!(arguments, ["run", program, ..] if !program.starts_with('-'))
-        }
-        "bundle" => matches!(arguments, ["exec", program, ..] if !program.starts_with('-')),
-        _ => false,
-    }
 }
 
 /// Returns `true` for a push to a remote by its name that overwrites and deletes nothing.
@@ -356,7 +384,7 @@ pub(super) fn is_plain_push(name: &str, arguments: &[&str]) -> bool {
 pub(super) fn is_plain_writer(name: &str, arguments: &[&str]) -> bool {
     let only = |known: &[&str]| arguments.iter().all(|word| !word.starts_with('-') || known.contains(word));
     match name {
-        "sed" => ordinary::is_plain_edit(arguments),
+        "sed" => sed_edits::is_plain_edit(arguments),
         "chmod" => {
             matches!(arguments, ["+x" | "-x" | "u+x" | "a+x" | "755" | "644", files @ ..] if !files.is_empty() && files.iter().all(|file| !file.starts_with('-')))
         }
@@ -369,34 +397,4 @@ pub(super) fn is_plain_writer(name: &str, arguments: &[&str]) -> bool {
 /// Returns `true` for `mkdir` without a mode.
 pub(super) fn only_creates(name: &str, arguments: &[&str]) -> bool {
     name == "mkdir" && arguments.iter().all(|word| !word.starts_with('-') || matches!(*word, "-p" | "-v" | "--parents"))
-}
-
-/// Returns the arguments that may be paths, of a program that reads no other files; `None` for other programs and unknown arguments.
-pub(super) fn read_paths(name: &str, arguments: &[Option<String>]) -> Option<Vec<String>> {
-    let arguments: Vec<&str> = arguments.iter().map(Option::as_deref).collect::<Option<_>>()?;
-    // The script of another `sed` may name files.
-    let arguments = match (name, arguments.as_slice()) {
-        ("sed", ["-n", script, files @ ..]) if is_line_range(script) => files,
-        ("sed", _) => return None,
-        (_, arguments) => arguments,
-    };
-    let leaves = |text: &str| text.split('/').any(|part| part.ends_with("..")) || text.contains(['$', '`', '~']);
-    if !READERS.contains(&name) || arguments.iter().any(|argument| leaves(argument)) {
-        return None;
-    }
-    let mut paths = Vec::new();
-    for argument in arguments {
-        let value = argument.split_once('=').map(|(_, value)| value);
-        let attached = argument.find('/').and_then(|at| argument.get(at..));
-        let plain = Some(*argument).filter(|argument| !argument.starts_with('-'));
-        paths.extend([plain, value, attached.filter(|_| plain.is_none())].into_iter().flatten().map(str::to_owned));
-    }
-    paths.dedup();
-    Some(paths)
-}
-
-/// Returns `true` for a script of `sed` that prints lines: `10,20p`.
-fn is_line_range(script: &str) -> bool {
-    let lines = script.strip_suffix('p').unwrap_or_default();
-    !lines.is_empty() && lines.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '$'))
 }

@@ -78,7 +78,10 @@ const READERS: &[(&str, &str)] = &[
     ("tflint", "-c -f --chdir --config --format --recursive"),
     ("tfsec", "-f --exclude --format --minimum-severity --no-colour --soft-fail"),
     ("tokei", "-C -c -e -f -s -t --exclude --files --hidden --sort --type"),
-    ("trivy", "-f -s --exit-code --format --ignore-unfixed --scanners --security-checks --severity --skip-dirs --skip-files"),
+    (
+        "trivy",
+        "-f -s --exit-code --format --ignore-unfixed --scanners --security-checks --severity --skip-dirs --skip-files",
+    ),
     ("xmllint", "--noout --nonet --recover --schema --valid --xinclude --xpath"),
     ("yamllint", "-c -d -f -s --config-data --config-file --format --no-warnings --strict"),
     ("zcat", "-f -l -r --force --list"),
@@ -86,6 +89,9 @@ const READERS: &[(&str, &str)] = &[
 
 /// Returns `true` if a program only reads the files that it is given, as its options say.
 pub(super) fn only_reads_files(name: &str, command: &Command) -> bool {
+    if matches!(name, "7z" | "7za" | "7zz" | "7zr") {
+        return matches!(command.texts().next(), Some("l" | "t" | "i" | "b" | "h"));
+    }
     let Some((_, options)) = READERS.iter().find(|(program, _)| *program == name) else { return false };
     let writes = match name {
         "kubectl" => {

@@ -4,10 +4,10 @@ use super::command::Command;
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{destructive, network, scripts, shells, wrappers, writes};
+use super::{destructive, network, scripts, sed_edits, shells, wrappers, writes};
 
 /// Programs that only read with any arguments.
-const ALWAYS: [&str; 66] = [
+const ALWAYS: [&str; 67] = [
     "cat",
     "head",
     "tail",
@@ -20,6 +20,7 @@ const ALWAYS: [&str; 66] = [
     "paste",
     "tr",
     "comm",
+    "zcat",
     "join",
     "fold",
     "expand",
@@ -116,7 +117,10 @@ pub(super) fn only_reads(name: &str, command: &Command, arguments: &Arguments, w
         "uniq" => command.is_certain() && arguments.operands().count() <= 1 && !arguments.operands().any(Word::is_many),
         "printf" => printf_only_prints(command),
         "test" | "[" => command.is_certain() && !tests_names(command),
-        "sed" => texts.is_some() && scripts::sed_only_reads(arguments),
+        "sed" => texts.is_some_and(|texts| {
+            let prints = !texts.contains(&"-i") && sed_edits::files_read(&texts).is_some();
+            prints || scripts::sed_only_reads(arguments)
+        }),
         "awk" | "gawk" | "mawk" | "nawk" => scripts::awk_only_reads(command),
         "read" => texts.is_some_and(|texts| texts.iter().all(|text| *text == "-r" || is_harmless_variable(text))),
         "export" | "declare" | "local" | "typeset" | "readonly" => {

@@ -349,7 +349,9 @@ pub(super) fn only_reads(name: &str, command: &Command) -> Option<bool> {
     let service = SERVICES.iter().find(|service| service.program == name)?;
     let words: Option<Vec<&str>> = command.arguments().iter().map(Word::literal).collect();
     let Some(words) = words else { return Some(false) };
-    let sends_files = |word: &&&str| word.contains("file://") || word.contains("fileb://") || word.starts_with('@');
+    // `@me` is the user of `gh`.
+    let is_file = |word: &str| word.starts_with('@') && word != "@me";
+    let sends_files = |word: &&&str| word.contains("file://") || word.contains("fileb://") || is_file(word);
     if words.iter().any(|word| sends_files(&word) || word.contains("=@")) {
         return Some(false);
     }
@@ -383,7 +385,7 @@ fn operands<'a>(service: &Service, words: &[&'a str]) -> Vec<&'a str> {
     operands
 }
 
-fn matches(pattern: &str, operands: &[&str]) -> bool {
+pub(super) fn matches(pattern: &str, operands: &[&str]) -> bool {
     if matches!(pattern, "**" | "***") {
         let operands = if pattern == "***" { without_groups(operands) } else { operands.to_vec() };
         let mut verbs = operands.into_iter().filter(|word| is_verb(word)).peekable();

@@ -6,7 +6,7 @@
 use super::calls::ProgramCall;
 use super::command::{base_name, is_system};
 use super::effects::Effects;
-use super::{Analysis, limits, programs, walk};
+use super::{Analysis, limits, programs, read_paths, runners, walk};
 
 /// The parts of a command that can be analysed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,10 +60,17 @@ pub fn command_widths(command: &str) -> Option<CommandWidths> {
     let enters = |call: &&ProgramCall| call.program == "cd";
     let folders: Vec<Option<String>> = calls.iter().filter(enters).map(folder_of).collect();
     let moves_oddly = moves && (folders.is_empty() || folders.iter().any(Option::is_none));
-    let mut parts: Vec<CommandPart> = calls.iter().flat_map(|call| parts_of(call, &effects)).collect();
+    let (mut parts, mut at) = (Vec::new(), 0);
+    while let Some(call) = calls.get(at) {
+        let inner = calls.get(at + 1..at + 1 + call.inner).unwrap_or_default();
+        let container = container_parts(call, inner, &effects);
+        // What runs in a container is none of the workspace's programs.
+        at += 1 + container.as_ref().map_or(0, |_| call.inner);
+        parts.extend(container.unwrap_or_else(|| parts_of(call, inner, &effects)));
+    }
     parts.extend(inputs.into_iter().map(|file| CommandPart::Reads {
         program: String::new(),
-        paths: file.and_then(|file| programs::read_paths("cat", &[Some(file)])),
+        paths: file.and_then(|file| read_paths::read_paths("cat", &[Some(file)])),
     }));
     // Redirections are between the files of programs.
     let of_programs = |at: &usize| calls.iter().any(|call| call.writes.contains(at));
@@ -82,7 +89,7 @@ pub fn command_widths(command: &str) -> Option<CommandWidths> {
 
 /// Returns `true` if the text is an assignment that may change what programs do.
 fn assigns(text: &str) -> bool {
-    const HARMLESS: [&str; 10] = [
+    const HARMLESS: [&str; 22] = [
         "RUST_BACKTRACE",
         "RUST_LOG",
         "CI",
@@ -93,9 +100,21 @@ fn assigns(text: &str) -> bool {
         "PYTHONUNBUFFERED",
         "DEBUG",
         "CARGO_INCREMENTAL",
+        "GIT_EDITOR=true",
+        "GIT_EDITOR=:",
+        "GIT_PAGER=cat",
+        "PAGER=cat",
+        "LOG_LEVEL",
+        "PORT",
+        "CGO_ENABLED",
+        "TZ",
+        "NODE_NO_WARNINGS",
+        "PYTHONHASHSEED",
+        "UV_NO_PROGRESS",
+        "DOCKER_BUILDKIT",
     ];
     let program = text.split(' ').next().unwrap_or_default();
-    program.split_once('=').is_some_and(|(name, _)| !HARMLESS.contains(&name))
+    program.split_once('=').is_some_and(|(name, _)| !HARMLESS.contains(&name) && !HARMLESS.contains(&text))
 }
 
 /// Returns the folder of `cd`, if it is written out.
@@ -106,17 +125,57 @@ fn folder_of(call: &ProgramCall) -> Option<String> {
     }
 }
 
-fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
+/// Returns `true` if all arguments are known, and nothing is lost.
+fn is_safe(call: &ProgramCall) -> bool {
+    call.is_certain && !call.harms && !call.program.is_empty()
+}
+
+/// Returns the parts of a new container that reaches nothing but mounted folders, or of a program in a container that only reads there.
+fn container_parts(call: &ProgramCall, inner: &[ProgramCall], effects: &Effects) -> Option<Vec<CommandPart>> {
+    let arguments: Vec<&str> = call.arguments.iter().map(Option::as_deref).collect::<Option<_>>()?;
+    let name = call.program.as_str();
+    if !is_safe(call) || call.sends {
+        return None;
+    }
+    let only_reads = || !inner.is_empty() && inner.iter().all(|call| call.reads);
+    let is_query = || {
+        matches!(arguments.first(), Some(&("exec" | "compose")))
+            && runners::passes_through(name, &arguments)
+            && only_reads()
+    };
+    let allowed = match (name, arguments.as_slice()) {
+        ("docker" | "podman", ["run", ..]) => vec![format!("{name} run")],
+        ("docker" | "podman" | "docker-compose", _) if is_query() => {
+            vec![name.to_owned(), programs::ANY_PROGRAM.to_owned()]
+        }
+        _ => return None,
+    };
+    let names = allowed.iter().cloned().chain([name.to_owned(), programs::ANY_PROGRAM.to_owned()]).collect();
+    let mounts = effects.writes.get(call.writes.clone()).unwrap_or_default();
+    let part = CommandPart::Program { allowed, names, paths: Vec::new(), operands: Vec::new() };
+    Some(std::iter::once(part).chain(mounts.iter().map(|file| CommandPart::Writes(file.paths.clone()))).collect())
+}
+
+/// Returns the parts of a program; `inner` are the programs that it runs.
+fn parts_of(call: &ProgramCall, inner: &[ProgramCall], effects: &Effects) -> Vec<CommandPart> {
     let (folder, name) = (folder_before(&call.program), base_name(&call.program));
     let is_plain = folder.is_none_or(is_system);
     if call.reads {
-        let paths = if is_plain { programs::read_paths(name, &call.arguments) } else { None };
+        let paths = match is_plain {
+            // What a wrapper runs is a part of its own.
+            true if !inner.is_empty() && name != "find" => Some(Vec::new()),
+            true => read_paths::read_paths(name, &call.arguments),
+            false => None,
+        };
         return vec![CommandPart::Reads { program: name.to_owned(), paths }];
     }
     let arguments: Vec<&str> = call.arguments.iter().map(|argument| argument.as_deref().unwrap_or("…")).collect();
-    let is_safe = call.is_certain && !call.harms && !call.program.is_empty();
-    if is_plain && is_safe && !call.sends && call.runs_others && programs::passes_through(name, &arguments) {
-        return Vec::new();
+    let is_safe = is_safe(call);
+    if is_plain && is_safe && !call.sends && !inner.is_empty() && runners::passes_through(name, &arguments) {
+        // A program that only reads has no name that this one could have.
+        let reads = inner.iter().all(|call| call.reads);
+        let allowed = || vec![name.to_owned(), programs::ANY_PROGRAM.to_owned()];
+        return reads.then(|| program_part(call, allowed(), is_plain)).into_iter().collect();
     }
     let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
     if is_plain
@@ -132,7 +191,10 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     let allowed = match is_safe && (!call.sends || is_push) {
         false => Vec::new(),
         true if is_plain => {
-            let mut allowed = programs::allowed_names(name, &arguments);
+            let mut allowed = programs::text_names(name, &arguments, call.input.as_deref());
+            if allowed.is_empty() {
+                allowed = programs::allowed_names(name, &arguments);
+            }
             if !allowed.is_empty() && programs::is_everyday(name, &arguments) {
                 allowed.push(programs::ANY_PROGRAM.to_owned());
             }
@@ -141,6 +203,14 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
         // A program in the workspace, by its path.
         true => vec![call.program.clone()],
     };
+    let mut parts = vec![program_part(call, allowed, is_plain)];
+    parts.extend(writes().iter().map(|file| CommandPart::Writes(file.paths.clone())));
+    parts
+}
+
+fn program_part(call: &ProgramCall, allowed: Vec<String>, is_plain: bool) -> CommandPart {
+    let name = base_name(&call.program);
+    let arguments: Vec<&str> = call.arguments.iter().map(|argument| argument.as_deref().unwrap_or("…")).collect();
     let subcommand = arguments.first().filter(|word| programs::is_subcommand(word));
     let mut names: Vec<String> = subcommand.map(|subcommand| format!("{name} {subcommand}")).into_iter().collect();
     names.extend([name.to_owned(), programs::ANY_PROGRAM.to_owned()]);
@@ -151,9 +221,7 @@ fn parts_of(call: &ProgramCall, effects: &Effects) -> Vec<CommandPart> {
     paths.sort_unstable();
     paths.dedup();
     let operands = arguments.iter().flat_map(|word| operand_of(word)).map(str::to_owned).collect();
-    let mut parts = vec![CommandPart::Program { allowed, names, paths, operands }];
-    parts.extend(writes().iter().map(|file| CommandPart::Writes(file.paths.clone())));
-    parts
+    CommandPart::Program { allowed, names, paths, operands }
 }
 
 fn folder_before(program: &str) -> Option<&str> {

@@ -59,7 +59,7 @@ const WRAPPERS: [Wrapper; 49] = [
         operands: 1,
         ..wrapper("flock", "eE:FnosuvVw:x", "close exclusive nonblock shared timeout: unlock verbose")
     },
-    wrapper("xargs", XARGS.short, XARGS.long),
+    transparent("xargs", XARGS.short, XARGS.long),
     wrapper("linux32", SETARCH, SETARCH_LONG),
     wrapper("linux64", SETARCH, SETARCH_LONG),
     wrapper("i386", SETARCH, SETARCH_LONG),

@@ -119,7 +119,11 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         note_operands(adjusted(name, *target, arguments), arguments, walker);
     }
     if let Some((_, short, long)) = VALUED.iter().find(|(program, ..)| *program == name) {
-        arguments.values(short, long).for_each(|word| walker.write(word));
+        let prints = |word: &Word| match word.literal() {
+            Some("-") => matches!(name, "curl" | "wget"),
+            text => matches!(text, Some("/dev/null" | "/dev/stdout")),
+        };
+        arguments.values(short, long).filter(|word| !prints(word)).for_each(|word| walker.write(word));
     }
     if let Some((_, options)) = WORDS.iter().find(|(program, _)| *program == name) {
         let pairs = command.arguments().iter().zip(command.arguments().iter().skip(1));
@@ -208,7 +212,7 @@ fn tar(arguments: &Arguments, walker: &mut Walker) {
             walker.write(&Word::known("/"));
         }
     }
-    arguments.values("g", &["listed-incremental", "index-file"]).for_each(|word| walker.write(word));
+    arguments.values("g", &["listed-incremental", "index-file", "volno-file"]).for_each(|word| walker.write(word));
     if arguments.may_have("", &["remove-files"]) {
         note_operands(WrittenOperands::Every, arguments, walker);
     }
@@ -267,8 +271,8 @@ pub(super) fn is_descriptor(target: &str) -> bool {
 /// Returns `true` if all files that a program changes with its known options are recorded.
 pub(super) fn records_all(name: &str) -> bool {
     const OTHERS: [&str; 21] = [
-        "bsdtar", "curl", "dd", "dirs", "export", "find", "gtar", "kill", "popd", "pushd", "set", "shopt", "sort", "tar",
-        "tree", "umask", "unset", "unzip", "wait", "wget", "zip",
+        "bsdtar", "curl", "dd", "dirs", "export", "find", "gtar", "kill", "popd", "pushd", "set", "shopt", "sort",
+        "tar", "tree", "umask", "unset", "unzip", "wait", "wget", "zip",
     ];
     OPERANDS.iter().any(|(program, _)| *program == name) || OTHERS.contains(&name)
 }

@@ -213,7 +213,11 @@ pub(super) fn listed(commands: &[grammar::Command<'_>], walker: &mut Walker) -> 
     let filter = |command: &grammar::Command<'_>| {
         let words = words(command);
         let name = words.first().and_then(Word::literal);
-        matches!(name, Some("grep" | "egrep" | "head" | "tail" | "sort" | "uniq" | "tr"))
+        // Only the end of a line may be another one.
+        let keeps_names =
+            || words.iter().skip(1).all(|word| matches!(word.raw.as_str(), "'\\n'" | "'\\0'" | "\"\\n\"" | "\"\\0\""));
+        matches!(name, Some("grep" | "egrep" | "head" | "tail" | "sort" | "uniq"))
+            || name == Some("tr") && keeps_names()
     };
     if !filters.iter().all(filter) {
         return None;

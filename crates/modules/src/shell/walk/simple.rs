@@ -105,7 +105,8 @@ impl Walker {
 fn setting(assignment: &Assignment<'_>) -> Option<String> {
     let AssignmentValue::Scalar(value) = assignment.value else { return None };
     let value = Word::new(value).literal()?.to_owned();
-    let is_read = readonly::is_harmless_variable(assignment.name) || matches!(assignment.name, "PATH" | "PYTHONPATH" | "NODE_PATH");
+    let is_read = readonly::is_harmless_variable(assignment.name)
+        || matches!(assignment.name, "PATH" | "PYTHONPATH" | "NODE_PATH");
     (!is_read).then_some(value)
 }
 
