@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use amplifier_guard::daemon::{Daemon, DaemonOptions};
-use amplifier_guard::settings::{HookOptions, HookProgram, Scope, install, settings_file};
+use amplifier_guard::settings::{ClientFolders, DaemonPlace, HookOptions, HookProgram, Scope, install, settings_file};
 use amplifier_guard::{Client, HookOutput};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,12 +25,12 @@ impl Place {
 
     /// Installs the guard in the settings of the project.
     fn install(&self, client: Client) -> std::path::PathBuf {
-        let file = settings_file(client, Scope::Project, Path::new("/"), &self.repo()).unwrap();
+        let file = settings_file(client, Scope::Project, &ClientFolders::new("/", self.repo())).unwrap();
         let program = HookProgram::small("/opt/amplifier-hook".into());
-        let options =
-            HookOptions { program: &program, folder: Path::new("/g"), limit: Duration::from_secs(60), name: "n" };
+        let place = DaemonPlace::Folder(Path::new("/g"));
+        let options = HookOptions { program: &program, place, limit: Duration::from_secs(60), name: "n" };
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, install(client, "", &options).unwrap()).unwrap();
+        fs::write(&file, install(client, Scope::Project, "", &options).unwrap()).unwrap();
         file
     }
 

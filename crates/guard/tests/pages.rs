@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use amplifier_guard::{Client, explain};
+use amplifier_host::ApprovalChannel;
 
 const EVENTS: [&str; 4] = ["session:start", "prompt:submit", "tool:pre", "tool:post"];
 const ANSWERS: [(&str, &str); 4] = [
@@ -17,7 +18,7 @@ const ANSWERS: [(&str, &str); 4] = [
 ];
 
 fn table(client: Client) -> String {
-    let expressions = explain(client);
+    let expressions = explain(client, ApprovalChannel::Server);
     let cell = |event: &str, answer: &str| {
         let found = expressions.iter().find(|one| (one.event, one.answer) == (event, answer));
         found.map_or("–", |one| if one.effect == "exact" { "yes" } else { &one.effect })

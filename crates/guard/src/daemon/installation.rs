@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use amplifier_host::Environment;
 use amplifier_process::files::FileStatus;
 use serde::{Deserialize, Serialize};
 
 use super::protect::settings_of;
 use crate::client::Client;
-use crate::settings::{self, Scope};
+use crate::settings::{self, ClientFolders, Scope};
 
 /// The settings that call the guard, and those that could disable it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +25,13 @@ pub(super) struct Installation {
 
 impl Installation {
     /// Reads the installation for an agent in these folders.
-    fn read(client: Client, home: &Path, folders: Vec<PathBuf>) -> Self {
-        let files = installation_files(client, home, &folders);
+    fn read(client: Client, environment: &Environment, folders: Vec<PathBuf>) -> Self {
+        let places = client_folders(environment, &folders);
+        let files = installation_files(client, &places);
+        let switches = places.iter().flat_map(|places| settings::find_switches(client, places));
         Self {
-            installed: files.filter(|file| is_installed(client, file)).collect(),
-            switches: folders.iter().flat_map(|folder| settings::find_switches(client, home, folder)).collect(),
+            installed: files.filter(|(scope, file)| is_installed(client, *scope, file)).map(|(_, file)| file).collect(),
+            switches: switches.map(|switch| format!("{} in `{}`", switch.setting, switch.file.display())).collect(),
             folders,
         }
     }
@@ -46,33 +49,39 @@ impl Installation {
     }
 }
 
+/// Returns the places of settings for an agent in each of these folders.
+fn client_folders(environment: &Environment, folders: &[PathBuf]) -> Vec<ClientFolders> {
+    // Without a home folder, only the settings of the project are checked.
+    let home = environment.home().unwrap_or(Path::new("/"));
+    let variable = |name: &str| environment.variable(name).map(PathBuf::from);
+    folders.iter().map(|folder| ClientFolders::new(home, folder).with_variables(variable)).collect()
+}
+
 /// Returns the files in which the guard can be installed.
-fn installation_files(client: Client, home: &Path, folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    let scopes = folders.iter().flat_map(|folder| Scope::ALL.map(|scope| (scope, folder)));
-    scopes.filter_map(move |(scope, folder)| settings::settings_file(client, scope, home, folder))
+fn installation_files(client: Client, places: &[ClientFolders]) -> impl Iterator<Item = (Scope, PathBuf)> {
+    let scopes = places.iter().flat_map(|places| Scope::ALL.map(|scope| (scope, places)));
+    scopes.filter_map(move |(scope, places)| Some((scope, settings::settings_file(client, scope, places)?)))
 }
 
 /// Returns `true` if a file has the hook before tools, for all of them, and the client trusts it.
-fn is_installed(client: Client, file: &Path) -> bool {
+fn is_installed(client: Client, scope: Scope, file: &Path) -> bool {
     let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
-    let Ok(hooks) = settings::installed(&read(file)) else { return false };
-    let is_complete = |hook: &settings::InstalledHook| {
-        Some(hook.event.as_str()) == settings::tool_event(client)
-            && hook.matcher.as_deref().is_none_or(|all| all == "*")
-    };
+    let Ok(hooks) = settings::installed(client, scope, &read(file)) else { return false };
+    let decides =
+        |hook: &settings::InstalledHook| hook.event == settings::tool_event(client) && hook.problems.is_empty();
     let is_trusted = || {
         let config = read(&settings::codex_config_file(file));
-        // Files of the system need no trust.
-        file.starts_with("/etc") || settings::codex_trust(&config, file, &hooks).is_ok_and(|trusted| trusted == config)
+        settings::codex_trust(&config, file, &hooks).is_ok_and(|trusted| trusted == config)
     };
-    hooks.iter().any(is_complete) && (client != Client::Codex || is_trusted())
+    // Files of the system need no trust.
+    hooks.iter().any(decides) && (client != Client::Codex || scope == Scope::System || is_trusted())
 }
 
 /// The check of an installation during a session. It reads the files again only if one of them has changed.
 #[derive(Debug)]
 pub(super) struct InstallationCheck {
     client: Client,
-    home: PathBuf,
+    environment: Environment,
     start: Installation,
     files: Vec<(PathBuf, Option<FileStatus>)>,
     problem: Option<String>,
@@ -80,14 +89,19 @@ pub(super) struct InstallationCheck {
 
 impl InstallationCheck {
     /// Begins to check. Without the installation at the start of the session, the present one counts.
-    pub(super) fn new(client: Client, home: &Path, folders: Vec<PathBuf>, start: Option<Installation>) -> Self {
-        let start = start.unwrap_or_else(|| Installation::read(client, home, folders));
-        Self { client, home: home.to_owned(), start, files: Vec::new(), problem: None }
+    pub(super) fn new(
+        client: Client,
+        environment: &Environment,
+        folders: Vec<PathBuf>,
+        start: Option<Installation>,
+    ) -> Self {
+        let start = start.unwrap_or_else(|| Installation::read(client, environment, folders));
+        Self { client, environment: environment.clone(), start, files: Vec::new(), problem: None }
     }
 
     /// Takes the present installation as that of the start.
     pub(super) fn restart(&mut self, folders: Vec<PathBuf>) {
-        *self = Self::new(self.client, &self.home, folders, None);
+        *self = Self::new(self.client, &self.environment, folders, None);
     }
 
     /// Returns the installation at the start of the session.
@@ -98,8 +112,9 @@ impl InstallationCheck {
     /// Returns the reason why the guard no longer decides about the client, and `true` if the reason is new.
     pub(super) fn problem(&mut self) -> Option<(String, bool)> {
         let folders = &self.start.folders;
-        let settings = settings_of(self.client, &self.home, folders);
-        let files = settings.chain(installation_files(self.client, &self.home, folders)).map(|file| {
+        let places = client_folders(&self.environment, folders);
+        let installed = installation_files(self.client, &places).map(|(_, file)| file);
+        let files = settings_of(self.client, &self.environment, folders).chain(installed).map(|file| {
             let status = FileStatus::from_path(&file).ok();
             (file, status)
         });
@@ -107,7 +122,7 @@ impl InstallationCheck {
         let mut is_new = false;
         if files != self.files {
             let before = self.problem.take();
-            self.problem = Installation::read(self.client, &self.home, folders.clone()).problem(&self.start);
+            self.problem = Installation::read(self.client, &self.environment, folders.clone()).problem(&self.start);
             self.files = files;
             is_new = self.problem != before;
         }

@@ -73,10 +73,10 @@ impl GuardSession {
     ) -> Result<Arc<Self>, String> {
         let known = facts.load(&id)?;
         let state = Arc::new(Mutex::new(GuardState { denied: known.denied, ..GuardState::default() }));
-        // Without a home folder, only the settings of the project are checked.
-        let home = policy.policy.home().environment().home().unwrap_or(Path::new("/"));
+        let environment = policy.policy.home().environment();
         let known_start = known.installation.filter(|_| !begins(event));
-        let installation = InstallationCheck::new(event.client, home, settings_folders(event, &policy), known_start);
+        let installation =
+            InstallationCheck::new(event.client, environment, settings_folders(event, &policy), known_start);
         facts.update(&id, |facts| facts.installation = Some(installation.start().clone()))?;
         // Without a server, only an approval request is worth a message: it is denied.
         let options = LinkOptions { notices: Notices::none(), ..policy.policy.link_options() };

@@ -9,7 +9,7 @@ mod tools;
 use std::path::{Path, PathBuf};
 
 use amplifier_core::{Event, HookResult, OnError, TOOL_PRE, ToolPre};
-use amplifier_host::{Home, Policy};
+use amplifier_host::{Environment, Policy};
 
 use self::paths::ProtectedFiles;
 use crate::client::Client;
@@ -38,8 +38,8 @@ pub(super) fn register(policy: &Policy, programs: &[PathBuf], folder: &Path) {
     let (hooks, home) = (policy.hooks(), policy.home());
     let system = SYSTEM_FOLDERS.iter().map(PathBuf::from);
     // Their folder is protected already; a command may name them from within.
-    let own = [home.user_bundle(), home.config_file(), home.trust_file(), home.approval_rules()];
-    let protected = settings(home).into_iter().chain(system).chain(own);
+    let own = [home.user_bundle(), home.config_file(), home.trust_file(), home.approval_rule_file()];
+    let protected = moved_settings(home.environment()).into_iter().chain(system).chain(own);
     let workspace = policy.workspace().clone().protect(protected);
     let unchanged = workspace.clone().protect(programs);
     let secrets = vec![home.audit_key(), home.server_folder(), folder.to_owned(), folder.join("start")];
@@ -58,9 +58,8 @@ pub(super) fn register(policy: &Policy, programs: &[PathBuf], folder: &Path) {
 }
 
 /// Returns the settings in folders that the user has moved. All others are known by the end of their paths.
-fn settings(home: &Home) -> Vec<PathBuf> {
-    let folder =
-        |name: &str| home.environment().variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+fn moved_settings(environment: &Environment) -> Vec<PathBuf> {
+    let folder = |name: &str| environment.variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let moved = SETTINGS_FOLDERS.iter().filter_map(|(name, files)| Some((folder(name)?, files)));
     moved.flat_map(|(folder, files)| files.iter().map(move |file| folder.join(file))).collect()
 }
@@ -72,9 +71,14 @@ fn folder_of(event: &Event<ToolPre>, files: &ProtectedFiles) -> PathBuf {
 }
 
 /// Returns the settings of a client that can contain the guard or disable it, for an agent in these folders.
-pub(super) fn settings_of(client: Client, home: &Path, folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    let folders: Vec<PathBuf> = std::iter::once(home.to_owned()).chain(folders.iter().cloned()).collect();
-    folders
+pub(super) fn settings_of(
+    client: Client,
+    environment: &Environment,
+    folders: &[PathBuf],
+) -> impl Iterator<Item = PathBuf> {
+    let folders: Vec<PathBuf> = environment.home().map(Path::to_owned).into_iter().chain(folders.to_vec()).collect();
+    let usual = folders
         .into_iter()
-        .flat_map(move |folder| settings_paths::of_client(client).map(move |settings| folder.join(settings)))
+        .flat_map(move |folder| settings_paths::of_client(client).map(move |settings| folder.join(settings)));
+    usual.chain(moved_settings(environment))
 }
