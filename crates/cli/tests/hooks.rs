@@ -154,6 +154,9 @@ fn a_field_that_a_session_would_supply_is_named_when_it_is_missing() {
         "{}",
         ran.out
     );
+    let json = place.amplifier(&["hooks", "try", "tool:post", "--json", "--bundle", &file]).fine();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["warning"].as_str().unwrap().starts_with("the data lacks `tool_name`, "), "{json}");
 }
 
 #[test]

@@ -43,12 +43,15 @@ impl Try {
         let RegisteredHooks { hooks, host, warning, .. } = register_all(&config, home)?;
         warn(warning.clone())?;
         let data = read_data(&self.data)?;
-        warn(missing_fields(&self.event, &data))?;
+        let missing = missing_fields(&self.event, &data);
         let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
         let mut out = stdout();
         if self.json {
+            let warnings: Vec<String> = warning.into_iter().chain(missing).collect();
+            let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
             writeln!(out, "{}", serde_json::to_string(&DryRunReport { report, warning })?)?;
         } else {
+            warn(missing)?;
             if report.hooks.is_empty() {
                 let hint = suggest_event(&self.event).map(|hint| format!(" {hint}")).unwrap_or_default();
                 writeln!(out, "No hook is registered for this event.{}", visible(&hint, EscapeMode::Exact))?;
