@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+from scenarios import Scenario
 
 
 @dataclass(frozen=True)
@@ -42,3 +46,26 @@ def table(results: list[Result]) -> str:
     text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)
+
+
+def failure_table(results: list[Result], scenarios: list[Scenario]) -> str:
+    """The failures as rows, with the names of the columns and rows for readers."""
+    summaries = {scenario.name: scenario.summary for scenario in scenarios if scenario.is_failure or scenario.guard_fault}
+    failures = [result for result in results if result.scenario in summaries]
+    agents = list(dict.fromkeys(result.agent for result in failures))
+    cells = {(result.scenario, result.agent): result.outcome for result in failures}
+    lines = ["| failure | " + " | ".join(agents) + " |", "|---" * (len(agents) + 1) + "|"]
+    for row in dict.fromkeys(result.scenario for result in failures):
+        outcomes = " | ".join(cells.get((row, agent), "–") for agent in agents)
+        lines.append(f"| {summaries[row]} (`{row}`) | {outcomes} |")
+    return "\n".join(lines)
+
+
+def write_section(page: Path, name: str, text: str) -> None:
+    """Replaces the generated section of a page."""
+    begin, end = f"<!-- generated: {name} -->", "<!-- end -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    content = page.read_text()
+    if not pattern.search(content):
+        raise ValueError(f"`{page}` has no section `{begin}`")
+    page.write_text(pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", content))

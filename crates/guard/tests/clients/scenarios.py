@@ -296,6 +296,7 @@ SCENARIOS += [
     guard_fault("audit-broken", "the daemon starts again, and cannot write the audit log"),
     guard_fault("folder-open", "others can access the folder of the socket"),
     guard_fault("bundle-broken", "the daemon starts again, and cannot load the user's bundle"),
+    guard_fault("bundle-edited", "the user's bundle is broken while the daemon runs"),
     # Nothing of ours runs that could deny, except the plugin of opencode; only Claude Code has a setting for it. The real program ends itself before the limit.
     Scenario(
         "guard-hangs",
@@ -307,7 +308,6 @@ SCENARIOS += [
         guard_fault="guard-hangs",
     ),
     guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),
-    guard_repair("bundle-edited", "the user's bundle is broken while the daemon runs; the earlier one stays"),
 ]
 
 
