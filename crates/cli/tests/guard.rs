@@ -195,6 +195,9 @@ fn a_guard_that_a_repository_switches_off_denies_the_next_call() {
         assert_eq!(denied.status.code(), Some(2));
         assert!(text(&denied).contains("the guard was switched off during the session"), "{}", text(&denied));
         guarded.kill_daemons();
+        while !guarded.daemons().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
     let tail = guarded.place.amplifier(&["audit", "tail", "--json", "--session", "session-1"]).fine();
     assert!(tail.contains("guard:disabled"), "{tail}");

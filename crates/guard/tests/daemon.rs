@@ -662,3 +662,19 @@ async fn a_daemon_whose_program_was_replaced_makes_room_for_the_new_one() {
     // The session goes on.
     assert_eq!(place.records(&["session-1", "\"seal\""]), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_whose_guard_was_installed_again_makes_room_for_the_new_one() {
+    let mut place = Place::new("hooks: []\n");
+    let folder = GuardFolder::new(place.folder.path().join("guard"));
+    let program = place.folder.path().join("program");
+    folder.write_start(&program, &[]).unwrap();
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
+    folder.write_start(&program, &[("BASH_ENV".to_owned(), "/x".to_owned())]).unwrap();
+    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "ls" })).await.code, 0);
+    place.daemon.take().unwrap().await.unwrap();
+    place.start(Duration::from_secs(600)).await;
+    assert_eq!(place.tool("t-3", "Bash", json!({ "command": "ls" })).await.code, 0);
+    assert_eq!(place.records(&["session-1", "\"seal\""]), 0);
+}

@@ -1,5 +1,6 @@
 //! The private folder of the daemon.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,17 @@ impl GuardFolder {
         self.0.join("lock")
     }
 
+    /// Returns the path of the file that says how the daemon is started.
+    pub(crate) fn start(&self) -> PathBuf {
+        self.0.join("start")
+    }
+
+    /// Returns `true` if the guard was installed with this value of a variable.
+    pub(crate) fn is_started_with(&self, name: &str, value: &str) -> bool {
+        let file = fs::read_to_string(self.start()).unwrap_or_default();
+        file.lines().any(|line| line.split_once('=') == Some((name, value)))
+    }
+
     /// Writes the file that says how the daemon is started: its program, and its whole environment.
     ///
     /// The environment of an agent does not count, because a repository can set variables of it.
@@ -57,7 +69,7 @@ impl GuardFolder {
             text.extend([name, "=", value, "\n"]);
         }
         self.create()?;
-        write_atomic(&self.0.join("start"), text.as_bytes(), Durability::Synced)
+        write_atomic(&self.start(), text.as_bytes(), Durability::Synced)
     }
 
     /// Leaves the reason why a daemon cannot start, for the hook program.

@@ -69,7 +69,8 @@ pub struct Daemon {
     state: Arc<DaemonState>,
     folder: GuardFolder,
     idle: Duration,
-    program: Option<(PathBuf, FileStatus)>,
+    /// The program and the start file, as they were at the start.
+    origin: Vec<(PathBuf, FileStatus)>,
     _lock: FileLock,
 }
 
@@ -109,19 +110,21 @@ impl Daemon {
         }
         let listener = SocketListener::bind(&folder.socket())?;
         let programs = programs::find(program.as_deref(), &home);
-        let program = program.and_then(|program| FileStatus::from_path(&program).ok().map(|status| (program, status)));
+        let origin = program.into_iter().chain([folder.start()]);
+        let origin = origin.filter_map(|file| FileStatus::from_path(&file).ok().map(|status| (file, status))).collect();
         let facts = FactStore::open(folder.path())?;
-        let sessions = Sessions::new(home, load, programs, folder.path(), facts);
+        let sessions = Sessions::new(home, load, programs, folder.clone(), facts);
         let state = Arc::new(DaemonState { sessions, calls: AtomicUsize::new(0), activity: Notify::new() });
-        Ok(Some(Self { listener, state, folder, idle, program, _lock: lock }))
+        Ok(Some(Self { listener, state, folder, idle, origin, _lock: lock }))
     }
 
-    /// Decides about calls until none has come for the idle time, the program has changed, or the log has failed. Ends the sessions then.
+    /// Decides about calls until none has come for the idle time, the program or the start file has changed, or the log has failed. Ends the
+    /// sessions then.
     ///
     /// # Cancel safety
     /// Dropping the future ends the calls without an answer, so they are denied.
     pub async fn run(self) {
-        let Self { mut listener, state, folder, idle, program, _lock } = self;
+        let Self { mut listener, state, folder, idle, origin, _lock } = self;
         let mut calls = JoinSet::new();
         let mut last = Instant::now();
         let is_idle = loop {
@@ -146,11 +149,10 @@ impl Daemon {
                     last = Instant::now();
                 }
             }
-            let is_replaced = |(program, status): &(PathBuf, FileStatus)| {
-                FileStatus::from_path(program).is_ok_and(|now| now != *status)
-            };
+            let is_replaced =
+                |(file, status): &(PathBuf, FileStatus)| FileStatus::from_path(file).is_ok_and(|now| now != *status);
             // A log that has failed takes no more records, so nothing could be allowed until the next daemon.
-            if program.as_ref().is_some_and(is_replaced) || state.sessions.has_failed() {
+            if origin.iter().any(is_replaced) || state.sessions.has_failed() {
                 break false;
             }
         };

@@ -1,12 +1,12 @@
 //! All sessions of the daemon, and the way of a call to its session.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use amplifier_host::{Environment, Home};
+use amplifier_host::Home;
 use amplifier_link::is_valid_id;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -17,7 +17,7 @@ use super::request::Request;
 use super::session::GuardSession;
 use super::session_facts::FactStore;
 use super::workspace::Policies;
-use super::{LoadConfig, call_limit, limits};
+use super::{GuardFolder, LoadConfig, call_limit, limits};
 use crate::adapter;
 use crate::answer::{GuardAnswer, HookOutput};
 use crate::client::Client;
@@ -30,8 +30,7 @@ const MAX_AGENTS: usize = 4096;
 
 /// The sessions of all clients.
 pub(super) struct Sessions {
-    /// The environment of the installation.
-    environment: Environment,
+    folder: GuardFolder,
     policies: Arc<Policies>,
     facts: FactStore,
     // Std locks: nothing awaits while they are held.
@@ -43,11 +42,16 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// `programs` are those of the guard, and `folder` is that of the daemon.
-    pub(super) fn new(home: Home, load: LoadConfig, programs: Vec<PathBuf>, folder: &Path, facts: FactStore) -> Self {
-        let environment = home.environment().clone();
-        let policies = Arc::new(Policies::new(home, load, programs, folder.to_owned()));
+    pub(super) fn new(
+        home: Home,
+        load: LoadConfig,
+        programs: Vec<PathBuf>,
+        folder: GuardFolder,
+        facts: FactStore,
+    ) -> Self {
+        let policies = Arc::new(Policies::new(home, load, programs, folder.path().to_owned()));
         Self {
-            environment,
+            folder,
             policies,
             facts,
             open: Mutex::default(),
@@ -116,8 +120,9 @@ impl Sessions {
 
     /// Returns a variable that runs other code in the hook program, unless the guard was installed with the same value.
     fn foreign_variable<'a>(&self, request: &'a Request) -> Option<&'a str> {
-        let is_foreign =
-            |(name, value): &&(String, OsString)| self.environment.variable(name) != Some(value.as_os_str());
+        let is_own =
+            |name: &str, value: &OsStr| value.to_str().is_some_and(|value| self.folder.is_started_with(name, value));
+        let is_foreign = |(name, value): &&(String, OsString)| !is_own(name, value);
         request.code_variables.iter().find(is_foreign).map(|(name, _)| name.as_str())
     }
 
