@@ -216,8 +216,6 @@ fn a_variable_that_runs_code_in_hooks_denies_unless_the_guard_was_installed_with
         value.into_iter().for_each(|value| _ = command.env("BASH_ENV", value));
         let installed = command.output().unwrap();
         assert!(installed.status.success(), "{}", text(&installed));
-        // The next daemon has the environment of this installation.
-        guarded.kill_daemons();
     };
     let call = || {
         let line = format!("BASH_ENV='{}'; export BASH_ENV; {}", script.display(), guarded.line("PreToolUse"));

@@ -672,7 +672,13 @@ async fn a_daemon_whose_guard_was_installed_again_makes_room_for_the_new_one() {
     place.start(Duration::from_secs(600)).await;
     assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
     folder.write_start(&program, &[("BASH_ENV".to_owned(), "/x".to_owned())]).unwrap();
-    assert_eq!(place.tool("t-2", "Bash", json!({ "command": "ls" })).await.code, 0);
+    // The daemon ends after one of them, and answers all that have found it.
+    let payload = place.payload("PreToolUse", json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } }));
+    let payload = payload.to_string();
+    let calls = (0..32).map(|_| place.send("claude", "PreToolUse", 20_000, payload.as_bytes()));
+    for stream in futures::future::join_all(calls).await {
+        assert_eq!(receive(stream).await.unwrap().code, 0);
+    }
     place.daemon.take().unwrap().await.unwrap();
     place.start(Duration::from_secs(600)).await;
     assert_eq!(place.tool("t-3", "Bash", json!({ "command": "ls" })).await.code, 0);

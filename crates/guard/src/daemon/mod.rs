@@ -158,6 +158,10 @@ impl Daemon {
         };
         // A call from now on finds no socket, and starts the next daemon, which waits for the lock.
         _ = std::fs::remove_file(folder.socket());
+        // Calls that had found it are answered.
+        while let Ok(Ok(connection)) = timeout(LOCK_INTERVAL, listener.accept()).await {
+            calls.spawn(serve(connection, state.clone()));
+        }
         drop((listener, _lock));
         while calls.join_next().await.is_some() {}
         state.sessions.end(is_idle).await;
