@@ -1,11 +1,15 @@
 //! Requests of other processes, answered in one terminal.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::sync::mpsc::channel;
+
 use amplifier_core::ApprovalAnswer;
 use amplifier_host::Home;
 use amplifier_server::client::{ApprovalUpdate, Client};
 use serde_json::{Value, json};
 
-use crate::common::{LIMIT, Place, Running};
+use crate::common::{LIMIT, Place, Running, send_signal};
 use crate::terminal::{Terminal, WAITS};
 
 fn touch() -> Place {
@@ -166,28 +170,24 @@ fn without_a_terminal_requests_are_lines_of_json() {
     let place = touch();
     let error = "amplifier: no terminal to ask on; run in a terminal, or print the requests with --json";
     place.amplifier(&["approvals", "watch"]).check_usage(error);
-    let watching = Running::start(place.command(&["approvals", "watch", "--json"]));
+    let mut watching = place.command(&["approvals", "watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let (send, lines) = channel();
+    let out = BufReader::new(watching.stdout.take().unwrap());
+    std::thread::spawn(move || out.lines().try_for_each(|line| send.send(line.unwrap())));
+    let line = || serde_json::from_str::<Value>(&lines.recv_timeout(LIMIT).unwrap()).unwrap();
     find(&place);
     let running = session(&place);
-    let client = find(&place);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut updates = client.approvals().await.unwrap();
-        let approval = loop {
-            match updates.next().await.unwrap().unwrap() {
-                ApprovalUpdate::Hello { mut approvals, .. } if !approvals.is_empty() => break approvals.remove(0),
-                ApprovalUpdate::ApprovalRequested { approval } => break approval,
-                _ => {}
-            }
-        };
-        client.answer(&approval, &ApprovalAnswer::from("Allow once")).await.unwrap();
-    });
+    let asked = line();
+    assert_eq!(
+        (&asked["type"], &asked["approval"]["prompt"]),
+        (&json!("approval_requested"), &json!("Run `touch made`?"))
+    );
+    answer(&place, "Allow once");
+    let closed = line();
+    assert_eq!((&closed["type"], &closed["id"]), (&json!("approval_closed"), &asked["approval"]["id"]));
+    assert_eq!(closed["decided"]["granted"], true);
     assert_eq!(running.end().code, 0);
-    watching.signal("TERM");
-    let lines = watching.end().fine();
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&lines[0]["type"], &lines[1]["type"]), (&json!("approval_requested"), &json!("approval_closed")));
-    assert_eq!(lines[0]["approval"]["prompt"], "Run `touch made`?");
-    assert_eq!((&lines[1]["id"], &lines[1]["decided"]["granted"]), (&lines[0]["approval"]["id"], &json!(true)));
-    assert_eq!(lines.len(), 2);
+    send_signal("TERM", watching.id());
+    assert!(watching.wait().unwrap().success());
+    assert!(lines.recv_timeout(LIMIT).is_err(), "two lines are all");
 }
