@@ -90,6 +90,7 @@ fn mistakes_in_settings_are_told_with_their_place() {
     let table = [
         ("session: { orchestrator: loop-fast }", ":1:"),
         ("session:\n  audit: never\n", ":2:"),
+        ("session:\n  approvals: client\n", "invalid `approvals` `client`: only the configuration file can set it"),
         ("session:\n  forbid_modes: [plan]\n", "mode `plan` cannot be forbidden; expected `ask` or `accept-edits`"),
         ("tools:\n  onyl: [Read]\n", ":2:3: unknown key `onyl`; did you mean `only`?"),
         ("providers:\n  - model: x\n", ":2:"),

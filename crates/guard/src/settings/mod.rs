@@ -6,6 +6,7 @@ mod codex_trust;
 mod command_line;
 mod handlers;
 mod hook_events;
+mod json_document;
 mod json_edit;
 mod opencode_plugin;
 mod switches;
@@ -19,7 +20,7 @@ pub use self::codex_trust::{config_file as codex_config_file, trust as codex_tru
 pub use self::command_line::{DaemonPlace, HookProgram, UnusablePath};
 use self::hook_events::hooks_of;
 pub use self::hook_events::tool_event;
-use self::json_edit::Syntax;
+use self::json_document::Syntax;
 pub use self::switches::{OWN_NAMES, Switch, find as find_switches};
 use crate::client::Client;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::client_files::ClientFolders;
-use super::json_edit::Syntax;
+use super::json_document::Syntax;
 use crate::client::Client;
 
 /// The start of the names of our hooks.
