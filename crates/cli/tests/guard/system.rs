@@ -73,7 +73,7 @@ fn a_switch_of_a_project_does_not_count_against_the_system() {
     let script = "/opt/bin/amplifier guard install --system claude gemini >/opt/output
         mkdir .claude .gemini; echo '{\"disableAllHooks\": true}' >.claude/settings.json
         echo '{\"hooksConfig\": {\"enabled\": false}}' >.gemini/settings.json
-        /opt/bin/amplifier guard status | grep -A1 active
+        $AMPLIFIER guard status | grep -A1 active
         name=$(grep -o 'hook-[0-9a-f]*' /etc/gemini-cli/settings.json | head -1)
         echo \"{\\\"hooksConfig\\\": {\\\"disabled\\\": [\\\"$name\\\"]}}\" >.gemini/settings.json
         /opt/bin/amplifier guard status | grep 'gemini:'";

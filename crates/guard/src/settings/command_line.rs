@@ -7,6 +7,8 @@ use crate::client::Client;
 
 /// The last word of each line, by which the guard finds its own.
 const MARKER: &str = "' amplifier-guard";
+/// The words of the command that is the hook program, too.
+const COMMAND_WORDS: &str = " guard hook";
 /// The option with the time after which the hook program denies.
 const DEADLINE: &str = "--deadline ";
 /// The time between the exit of the hook program and the time limit of the client.
@@ -43,7 +45,16 @@ impl HookProgram {
 
     /// The command `amplifier guard hook`, which takes longer to start.
     pub fn command(path: PathBuf) -> Self {
-        Self { path, words: " guard hook" }
+        Self { path, words: COMMAND_WORDS }
+    }
+
+    /// Returns the programs that a line for all users names: the hook program, and that of the daemon.
+    pub fn from_system_line(line: &str) -> Option<(Self, PathBuf)> {
+        let (path, rest) = line.strip_prefix("/bin/sh -c '\"")?.split_once('"')?;
+        let daemon = rest.split_once("--program \"")?.1.split_once('"')?.0;
+        let program =
+            if rest.starts_with(COMMAND_WORDS) { Self::command(path.into()) } else { Self::small(path.into()) };
+        Some((program, daemon.into()))
     }
 
     /// Returns the path of the program.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::install::random;
 use super::settings_files::read;
-use super::{Places, live, system};
+use super::{Places, daemon_place, live, system};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::{reasons, usage};
 use crate::terminal::{EscapeMode, visible};
@@ -96,7 +96,8 @@ pub(super) fn send(client: Client, scope: Scope, hooks: &[InstalledHook], places
     let hook = hooks.iter().find(|hook| hook.event == tool_event(client));
     let hook = hook.context("the hook before tools is missing")?;
     // A repository can contain settings with any command.
-    if !is_own(client, hook, &places.hook, places.daemon(scope)) {
+    let (program, daemon) = places.programs(scope, hooks)?;
+    if !is_own(client, hook, &program, daemon_place(scope, &daemon)) {
         bail!(
             "the hook before tools was not run: its line is not ours: `{}`; check it, then install again",
             hook.command

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::settings_files::{SettingsChange, read, write};
-use super::{Places, Selection, canary, system};
+use super::{Places, Selection, canary, daemon_place, system};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::reasons;
 use crate::terminal::{EscapeMode, visible};
@@ -58,7 +58,7 @@ pub(super) fn install(selection: &Selection, change: Change, as_json: bool, home
     let config = Config::load(&Overrides::default(), home)?;
     let options = HookOptions {
         program: &places.hook,
-        place: places.daemon(scope),
+        place: daemon_place(scope, if scope == Scope::System { &places.program } else { places.guard.path() }),
         limit: config.approval_timeout + OWN_TIME,
         name: &format!("{OWN_NAMES}{}", random()),
     };

@@ -151,6 +151,14 @@ impl Selection {
     }
 }
 
+/// Returns the place of the daemon that hooks of a level ask: the program of the daemon, or its folder.
+fn daemon_place(scope: Scope, path: &Path) -> DaemonPlace<'_> {
+    match scope {
+        Scope::System => DaemonPlace::CallingUser(path),
+        Scope::User | Scope::Project => DaemonPlace::Folder(path),
+    }
+}
+
 /// The folders and programs of an installation.
 struct Places {
     folders: ClientFolders,
@@ -184,12 +192,21 @@ impl Places {
         report.unwrap_or_default()
     }
 
-    /// Returns the place of the daemon that hooks of a level ask.
-    fn daemon(&self, scope: Scope) -> DaemonPlace<'_> {
-        match scope {
-            Scope::System => DaemonPlace::CallingUser(&self.program),
-            Scope::User | Scope::Project => DaemonPlace::Folder(self.guard.path()),
+    /// Returns the programs that installed hooks of a level may name.
+    ///
+    /// Only the administrator writes settings of the system, for programs of the administrator. Users may have this program at another place, too.
+    ///
+    /// # Errors
+    /// If another user than the administrator can replace a program that all users run.
+    fn programs(&self, scope: Scope, hooks: &[InstalledHook]) -> Result<(HookProgram, PathBuf)> {
+        if scope != Scope::System {
+            return Ok((self.hook.clone(), self.guard.path().to_owned()));
         }
+        let named = hooks.first().and_then(|hook| HookProgram::from_system_line(&hook.command));
+        let (hook, daemon) = named.context("the hooks of the system name no program")?;
+        system::check_program(hook.path())?;
+        system::check_program(&daemon)?;
+        Ok((hook, daemon))
     }
 
     /// Returns all files in which the guard of a client may be, with their levels.

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::settings_files::read;
-use super::{Places, system};
+use super::{Places, daemon_place};
 use crate::commands::output::{print_json, stdout};
 use crate::errors::reasons;
 use crate::terminal::{EscapeMode, visible};
@@ -133,10 +133,13 @@ fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientSt
             }
         };
         levels.push(scope);
-        let mut here: Vec<String> = problems(client, &hooks, &places.hook, places.daemon(scope))
-            .into_iter()
-            .map(|problem| format!("`{name}`: {problem}; check it, then install again"))
-            .collect();
+        let mut here: Vec<String> = match places.programs(scope, &hooks) {
+            Ok((program, daemon)) => problems(client, &hooks, &program, daemon_place(scope, &daemon))
+                .into_iter()
+                .map(|problem| format!("`{name}`: {problem}; check it, then install again"))
+                .collect(),
+            Err(error) => vec![format!("`{name}`: {}", reasons(&error))],
+        };
         if client == Client::Codex && scope != Scope::System {
             let config = codex_config_file(&file);
             let trusted = is_trusted_by(&config, &file, &hooks);
@@ -146,11 +149,6 @@ fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientSt
             is_trusted = Some(is_trusted.unwrap_or(true) && trusted);
         }
         here.extend(places.unused_hooks(client, &hooks));
-        if scope == Scope::System
-            && let Err(error) = system::check_program(&places.program)
-        {
-            here.push(reasons(&error));
-        }
         if here.is_empty() {
             sound.push(scope);
         }
