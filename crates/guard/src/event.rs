@@ -28,6 +28,8 @@ pub struct ClientEvent {
     pub model: Option<String>,
     /// The version of the client, if it names it.
     pub version: Option<String>,
+    /// The permission mode of the client, if it names it.
+    pub mode: Option<String>,
     /// The form of the payload, which the answer must have, too.
     pub dialect: Dialect,
     /// The event.

@@ -123,6 +123,7 @@ fn event(client: Client, kind: EventKind) -> ClientEvent {
         folder: None,
         model: None,
         version: None,
+        mode: None,
         dialect: Dialect::Own,
         kind,
     }

@@ -69,6 +69,8 @@ proptest! {
             let has_dialog = event.client.has_dialog() && event.dialect == Dialect::Own && matches!(event.kind, EventKind::ToolPre(_));
             prop_assert_eq!(asks, has_dialog && is_kept, "{} {}", event.client, event.name);
             prop_assert_eq!(reply.losses[0].denies(), !asks);
+            let automatic = ClientEvent { mode: Some("auto".to_owned()), ..event.clone() };
+            prop_assert!(!proceeds(event, &answer(&automatic, &given).output), "{} {}", event.client, event.name);
         }
     }
 

@@ -105,6 +105,7 @@ impl PayloadForm {
             folder: text("cwd").map(Into::into),
             model: owned("model"),
             version: None,
+            mode: owned("permission_mode"),
             dialect: self.dialect,
             kind,
         })

@@ -85,7 +85,12 @@ pub(crate) fn our_event(client: Client, name: &str) -> Option<&'static str> {
 
 /// Returns `true` if the client has a dialog for the event that a hook can open.
 fn has_dialog(event: &ClientEvent) -> bool {
-    event.client.has_dialog() && event.dialect == Dialect::Own && matches!(event.kind, EventKind::ToolPre(_))
+    // In this mode, the client decides itself, and is reported to ignore the question.
+    let is_automatic = event.mode.as_deref() == Some("auto");
+    !is_automatic
+        && event.client.has_dialog()
+        && event.dialect == Dialect::Own
+        && matches!(event.kind, EventKind::ToolPre(_))
 }
 
 fn express(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
