@@ -3,6 +3,7 @@
 //! The secrets are made up, and put together from pieces, so that no scanner takes this file for a leak.
 
 mod laws;
+mod names;
 
 use std::time::{Duration, Instant};
 
@@ -110,6 +111,7 @@ fn tokens_become_markers() {
         ("sendgrid_token", format!("{}{}.{}", concat!("S", "G."), r(22), r(43))),
         ("alibaba_access_key_id", format!("{}{}", concat!("LT", "AI"), r(20))),
         ("azure_client_secret", format!("{}8{}{}", r(3), concat!("Q", "~"), r(34))),
+        ("aws_session_token", format!("{}{}==", concat!("IQoJ", "b3JpZ2lu"), base64(60))),
         ("huggingface_token", format!("{}{}", concat!("h", "f_"), r(34))),
         ("aws_bedrock_key", format!("{}QmVkcm9ja0FQSUtleS{}=", concat!("AB", "SK"), random(70))),
         ("google_access_key_id", format!("{}{}", concat!("GOO", "G1E"), upper(55))),

@@ -25,6 +25,27 @@ pub(super) fn keep_base64_key(_group: usize, found: &str) -> usize {
     if value.len() > 40 && mixed && value.bytes().all(is_base64) { value.len() } else { 0 }
 }
 
+/// Keys without a typical form: hexadecimal digits, or letters of both cases and digits in no order.
+pub(super) fn keep_random_key(group: usize, found: &str) -> usize {
+    // The usual lengths of keys. The ids of commits and the fingerprints of public keys have 40 digits.
+    let digits = found.bytes().filter(u8::is_ascii_digit).count();
+    let is_hex = matches!(found.len(), 32 | 48 | 64 | 96 | 128) && found.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex && (1..found.len()).contains(&digits) { found.len() } else { keep_mixed_key(group, found) }
+}
+
+/// Keys in Base64.
+pub(super) fn keep_mixed_key(_group: usize, found: &str) -> usize {
+    let has = |kind: fn(&u8) -> bool| found.as_bytes().iter().any(kind);
+    let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    // Digits and neighbouring capitals are frequent in random text, and rare in `TheKeyOfUserProfile2`.
+    let digits = found.bytes().filter(u8::is_ascii_digit).count();
+    let capitals = found.as_bytes().windows(2).filter(|pair| pair.iter().all(u8::is_ascii_uppercase)).count();
+    // Public keys of SSH, and keys and certificates in DER, whose private ones are found by their form.
+    let is_public = found.starts_with("AAAA") || found.starts_with("MII");
+    let is_random = found.len() >= 32 && mixed && (digits + capitals) * 8 >= found.len() && !is_public;
+    if is_random { found.len() } else { 0 }
+}
+
 /// The id of a commit has as many characters as a secret access key.
 pub(super) fn keep_unless_hash(_group: usize, found: &str) -> usize {
     if found.bytes().all(|byte| byte.is_ascii_hexdigit()) { 0 } else { found.len() }

@@ -6,6 +6,7 @@
 
 mod cards;
 mod judge;
+mod key_names;
 mod literal;
 mod names;
 mod pattern;
@@ -164,7 +165,7 @@ struct Redactor<'a> {
     mac: Hmac<Sha256>,
 }
 
-impl Redactor<'_> {
+impl<'a> Redactor<'a> {
     /// `named` is the kind of the surrounding field, if its name marks it as secret.
     fn value(&self, value: &mut Value, named: Option<&str>) {
         match value {
@@ -186,19 +187,28 @@ impl Redactor<'_> {
 
     fn object(&self, fields: &mut Map<String, Value>, named: Option<&str>) {
         if !fields.keys().any(|key| self.text(key, None).is_some()) {
-            fields.iter_mut().for_each(|(key, value)| self.value(value, self.rules.field(key).or(named)));
+            fields.iter_mut().for_each(|(key, value)| {
+                let kind = self.field(key, value).or(named);
+                self.value(value, kind);
+            });
             return;
         }
         for (key, mut value) in std::mem::take(fields) {
             let mut redacted = self.text(&key, None).unwrap_or_else(|| key.clone());
             // The new key counts, too, because a second run would use it.
-            self.value(&mut value, self.rules.field(&key).or_else(|| self.rules.field(&redacted)).or(named));
+            let kind = self.field(&key, &value).or_else(|| self.field(&redacted, &value)).or(named);
+            self.value(&mut value, kind);
             // The marker may exist already as a key. No value may be lost.
             while fields.contains_key(&redacted) {
                 self.mark("duplicate", "", &mut redacted);
             }
             fields.insert(redacted, value);
         }
+    }
+
+    fn field(&self, key: &str, value: &Value) -> Option<&'a str> {
+        let rules = self.rules;
+        rules.field(key).or_else(|| rules.assigned_field(key, value.as_str()?))
     }
 
     /// Returns the text with markers, if it has secrets. In a named field the whole text is secret.

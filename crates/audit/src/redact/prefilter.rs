@@ -107,6 +107,8 @@ pub(super) enum Check {
     Url,
     /// The literal is the end of this name, and a value is assigned to it.
     Assigned(&'static str),
+    /// A value that may be a key is assigned to a name with this end.
+    Key,
     /// The literal is the end of a key, and the key ends with this name.
     Field(Vec<u8>),
 }
@@ -142,6 +144,19 @@ impl Literal {
                     _ => in_flag(before),
                 };
                 signs && name_start(&json[..end], name.as_bytes()).is_some()
+            }
+            Check::Key => {
+                let is_filler =
+                    |byte: &u8| matches!(byte, b'1' | b'2' | b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
+                let is_sign = |byte: &u8| matches!(byte, b'=' | b':' | b'>' | b'|');
+                let is_value = |byte: &u8| is_word(*byte) || matches!(byte, b'+' | b'/' | b'-');
+                let sign = after.iter().position(|byte| !is_filler(byte)).unwrap_or(after.len());
+                let rest = &after[sign..];
+                let value = rest.iter().position(|byte| !is_filler(byte) && !is_sign(byte)).unwrap_or(rest.len());
+                // Fewer characters than a key has, because its first ones may have been taken for fillers.
+                value > 0
+                    && is_sign(&rest[0])
+                    && rest[value..].iter().take(16).filter(|byte| is_value(byte)).count() == 16
             }
             Check::Field(name) => name_start(&json[..end - 2], name).is_some(),
         }

@@ -6,9 +6,10 @@ use regex::Regex;
 
 use super::cards::{CARD, cards, could_hold_card};
 use super::judge::{
-    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_base64_key, keep_if_credible, keep_password, keep_unless_hash,
-    keep_unless_placeholder,
+    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_base64_key, keep_if_credible, keep_mixed_key, keep_password,
+    keep_random_key, keep_unless_hash, keep_unless_placeholder,
 };
+use super::key_names::{KEY_VALUE, pattern_of_name, pattern_of_public_names};
 use super::names::{Field, plain_name};
 use super::pattern::{Pattern, Secret};
 use super::prefilter::{Check, Prefilter};
@@ -149,14 +150,26 @@ const CONTEXTS: &[ContextRule] = &[
     },
     ContextRule {
         kind: "aws_secret_access_key",
-        // The command `aws configure set`, and the dialog of `aws configure`.
+        // The command `aws configure set`, the dialog of `aws configure`, a row of a table, and XML.
         pattern: concat!(
-            r#"(?i-u:secret_access_key|secret access key)(?:[ \t]*\[[^\[\]\r\n]{0,40}\])?[ \t]*[ \t:]["' \t]*"#,
+            r#"(?i-u:secret[_ ]?access[_ ]?key)(?:[ \t]*\[[^\[\]\r\n]{0,40}\])?[ \t]*[ \t:|>]["' \t|]*"#,
             r"([A-Za-z0-9+/]{40})(?:[^A-Za-z0-9+/=]|$)"
         ),
         judge: keep_unless_hash,
-        literals: &["secret_access_key", "secret access key"],
+        literals: &["secret_access_key", "secret access key", "secretaccesskey"],
         check: Check::AnyCase,
+    },
+    ContextRule {
+        kind: "aws_session_token",
+        // The beginnings of temporary credentials, which have no name of their own in XML and in tables.
+        pattern: concat!(
+            "(?-u:",
+            word_start!(),
+            "((?:IQoJb3JpZ2lu|FwoGZXIvYXdz|FQoGZXIvYXdz)[A-Za-z0-9+/]{40,}={0,2}))"
+        ),
+        judge: keep_all,
+        literals: &["IQoJb3JpZ2lu", "FwoGZXIvYXdz", "FQoGZXIvYXdz"],
+        check: Check::Exact,
     },
     ContextRule {
         kind: "slack_webhook",
@@ -205,6 +218,18 @@ const ASSIGNMENTS: &[(&str, &[&str], Judge)] = &[
     ("token", &["token"], keep_assigned),
 ];
 
+/// Names of keys without a form of their own, in text and of fields; only values that look random are secrets. `*` matches letters, digits, `_` and
+/// `-`; any text may precede the name. Names in capitals match only capitals.
+const KEYS: &[(&str, &[&str], Judge)] = &[
+    ("azure_key", &["azure*key", "cosmos*key"], keep_random_key),
+    ("key", &["primary_key", "secondary_key", "key1", "key2", "*_KEY"], keep_random_key),
+    // Programs call hexadecimal hashes keys, too, as in `cacheKey`.
+    ("key", &["*key"], keep_mixed_key),
+];
+
+/// The last words before `key` in names of values that are not secret.
+pub(super) const PUBLIC_KEYS: &[&str] = &["public", "publishable", "site", "cache"];
+
 const FIELDS: &[(&str, &[&str])] = &[
     ("password", &["password", "passwd", "pgpassword", "mysql_pwd"]),
     ("passphrase", &["passphrase"]),
@@ -246,6 +271,9 @@ impl RuleSet {
         }
         for &(kind, names, judge) in ASSIGNMENTS {
             rules.add_assignment(kind, names, judge);
+        }
+        for &(kind, names, judge) in KEYS {
+            rules.add_key(kind, names, judge);
         }
         for &(kind, names) in FIELDS {
             names.iter().for_each(|name| rules.add_field(kind.to_owned(), name));
@@ -289,6 +317,17 @@ impl RuleSet {
         fields.max_by_key(|field| field.name.len()).map(|field| field.kind.as_str())
     }
 
+    /// Returns the kind of a field whose name makes this value a secret, as an assignment in text would.
+    pub(super) fn assigned_field(&self, key: &str, value: &str) -> Option<&str> {
+        // Only the values of the rules for keys need more than the name.
+        if keep_random_key(1, value) == 0 {
+            return None;
+        }
+        let text = format!("{key}={value}");
+        let whole = key.len() + 1..text.len();
+        self.secrets(&text).into_iter().find(|secret| secret.range == whole).map(|secret| secret.kind)
+    }
+
     /// Finds the secrets of a text from left to right; overlapping ones are merged.
     pub(super) fn secrets(&self, text: &str) -> Vec<Secret<'_>> {
         let mut secrets: Vec<_> = self.patterns.iter().flat_map(|pattern| pattern.secrets(text)).collect();
@@ -313,6 +352,17 @@ impl RuleSet {
             let groups = if regex.captures_len() > 1 { 1..regex.captures_len() } else { 0..1 };
             self.patterns.push(Pattern { kind: kind.to_owned(), regex, groups, judge, overlap });
         }
+    }
+
+    fn add_key(&mut self, kind: &str, names: &[&str], judge: Judge) {
+        let names: Vec<String> = names.iter().map(|name| pattern_of_name(name)).collect();
+        // The name and the value of an assignment, of a row of a table, and of an element of XML.
+        let sign = r#"\\*["']?\]?[ \t]*(?:={1,3}|:=|=>|:|\||>)[ \t]*\\*["']?"#;
+        let (public, names) = (pattern_of_public_names(PUBLIC_KEYS), names.join("|"));
+        // The empty group makes the search continue behind a name that is not secret.
+        let pattern = [word_start!(), "(?:", &public, sign, "()|(?:", &names, ")", sign, KEY_VALUE, ")"].concat();
+        self.add_pattern(kind, &pattern, judge, 0);
+        self.prefilter.add("key", Check::Key);
     }
 
     fn add_assignment(&mut self, kind: &str, names: &[&'static str], judge: Judge) {

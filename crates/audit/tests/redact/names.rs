@@ -1,0 +1,78 @@
+//! Secrets that only a name tells, and code that names secrets.
+
+use amplifier_audit::Redaction;
+use serde_json::json;
+
+use super::{KEY, apply, base64, check, marker, random};
+
+const HEX: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f9";
+
+#[test]
+fn keys_without_a_form_are_found_by_their_names() {
+    let (long, short) = (format!("{}==", base64(86)), random(40));
+    for name in ["AZURE_OPENAI_KEY", "AZURE_KEY", "AZURE_SEARCH_KEY", "COSMOS_KEY", "azureOpenAiKey"] {
+        for value in [HEX, short] {
+            check(&format!("export {name}="), "azure_key", value, " && az login");
+            check(&format!("{name}: \""), "azure_key", value, "\"");
+            let field = json!({name: value});
+            assert_eq!(apply(&Redaction::standard(), field), json!({name: marker(&KEY, "azure_key", value)}));
+        }
+    }
+    check("AZURE_STORAGE_KEY=", "azure_key", HEX, "");
+    check("COSMOS_KEY=", "azure_key", &long, "");
+    for (before, value, after) in [
+        ("primaryKey: '", HEX, "'"),
+        ("\"secondaryKey\": \"", long.as_str(), "\","),
+        ("\"key1\": \"", long.as_str(), "\","),
+        ("\"key2\": \"", HEX, "\"}"),
+        ("{\\\"key1\\\": \\\"", HEX, "\\\"}"),
+        ("<PrimaryKey>", long.as_str(), "</PrimaryKey>"),
+        ("|  PrimaryKey |  ", long.as_str(), "  |"),
+        ("ENCRYPTION_KEY=", HEX, "\n"),
+        ("line\\nSIGNING_KEY=", HEX, ""),
+        ("signing-key = ", short, ".\n"),
+        ("--encryption-key=", short, ""),
+    ] {
+        check(before, "key", value, after);
+    }
+    // In results of tools that are JSON.
+    let keys = json!({"keys": [{"key1": HEX, "keyName": "key1"}]});
+    let expected = json!({"keys": [{"key1": marker(&KEY, "key", HEX), "keyName": "key1"}]});
+    assert_eq!(apply(&Redaction::standard(), keys), expected);
+}
+
+#[test]
+fn temporary_credentials_are_found_in_xml_and_tables() {
+    let secret = format!("{}/+{}", random(20), random(18));
+    for (before, after) in [
+        ("<SecretAccessKey>", "</SecretAccessKey>"),
+        ("|  SecretAccessKey |  ", "  |\n"),
+        ("|| SecretAccessKey  | ", " ||"),
+    ] {
+        check(before, "aws_secret_access_key", &secret, after);
+    }
+    let token = format!("{}{}==", concat!("IQoJ", "b3JpZ2lu"), base64(60));
+    check("<SessionToken>", "aws_session_token", &token, "</SessionToken>");
+    check("|  SessionToken |  ", "aws_session_token", &token, "  |");
+}
+
+#[test]
+fn values_of_other_keys_stay() {
+    let code = [
+        "cacheKey: \"0a1b2c3d4e5f60718293a4b5c6d7e8f9\"",
+        "CACHE_KEY=0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+        "GPG_KEY=E3FF2839C048B25C084DEBE9B26995E310250568",
+        "const STORAGE_KEY = \"TheThemeOfTheCurrentUserAndTheirTeamV2\";",
+        "cache-key: sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6",
+        "host_key: AAAAC3NzaC1lZDI1NTE5AAAAIFw4D5rMkJpH7cXv2Qb8yZt0LuEaS6nW3kR1oGfTq9dV",
+        "PUBLIC_KEY=Zk3vQ9mT7xLr2WnB8yHc5JpD4sGf6RaE1uKoViNq",
+        "my-public-key = \"Zk3vQ9mT7xLr2WnB8yHc5JpD4sGf6RaE1uKoViNq\"",
+        "RECAPTCHA_SITE_KEY=Zk3vQ9mT7xLr2WnB8yHc5JpD4sGf6RaE1uKoViNq",
+        "\"key1\": \"value1\"",
+        "partition_key = 550e8400-e29b-41d4-a716-446655440000",
+        "key: \"0a1b2c3d4e5f60718293a4b5c6d7e8f9\"",
+        "objectKey: uploads/2026/the-report-of-the-second-quarter",
+    ];
+    let redacted = code.map(|text| apply(&Redaction::standard(), json!(text)));
+    assert_eq!(redacted, code.map(|text| json!(text)));
+}
