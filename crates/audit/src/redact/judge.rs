@@ -1,5 +1,7 @@
 //! Decides if a candidate is a secret, and returns its length.
 
+use super::reference::{is_reference, is_tag};
+
 /// Returns the length of the secret at the beginning of a group's match; 0 for a false positive.
 pub(super) type Judge = fn(group: usize, found: &str) -> usize;
 
@@ -54,6 +56,7 @@ pub(super) fn keep_unless_hash(_group: usize, found: &str) -> usize {
 /// `token=abc` is a secret; `token: abc` is prose, unless its value looks like a secret.
 pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
     match group {
+        TIGHT | LOOSE if is_reference(found) => 0,
         LOOSE => keep_if_credible(group, found),
         TIGHT => keep_unless_placeholder(group, without_closers(found)),
         _ => keep_unless_placeholder(group, found),
@@ -64,6 +67,7 @@ pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
 pub(super) fn keep_password(group: usize, found: &str) -> usize {
     match group {
         LOOSE if found.len() <= PLACEHOLDER && found.contains('(') => 0,
+        LOOSE if is_reference(found) || is_tag(found) => 0,
         LOOSE => keep_unless_placeholder(group, without_closers(found)),
         _ => keep_assigned(group, found),
     }

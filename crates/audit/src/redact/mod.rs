@@ -11,6 +11,7 @@ mod literal;
 mod names;
 mod pattern;
 mod prefilter;
+mod reference;
 mod rules;
 
 use std::fmt::{self, Write};

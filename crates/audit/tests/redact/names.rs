@@ -76,3 +76,53 @@ fn values_of_other_keys_stay() {
     let redacted = code.map(|text| apply(&Redaction::standard(), json!(text)));
     assert_eq!(redacted, code.map(|text| json!(text)));
 }
+
+#[test]
+fn code_that_names_a_secret_stays() {
+    let code = [
+        "password = var.db_password",
+        "connect(password=config.password)",
+        "user, password=self.password,",
+        "if password == user.password_hash:",
+        "OAuth(client_id=client_id, client_secret=client_secret, scope=scope)",
+        "      password: !Ref DatabasePassword",
+        "  MasterUserPassword: !Sub '{{resolve:x}}'",
+        "token: process.env.TOKEN",
+        "password: process.env.DB_PASSWORD,",
+        "password=password)",
+        "password = db_password",
+        "password: dbPassword,",
+        "password => $password,",
+        "$this->password = $password;",
+        "'password' => $config->password,",
+        "password=settings.DB_PASS",
+        "password=os.environ['DB_PASSWORD']",
+        "password=os.environ.get('X')",
+        "token=get_token()",
+        "secret=fetch_secret(name)",
+        "api_key=settings.api_key,",
+        "api_key = module.search.primary_key",
+        "secret_key = data.vault_generic_secret.app.secret_key",
+        "password = user?.password",
+        "password: *password,",
+        "password: @password",
+    ];
+    let redacted = code.map(|text| apply(&Redaction::standard(), json!(text)));
+    assert_eq!(redacted, code.map(|text| json!(text)));
+}
+
+#[test]
+fn a_password_that_only_looks_like_code_is_redacted() {
+    for (before, kind, secret, after) in [
+        ("POSTGRES_PASSWORD=", "password", "mysecretpassword", "\n"),
+        ("password: ", "password", "secret", "\n"),
+        ("PASSWORD=", "password", "correct.horse", ""),
+        ("PASSWORD=", "password", "Pa5(s", ""),
+        ("PASSWORD=", "password", "!Hunter", ""),
+        ("password=", "password", "config.password!1", ""),
+        ("password=\"", "password", "config.password", "\""),
+        ("token=", "token", "abc.def-1", ""),
+    ] {
+        check(before, kind, secret, after);
+    }
+}
