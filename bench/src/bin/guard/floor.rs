@@ -63,5 +63,5 @@ fn answer(mut stream: UnixStream, log: Option<&mut File>) -> Result<()> {
         log.write_all(&[b'.'; RECORD])?;
         log.sync_data()?;
     }
-    Ok(write!(stream, "amplifier-guard 1 {nonce} 0 0 0\n")?)
+    Ok(writeln!(stream, "amplifier-guard 1 {nonce} 0 0 0")?)
 }
