@@ -197,6 +197,10 @@ impl Scanner {
         if self.begins && WORDS.contains(&word.as_str()) {
             return Step::Differs("keywords and builtins");
         }
+        // The bracket behind a pattern looks like the end of the brackets around it.
+        if self.begins && word == "case" && self.enclosures.len() > 1 {
+            return Step::Differs("`case` in brackets");
+        }
         // `f()` begins a function; any other bracket belongs to an array or a pattern.
         if !word.is_empty() && self.peek(0) == '(' && self.peek(1) != ')' {
             return Step::Differs("arrays and patterns with brackets");
