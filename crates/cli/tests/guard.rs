@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use amplifier_core::{Actor, ApprovalAnswer};
