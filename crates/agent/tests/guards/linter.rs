@@ -196,3 +196,12 @@ fn mistakes_in_its_options_are_told() {
         ],
     );
 }
+
+#[tokio::test]
+async fn an_absolute_pattern_matches_files_of_the_workspace() {
+    let setup = with("{ name: strict, files: '/**/src/*.txt', command: [sh, -c, 'echo no; exit 1', '{file}'] }");
+    let (findings, _) = after_writing(&setup, "src/a.txt").await;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let (findings, _) = after_writing(&setup, "other/a.txt").await;
+    assert!(findings.is_empty(), "{findings:?}");
+}

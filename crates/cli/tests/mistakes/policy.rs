@@ -33,6 +33,48 @@ pub(super) const POLICY: &[Mistake] = &[
         - files: "*.py"
           command: [sh, check]
 "#, &[r#"warning:6:11: `linters[0]`: the `command` has no `{file}`, so the linter is not given the file; write `command: [sh, check, "{file}"]`"#]),
+    ("module: linter with the file in a map", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: "*.py"
+          command: [sh, check one, {file}]
+"#, &[r#"error:6:11: `config` of `hooks-linter`: `linters[0]`: `command` has `{file}` without quotes; write `"{file}"`"#]),
+    ("module: linter with the file in other words", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: "*.py"
+          command: [sh, check one, "{ file }"]
+"#, &[r#"warning:6:11: `linters[0]`: the `command` has no `{file}`, so the linter is not given the file; write `command: [sh, "check one", "{file}"]`"#]),
+    ("module: linter with the file in braces", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: "*.py"
+          command: [sh, check, {{ file }}]
+"#, &[r#"error:6:32: a text that begins with `{{` needs quotes; write each text with a brace in quotes, as in `"{file}"`"#]),
+    ("module: linter with a pattern outside the workspace", r#"hooks:
+  - module: hooks-linter
+    config:
+      linters:
+        - files: /src/**/*.py
+          command: [sh, check, "{file}"]
+"#, &[r#"warning:5:18: `linters[0]`: the pattern `/src/**/*.py` is not in the workspace, so no file matches; write `src/**/*.py` for a folder of the workspace"#]),
+    ("module: pattern of a rule with a field", r#"hooks:
+  - module: hooks-approval
+    config:
+      rules:
+        - { tool: "mcp__*", field: file_path, pattern: "infra/", action: ask }
+"#, &[r#"error:5:47: `config` of `hooks-approval`: `rules[0]`: `pattern`: the pattern `infra/` never matches: it ends with `/`, so no file matches; write `infra/**`"#]),
+    ("module: guard with a condition on one of its events", r#"hooks:
+  - module: hooks-redaction
+    when: tool_name == "Bash"
+"#, &[r#"warning:3:5: the condition reads a field that `prompt:submit`, `provider:response` does not have, so it passes unchecked; remove the condition, or name the events with `on`"#]),
+    ("module: guard as an observer", r#"hooks:
+  - module: hooks-redaction
+    role: observer
+"#, &[r#"warning:3:5: an observer has no effect: `hooks-redaction` would change and deny nothing; remove `role`"#]),
     ("module: linter whose program is missing", r#"hooks:
   - module: hooks-linter
     config:

@@ -33,7 +33,7 @@ pub use self::shared::background::WAITER;
 pub(crate) use self::shared::per_session::PerSession;
 pub(crate) use self::shared::session_tree::SessionTree;
 pub(crate) use self::shared::settings::lock;
-use crate::condition::did_you_mean;
+use crate::condition::{Scope, did_you_mean};
 use crate::environment::HookEnvironment;
 use crate::trust::PinnedFiles;
 
@@ -46,7 +46,7 @@ pub struct Module {
     is_pure: bool,
     kinds: fn() -> Vec<String>,
     schema: fn() -> Value,
-    idle_settings: fn(&Map) -> Vec<IdleSetting>,
+    idle_settings: fn(&Map, &Scope) -> Vec<IdleSetting>,
     make: fn(&Map, &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String>,
 }
 
@@ -227,13 +227,13 @@ impl Module {
             is_pure: false,
             kinds: Vec::new,
             schema: schema::<Options>,
-            idle_settings: |_| Vec::new(),
+            idle_settings: |_, _| Vec::new(),
             make,
         }
     }
 
     /// Sets the check for settings that probably have not the intended effect.
-    const fn checked(mut self, idle_settings: fn(&Map) -> Vec<IdleSetting>) -> Self {
+    const fn checked(mut self, idle_settings: fn(&Map, &Scope) -> Vec<IdleSetting>) -> Self {
         self.idle_settings = idle_settings;
         self
     }
@@ -277,8 +277,8 @@ impl Module {
         (self.schema)()
     }
 
-    pub(crate) fn idle_settings(&self, config: &Map) -> Vec<IdleSetting> {
-        (self.idle_settings)(config)
+    pub(crate) fn idle_settings(&self, config: &Map, scope: &Scope) -> Vec<IdleSetting> {
+        (self.idle_settings)(config, scope)
     }
 
     pub(crate) fn make(&self, config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {

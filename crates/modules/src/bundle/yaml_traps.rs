@@ -25,7 +25,7 @@ pub(super) fn explain(error: &BundleError, source: &str) -> Option<YamlTrap> {
     found.find_map(|(number, line)| {
         let above: Vec<Line<'_>> =
             (0..number).rev().filter_map(|number| Line::new(lines[number])).filter(|line| !line.is_blank()).collect();
-        let trap = line.dash_trap().or_else(|| line.value_trap());
+        let trap = line.dash_trap().or_else(|| line.value_trap()).or_else(|| line.list_trap());
         let (column, message, help) = trap.or_else(|| line.syntax_trap(&above).filter(|_| is_syntax))?;
         Some(YamlTrap { line: number + 1, column: column + 1, message, help })
     })
@@ -127,6 +127,16 @@ impl<'a> Line<'a> {
             _ => return None,
         };
         Some((self.value_column, message, self.write(&quote(self.value))))
+    }
+
+    /// A brace without quotes in a list, which begins a map.
+    fn list_trap(&self) -> Option<Found> {
+        let braces = self.value.strip_prefix('[').and_then(|_| self.value.find("{{"))?;
+        let before = &self.value[..braces];
+        let is_quoted = ['"', '\''].iter().any(|quote| before.matches(*quote).count() % 2 == 1);
+        let column = self.value_column + before.chars().count();
+        let help = "write each text with a brace in quotes, as in `\"{file}\"`".to_owned();
+        (!is_quoted).then(|| (column, "a text that begins with `{{` needs quotes".to_owned(), help))
     }
 
     fn syntax_trap(&self, above: &[Self]) -> Option<Found> {

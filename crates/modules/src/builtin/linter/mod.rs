@@ -14,6 +14,7 @@ use futures::future::join_all;
 use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use self::launcher::LinterLauncher;
 use self::run::{LintResult, Linter};
@@ -55,7 +56,7 @@ impl Default for Options {
 pub(super) struct LinterOptions {
     /// Name in messages. Default: the program.
     name: Option<String>,
-    /// The files to check, as globs relative to the workspace. A glob without a `/` matches files in every folder.
+    /// The files to check, as globs relative to the workspace, or absolute. A glob without a `/` matches files in every folder.
     files: OneOrMany,
     /// The program and its arguments, run in the workspace. `{file}` stands for the file.
     command: Vec<String>,
@@ -79,6 +80,7 @@ fn usual_exit_codes() -> Vec<i32> {
 }
 
 pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<ModuleHook>, String> {
+    require_words(config)?;
     let Options { linters, tools, longest, confine } = options(config)?;
     require_exact_names("tools", &tools)?;
     if !(1..=LONGEST).contains(&longest) {
@@ -114,8 +116,34 @@ const ENDINGS: &[&str] = &[
     ".md", ".css", ".html", ".c", ".cpp", ".h", ".java", ".kt", ".php", ".sql",
 ];
 
-/// Returns the linters that do not receive the name of the file, whose program is missing, or whose pattern is an ending.
-pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
+/// Checks that the words of commands are texts: `{file}` without quotes is a map in YAML.
+fn require_words(config: &Map) -> Result<(), String> {
+    let linters = config.get("linters").and_then(Value::as_array).into_iter().flatten().enumerate();
+    for (at, linter) in linters {
+        let Some(words) = linter.get("command").and_then(Value::as_array) else { continue };
+        if words.iter().any(|word| word.is_object() || word.is_array()) {
+            return Err(format!("`linters[{at}]`: `command` has `{{file}}` without quotes; write `\"{{file}}\"`"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a command that ends with the file, as YAML.
+fn command_with_file<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./=+".contains(&byte);
+    // Other spellings of the file, such as `{{ file }}`, are replaced.
+    let other = words.filter(|word| word.trim_matches(['{', '}', ' ', '$', '<', '>']) != "file");
+    let quoted = other.map(|word| match word.trim_start_matches('-').bytes().all(is_plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => Value::from(word).to_string(),
+    });
+    let words: Vec<String> = quoted.chain(["\"{file}\"".to_owned()]).collect();
+    format!("command: [{}]", words.join(", "))
+}
+
+/// Returns the linters that do not receive the name of the file, whose program is missing, or whose pattern is an ending or outside the
+/// workspace.
+pub(super) fn idle_settings(config: &Map, scope: &Scope) -> Vec<IdleSetting> {
     let linters = options::<Options>(config).ok().and_then(|options| options.linters).unwrap_or_default();
     let path = std::env::var_os("PATH");
     let is_missing = |program: &&String| {
@@ -140,16 +168,36 @@ pub(super) fn idle_settings(config: &Map) -> Vec<IdleSetting> {
             (message, format!("write `*{pattern}`"))
         })
         .collect();
+    let outside = linters.iter().enumerate().flat_map(|(at, linter)| {
+        let patterns = linter.files.all().iter().filter(|pattern| is_outside(pattern, scope));
+        patterns.map(move |pattern| {
+            let message =
+                format!("`linters[{at}]`: the pattern `{pattern}` is not in the workspace, so no file matches");
+            (message, format!("write `{}` for a folder of the workspace", pattern.trim_start_matches('/')))
+        })
+    });
+    let outside: Vec<IdleSetting> = outside.collect();
     let misses = |(_, linter): &(usize, LinterOptions)| {
         !linter.command.is_empty() && !linter.command.iter().any(|word| word.contains("{file}"))
     };
     let missing = linters.into_iter().enumerate().filter(misses);
     let describe = |(at, linter): (usize, LinterOptions)| {
         let message = format!("`linters[{at}]`: the `command` has no `{{file}}`, so the linter is not given the file");
-        let help = format!("write `command: [{}, \"{{file}}\"]`", linter.command.join(", "));
+        let help = format!("write `{}`", command_with_file(linter.command.iter().map(String::as_str)));
         (message, help)
     };
-    missing.map(describe).chain(programs).chain(endings).collect()
+    missing.map(describe).chain(programs).chain(endings).chain(outside).collect()
+}
+
+/// Returns `true` if an absolute pattern matches nothing in the workspace.
+fn is_outside(pattern: &str, scope: &Scope) -> bool {
+    let literal = pattern.split(['*', '?', '[', '{']).next().unwrap_or_default();
+    let folder = literal.rsplit_once('/').map_or("", |(folder, _)| folder);
+    // The root, as in `/**`, has every file.
+    let folder = if folder.is_empty() { "/" } else { folder };
+    let resolved = scope.resolve(folder);
+    pattern.starts_with('/')
+        && resolved.is_ok_and(|at| !at.starts_with(scope.workspace()) && !scope.workspace().starts_with(at))
 }
 
 impl Linter {
@@ -198,7 +246,11 @@ impl Hook for LinterHook {
         let Some(file) = place.as_deref().and_then(|place| place.strip_prefix(workspace).ok()) else {
             return Ok(HookResult::proceed());
         };
-        let linters: Vec<&Linter> = self.linters.iter().filter(|linter| linter.files.is_match(file)).collect();
+        // A pattern is relative to the workspace, or absolute.
+        let is_match = |linter: &&Linter| {
+            linter.files.is_match(file) || place.as_deref().is_some_and(|place| linter.files.is_match(place))
+        };
+        let linters: Vec<&Linter> = self.linters.iter().filter(is_match).collect();
         let results = join_all(linters.iter().map(|linter| linter.lint(file, workspace))).await;
         let unconfined = linters.iter().find_map(|linter| linter.launcher.limitation());
         let unconfined = unconfined.filter(|_| !self.has_warned.swap(true, Ordering::Relaxed));
