@@ -137,6 +137,26 @@ fn a_rule_that_asked_alone_asks_alone_in_a_replay_whatever_the_answer_was() {
 }
 
 #[test]
+fn confirm_is_that_of_the_bundle_the_configuration_or_the_flag() {
+    let place = Place::with(json!([
+        { "text": "One.", "tools": [{ "name": "Bash", "input": { "command": "touch a" } }] },
+        { "text": "Done." },
+    ]));
+    assert_eq!(place.run(&["Do it", "--confirm", "off"]).code, 0);
+    let none = "hooks: []";
+    let asked = replay(&place, none, &["--event", "tool:pre"]);
+    assert!(asked.code == 1 && asked.out.contains("continue → ask_user by confirm"), "{}", asked.out);
+    let is_same = |ran: Ran| assert!(ran.code == 0 && ran.out.contains(", 0 decisions would change"), "{}", ran.out);
+    let off = replay(&place, none, &["--event", "tool:pre", "--confirm", "off"]);
+    is_same(off);
+    let bundle = replay(&place, "session: { confirm: off }\nhooks: []", &["--event", "tool:pre"]);
+    is_same(bundle);
+    place.write("home/config.toml", "confirm = \"off\"\n");
+    let configured = replay(&place, none, &["--event", "tool:pre"]);
+    is_same(configured);
+}
+
+#[test]
 fn json_has_all_of_it() {
     let place = session(BUNDLE);
     let candidate = "hooks: [{ rule: no-echo, on: tool:pre, when: tool_name == 'Bash' && tool_input.command.startsWith('echo'), deny: no }]";

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::clock::RecordedClock;
 use super::summary::DecisionSummary;
-use crate::bundle::{self, BundleError, HookKind};
+use crate::bundle::{self, BundleError, Confirm, HookKind};
 use crate::condition::Scope;
 use crate::environment::HookEnvironment;
 
@@ -37,6 +37,7 @@ pub struct ReplayPolicy {
     scope: Arc<Scope>,
     clock: RecordedClock,
     skipped: Vec<SkippedHook>,
+    confirm: Option<Confirm>,
 }
 
 /// A hook that a replay skips because it has side effects.
@@ -71,12 +72,17 @@ impl ReplayPolicy {
         }
         let host = HookEnvironment::new(scope.clock(clock.clone()));
         bundle.register(&hooks, &host)?;
-        Ok(Self { hooks, scope: host.scope, clock, skipped })
+        Ok(Self { hooks, scope: host.scope, clock, skipped, confirm: bundle.session.confirm })
     }
 
     /// Returns the hooks; more can be registered, such as those of every session.
     pub fn hooks(&self) -> &HookRegistry {
         &self.hooks
+    }
+
+    /// Returns the operations that need approval, if the bundle names them.
+    pub fn confirm(&self) -> Option<Confirm> {
+        self.confirm
     }
 
     /// Returns the skipped hooks.

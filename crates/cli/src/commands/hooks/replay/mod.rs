@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use amplifier_agent::tool::Workspace;
 use amplifier_audit::Verifier;
 use amplifier_core::{Approval, DataStatus, EventData, EventPattern, RecordedEmission, SESSION_END, SESSION_START};
-use amplifier_host::{Confirm, Home, guards};
+use amplifier_host::{Config, Confirm, Home, Overrides, guards};
 use amplifier_modules::Scope;
 use amplifier_modules::replay::{Comparison, ReplayPolicy, SkipReason, compare};
 use anyhow::{Context, Result, bail};
@@ -48,6 +48,10 @@ pub(super) struct Replay {
     /// Folder for relative paths [default: the current one]
     #[arg(long, value_name = "FOLDER", default_value = ".", hide_default_value = true)]
     workspace: PathBuf,
+    /// Operations that need approval, as in a session [possible values: all, writes, commands, off] [default: that of the candidate bundle,
+    /// or of the configuration file]
+    #[arg(long, env = "AMPLIFIER_CONFIRM", value_name = "WHAT")]
+    confirm: Option<Confirm>,
     /// Also run programs and call servers, for every event
     #[arg(long)]
     run_programs: bool,
@@ -73,8 +77,12 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) async fn run(self, home: Result<Home>) -> Result<ExitCode> {
-        let candidate = self.policy(&self.bundle)?;
-        let baseline = self.against.as_deref().map(|file| self.policy(file)).transpose()?;
+        let configured = match &home {
+            Ok(home) => Config::load(&Overrides::default(), home)?.confirm,
+            Err(_) => Confirm::All,
+        };
+        let candidate = self.policy(&self.bundle, configured)?;
+        let baseline = self.against.as_deref().map(|file| self.policy(file, configured)).transpose()?;
         let home = if self.logs.is_empty() { Some(home?) } else { None };
         let logs = home.as_ref().map_or_else(|| self.logs.clone(), |home| vec![home.audit_folder()]);
         if !self.no_verify {
@@ -112,13 +120,13 @@ impl Replay {
         listing.finish(candidate.skipped(), !self.no_verify)
     }
 
-    /// Loads the hooks of a session with this bundle.
-    fn policy(&self, file: &Path) -> Result<ReplayPolicy> {
+    /// Loads the hooks of a session with this bundle. The bundle decides about `confirm` before the configuration, and the flag before both.
+    fn policy(&self, file: &Path, configured: Confirm) -> Result<ReplayPolicy> {
         let place = || format!("the workspace `{}`", self.workspace.display());
         let policy = ReplayPolicy::load(file, Scope::new(&self.workspace).with_context(place)?, self.run_programs)?;
         guards::register(
             policy.hooks(),
-            Confirm::All,
+            self.confirm.or(policy.confirm()).unwrap_or(configured),
             Approval::TIMEOUT,
             Workspace::new(&self.workspace).with_context(place)?,
             None,
