@@ -157,6 +157,20 @@ fn confirm_is_that_of_the_bundle_the_configuration_or_the_flag() {
 }
 
 #[test]
+fn a_marker_of_the_log_is_not_judged_as_one_of_the_agent() {
+    let content = format!("key: {}{}", concat!("gh", "p_"), "a1B2".repeat(9));
+    let place = Place::with(json!([
+        { "text": "One.", "tools": [{ "name": "Write", "input": { "file_path": "a.txt", "content": content } }] },
+        { "text": "Done." },
+    ]));
+    assert_eq!(place.run(&["Do it", "--confirm", "off"]).code, 0);
+    let candidate = "hooks: [{ module: hooks-redaction }]";
+    let ran = replay(&place, candidate, &["--event", "tool:pre", "--confirm", "off"]);
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert!(ran.out.contains("not compared: 1, because the log has a marker in place of a secret"), "{}", ran.out);
+}
+
+#[test]
 fn json_has_all_of_it() {
     let place = session(BUNDLE);
     let candidate = "hooks: [{ rule: no-echo, on: tool:pre, when: tool_name == 'Bash' && tool_input.command.startsWith('echo'), deny: no }]";

@@ -129,6 +129,29 @@ async fn results_are_looked_through_at_any_depth_and_the_person_can_be_told() {
     assert_eq!(shown(&run), [format!("info [hook:{NAME}] something was replaced in the result of a tool")]);
 }
 
+#[tokio::test]
+async fn a_marker_is_not_written_to_a_file() {
+    let marker = "[redacted kind=password len=7 hmac=0123456789abcdef]";
+    let line = format!("password = \"{marker}\"\n");
+    for (name, input, is_denied) in [
+        ("Write", json!({"file_path": "a.py", "content": line}), true),
+        ("Edit", json!({"file_path": "a.py", "old_string": "x", "new_string": line}), true),
+        ("MultiEdit", json!({"file_path": "a.py", "edits": [{"old_string": "x", "new_string": line}]}), true),
+        ("Bash", json!({"command": format!("echo '{line}' > a.py")}), true),
+        ("Edit", json!({"file_path": "a.py", "old_string": line, "new_string": "x"}), false),
+        ("Write", json!({"file_path": "a.py", "content": "password = \"[redacted]\"\n"}), false),
+        ("Remember", json!({"note": line}), false),
+    ] {
+        let modules = Modules::new(calls(&[(name, input)]));
+        let tool = crate::common::tool(name, &modules.world.inputs, |_| async {
+            Ok(amplifier_agent::tool::ToolOutput::text("done"))
+        });
+        let run = modules.bundle(BUNDLE).change(|world| world.tool(tool)).world.run(&["go"]).await;
+        let result = &run.requests[1].messages.last().unwrap().content;
+        assert_eq!(result.contains("the input has a redaction marker"), is_denied, "{name}: {result}");
+    }
+}
+
 #[test]
 fn bad_options_are_told() {
     check_problems(

@@ -28,6 +28,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use self::redaction::MARKER_IN_INPUT;
 pub(crate) use self::shared::background::PendingTasks;
 pub use self::shared::background::WAITER;
 pub(crate) use self::shared::per_session::PerSession;

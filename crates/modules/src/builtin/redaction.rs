@@ -1,5 +1,6 @@
 //! `hooks-redaction`: replaces secrets and personal data before they reach the model, the transcript and the audit log.
 
+mod markers;
 mod personal;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use self::markers::MARKER_IN_INPUT;
+use self::markers::MarkerGuard;
 use self::personal::{PersonalDataKind, PersonalDataRedactor};
-use super::{ModuleContext, ModuleHook, options};
+use super::{GUARDS, ModuleContext, ModuleHook, options};
 use crate::condition::{Scope, did_you_mean};
 
 /// Options of `hooks-redaction`.
@@ -121,7 +124,8 @@ pub(super) fn make(config: &Map, context: &ModuleContext<'_>) -> Result<Vec<Modu
     let events: Vec<&str> =
         RedactionTarget::ALL.iter().filter(|one| places.contains(one)).map(|one| one.event().0).collect();
     // Before all other hooks, so that they do not receive the data either.
-    Ok(vec![ModuleHook::guard(&events, redactor).priority(-100)])
+    let guard = ModuleHook::guard(&["tool:pre"], MarkerGuard).priority(GUARDS);
+    Ok(vec![ModuleHook::guard(&events, redactor).priority(-100), guard])
 }
 
 /// Describes an invalid regular expression. The last line of the error has the cause; those before it show the pattern.

@@ -35,6 +35,8 @@ pub enum SkipReason {
     NotRun,
     /// Hooks modified the data before it was recorded, so the decision of the policy on the original data is unknown.
     Modified,
+    /// The log has markers in place of secrets, and the policy denies inputs with markers.
+    Redacted,
     /// The event has no valid name.
     Unnamed,
 }

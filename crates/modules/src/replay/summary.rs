@@ -6,6 +6,8 @@ use amplifier_core::{ActionKind, DecisionKind, EmissionReport, EventData, Outcom
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::builtin::MARKER_IN_INPUT;
+
 /// A decision of hooks on an event, with the hooks that made it and their reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -32,6 +34,11 @@ impl DecisionSummary {
         let is_changed = outcome.denial().is_none() && report.answered(ActionKind::Modify).next().is_some();
         let fields = if is_changed { changes(data, &outcome.data) } else { BTreeMap::new() };
         Self { fields, ..Self::summarize(outcome.decision.kind(), &report) }
+    }
+
+    /// Returns `true` if the decision is about a redaction marker in the input of a tool, which the log has in place of a secret.
+    pub fn is_about_marker(&self) -> bool {
+        self.decision == DecisionKind::Deny && self.reason.as_deref() == Some(MARKER_IN_INPUT)
     }
 
     fn summarize(decision: DecisionKind, report: &EmissionReport) -> Self {

@@ -162,6 +162,7 @@ impl Listing {
                 SkipReason::Cancelled => "the operation was cancelled before a decision",
                 SkipReason::NotRun => "the deciding hook is not run here",
                 SkipReason::Modified => "hooks had changed the data before it was recorded",
+                SkipReason::Redacted => "the log has a marker in place of a secret",
                 SkipReason::Unnamed => "the event has no valid name",
             };
             writeln!(out, "not compared: {count}, because {why}")?;
