@@ -45,7 +45,7 @@ pub use options::{Durability, LogOptions, binding_file};
 pub use proof::{Proof, ProofError};
 pub use reader::{LogLine, LogLines, LogPart, LogReader, read_records, read_tree};
 pub use record::{Kind, Record, RecordError};
-pub use redact::{InvalidRule, Redaction, has_marker};
+pub use redact::{InvalidRule, Redaction, has_marker, secret_names};
 pub use report::{Finding, Integrity, Problem, Report, Trust, UnresolvedOperation};
 pub use statistics::{ApprovalDecisionCounts, DecisionCounts, EventDecisionCounts, RecordedDecision, Statistics};
 pub use storage::{FileState, Folder, Lock, RecordSource, Storage};

@@ -14,8 +14,8 @@ pub(super) fn pattern_of_name(name: &str) -> String {
     format!("{ANY}(?i-u:{})", name.replace('_', "[_-]?").replace('*', ANY))
 }
 
-/// Returns the pattern of names whose values are not secret, by the words before `key`.
-pub(super) fn pattern_of_public_names(words: &[&str]) -> String {
+/// Returns the pattern of names whose values are not secret.
+pub(super) fn pattern_of_public_names(names: &[&str]) -> String {
     // Lazy: the regular expression would share a greedy beginning with the other names, and prefer their longer one.
-    format!("{ANY}?(?i-u:(?:{})[_-]?key)", words.join("|"))
+    format!("{ANY}?(?i-u:{})", names.join("|").replace('_', "[_-]?"))
 }

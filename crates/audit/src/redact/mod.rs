@@ -150,6 +150,12 @@ impl fmt::Debug for Redaction {
     }
 }
 
+/// Returns the names that make their values secret by the standard rules: a kind, the values that count, and the names. Without a kind, a
+/// value is no secret.
+pub fn secret_names() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
+    rules::secret_names()
+}
+
 /// Returns `true` if a text, or the JSON of a value, has a marker.
 #[must_use]
 pub fn has_marker(text: &str) -> bool {

@@ -227,8 +227,17 @@ const KEYS: &[(&str, &[&str], Judge)] = &[
     ("key", &["*key"], keep_mixed_key),
 ];
 
-/// The last words before `key` in names of values that are not secret.
-pub(super) const PUBLIC_KEYS: &[&str] = &["public", "publishable", "site", "cache"];
+/// Names of keys that are not secret.
+const PUBLIC_KEYS: &[&str] = &["public_key", "publishable_key", "site_key", "cache_key"];
+
+/// Returns the names whose values are secret, for documentation: a kind, the values that count, and the names. Without a kind, a value is no secret.
+pub(super) fn secret_names() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
+    let assigned = ASSIGNMENTS.iter().map(|&(kind, names, _)| (kind, "assigned in text", names));
+    let keys = KEYS.iter().map(|&(kind, names, _)| (kind, "random values in text and fields", names));
+    let public = std::iter::once(("", "no secret", PUBLIC_KEYS));
+    let fields = FIELDS.iter().map(|&(kind, names)| (kind, "a whole field", names));
+    assigned.chain(fields).chain(keys).chain(public)
+}
 
 const FIELDS: &[(&str, &[&str])] = &[
     ("password", &["password", "passwd", "pgpassword", "mysql_pwd"]),

@@ -142,6 +142,13 @@ fn the_reference_of_modules_is_up_to_date() {
         }
         parts.push((name.to_owned(), table));
     }
+    let mut names = "| names | values | kind |\n|---|---|---|\n".to_owned();
+    for (kind, values, all) in amplifier_audit::secret_names() {
+        let all: Vec<String> = all.iter().map(|name| format!("`{name}`")).collect();
+        let kind = if kind.is_empty() { String::new() } else { format!("`{kind}`") };
+        names.push_str(&format!("| {} | {values} | {kind} |\n", all.join(", ")));
+    }
+    parts.push(("names of secrets".to_owned(), names));
     parts.push(("modules".to_owned(), list));
     check("modules.md", &parts);
 }
