@@ -20,6 +20,7 @@ mod settings;
 mod stack;
 mod subscribe;
 mod watch;
+mod weakened_guard;
 mod yaml_traps;
 
 pub use crate::mistake::{MistakeCode, Severity};
