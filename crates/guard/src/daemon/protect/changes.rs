@@ -12,6 +12,8 @@ use super::settings_paths::{self, SettingsPath, UNKNOWN, WILD, may_be_settings, 
 const MAX_FOLDERS: usize = 1_000;
 /// Programs that make other names of files.
 const LINKING: [&str; 3] = ["ln", "link", "mount"];
+/// Programs that close or remove a folder.
+const CLOSING: [&str; 6] = ["chattr", "chgrp", "chmod", "chown", "rmdir", "setfacl"];
 
 /// The folders in which a command may start.
 pub(super) struct StartFolders {
@@ -21,19 +23,25 @@ pub(super) struct StartFolders {
 }
 
 /// Returns the reason to deny a command that changes a protected file, or that may do so in a folder which its text does not show.
-pub(super) fn find_change(changes: &CommandChanges, starts: &StartFolders, files: &ProtectedFiles) -> Option<String> {
-    let moves = changes.analysis.moves;
-    let changed = changes.paths.iter().find_map(|change| Check { starts, files, moves }.change(change));
+pub(super) fn find_change(
+    changes: &CommandChanges,
+    text: &str,
+    starts: &StartFolders,
+    files: &ProtectedFiles,
+) -> Option<String> {
+    let is_suspicious = changes.analysis.moves || settings_paths::is_named_in(text);
+    let check = Check { starts, files, is_suspicious };
+    let changed = changes.paths.iter().find_map(|change| check.change(change));
     changed
-        .or_else(|| Check { starts, files, moves }.links(changes))
-        .or_else(|| changes.programs.iter().find_map(|program| Check { starts, files, moves }.program(program)))
+        .or_else(|| check.folders(changes))
+        .or_else(|| changes.programs.iter().find_map(|program| check.program(program)))
 }
 
 struct Check<'a> {
     starts: &'a StartFolders,
     files: &'a ProtectedFiles,
-    /// `true` if the command changes its folder.
-    moves: bool,
+    /// `true` if the command changes its folder, or names that of a client.
+    is_suspicious: bool,
 }
 
 impl Check<'_> {
@@ -56,9 +64,8 @@ impl Check<'_> {
         let known = path.replace("${HOME}", "~").replace("$HOME", "~");
         if known.contains(UNKNOWN) {
             // Files that a program has listed are named in this way, too.
-            let is_suspicious = self.moves || settings_paths::is_named_in(path);
             let is_named = settings_paths::has_settings_name(path);
-            return (is_named || is_suspicious && may_be_settings(path)).then(|| unknown(path));
+            return (is_named || self.is_suspicious && may_be_settings(path)).then(|| unknown(path));
         }
         self.starts.folders.iter().find_map(|folder| self.below(folder, &known, reach))
     }
@@ -97,6 +104,7 @@ impl Check<'_> {
     fn affected(&self, start: &Path, path: &Path, reach: &ChangeReach) -> Option<String> {
         let is_project = self.starts.folders.iter().any(|folder| folder.starts_with(path));
         let is_denied = match (self.files.protection(path), reach) {
+            (Some(Protection::ClientFolder), ChangeReach::Repository) => true,
             (_, ChangeReach::Repository) => false,
             (Some(Protection::Within), _) => true,
             (_, ChangeReach::File) => false,
@@ -135,11 +143,19 @@ impl Check<'_> {
         })
     }
 
-    /// Returns the reason to deny another name of a folder with settings.
-    fn links(&self, changes: &CommandChanges) -> Option<String> {
-        let linking = changes.analysis.commands.iter().filter(|command| LINKING.contains(&command.program.as_str()));
-        let existing = |argument: &String| self.path(argument, &ChangeReach::Existing);
-        linking.flat_map(|command| &command.arguments).filter(|argument| !argument.starts_with('-')).find_map(existing)
+    /// Returns the reason to deny another name of settings or their folder, or a folder that is closed.
+    fn folders(&self, changes: &CommandChanges) -> Option<String> {
+        changes.analysis.commands.iter().find_map(|command| {
+            let is_linking = LINKING.contains(&command.program.as_str());
+            if !is_linking && !CLOSING.contains(&command.program.as_str()) {
+                return None;
+            }
+            let mut paths = command.arguments.iter().filter(|argument| !argument.starts_with('-'));
+            paths.find_map(|path| match is_linking && settings_paths::has_settings_name(path) {
+                true => Some(unknown(path)),
+                false => self.path(path, &ChangeReach::Existing),
+            })
+        })
     }
 
     /// Returns the reason to deny a program that runs in a folder with settings, or whose text names it.
@@ -153,7 +169,12 @@ impl Check<'_> {
         }
         let texts = program.texts.iter().skip(1).filter(|text| !is_code(text) && !text.contains(UNKNOWN));
         let named = texts.flat_map(|text| text.split(['=', ','])).find_map(|text| {
-            self.starts.folders.iter().find_map(|folder| self.below(folder, text, &ChangeReach::File))
+            let folders = || self.starts.folders.iter();
+            let named = folders().filter_map(|folder| self.files.candidates(folder, text).ok()).flatten();
+            let is_folder = |path: &PathBuf| settings_paths::position(path) == Some(SettingsPath::ClientFolder);
+            let folder = named.into_iter().find(is_folder).map(|path| self.files.workspace.display(&path));
+            let folder = folder.map(|folder| format!("a program whose changes are unknown names `{folder}`"));
+            folder.or_else(|| folders().find_map(|folder| self.below(folder, text, &ChangeReach::File)))
         });
         let folders = program.folders.iter().flatten();
         named.or_else(|| {

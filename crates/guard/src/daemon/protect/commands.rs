@@ -69,7 +69,7 @@ fn problem(command: &str, starts: &StartFolders, files: &ProtectedFiles) -> Opti
             "the command names settings of an agent, and its text does not show what it does with them".to_owned(),
         );
     }
-    find_change(&changes, starts, files)
+    find_change(&changes, &text, starts, files)
 }
 
 /// Returns the program of a command that would change the policy, or end the daemon.

@@ -147,8 +147,8 @@ pub(super) fn selected_in<'a>(folder: &'a Path, pattern: &'a str) -> impl Iterat
 /// Returns `true` if a pattern of files below a folder selects settings by their name. `*` selects all files, and no settings in particular.
 pub(super) fn selects_settings(pattern: &str) -> bool {
     let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
-    !name.trim_matches('*').is_empty()
-        && SETTINGS.iter().any(|settings| settings.rsplit('/').next().is_some_and(|one| may_equal(&name, one)))
+    let names = SETTINGS.iter().filter_map(|settings| settings.rsplit('/').next());
+    !name.trim_matches('*').is_empty() && names.chain(CLIENT_FOLDERS).any(|one| may_equal(&name, one))
 }
 
 /// Returns `true` if a text, such as a program, names settings or a folder of a client. `.claude/skills` has none, and `db.cursor()` is no folder.
