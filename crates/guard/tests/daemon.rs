@@ -672,11 +672,17 @@ async fn a_daemon_whose_guard_was_installed_again_makes_room_for_the_new_one() {
     place.start(Duration::from_secs(600)).await;
     assert_eq!(place.tool("t-1", "Bash", json!({ "command": "ls" })).await.code, 0);
     folder.write_start(&program, &[("BASH_ENV".to_owned(), "/x".to_owned())]).unwrap();
-    // The daemon ends after one of them, and answers all that have found it.
+    // The daemon ends after the first call, and answers all that have found its socket.
     let payload = place.payload("PreToolUse", json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } }));
     let payload = payload.to_string();
-    let calls = (0..32).map(|_| place.send("claude", "PreToolUse", 20_000, payload.as_bytes()));
-    for stream in futures::future::join_all(calls).await {
+    let socket = folder.socket();
+    let connected = futures::future::join_all((0..32).map(|_| UnixStream::connect(&socket))).await;
+    let connected: Vec<UnixStream> = connected.into_iter().filter_map(Result::ok).collect();
+    assert!(!connected.is_empty());
+    let header = "amplifier-guard 1\nclient claude\nevent PreToolUse\ndeadline 20000\nnonce 0f\nfolder 2f746d70\n";
+    for mut stream in connected {
+        let request = format!("{header}length {}\n\n{payload}", payload.len());
+        stream.write_all(request.as_bytes()).await.unwrap();
         assert_eq!(receive(stream).await.unwrap().code, 0);
     }
     place.daemon.take().unwrap().await.unwrap();
