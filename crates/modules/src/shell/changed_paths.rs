@@ -8,9 +8,9 @@ use super::{Analysis, inspect};
 /// ```
 /// use amplifier_modules::shell::CommandChanges;
 ///
-/// let changes = CommandChanges::analyse("cd sub && echo a > b; ./script");
-/// assert_eq!(changes.paths[0].paths.as_deref(), Some(&["sub/b".to_owned()][..]));
-/// assert_eq!(changes.programs[0].texts, ["./script"]);
+/// let changes = CommandChanges::analyse("cd sub && echo a > b");
+/// let paths = changes.paths[0].paths.as_ref().expect("a known folder");
+/// assert!(paths.contains(&"sub/b".to_owned()));
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
