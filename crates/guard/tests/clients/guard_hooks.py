@@ -110,8 +110,8 @@ class GuardHooks:
         # YAML reads JSON. The agents ask by themselves, and only the hooks decide.
         place.write(place.home / CONFIG / "bundle.yaml", {"session": {"confirm": "off"}, "hooks": hooks})
         # The time limits of the hooks follow from that of an approval.
-        limit = scenario.approval.limit if scenario.approval else 1
-        place.write(place.home / CONFIG / "config.toml", f"approval_timeout = {limit}\n")
+        limit, approvals = (scenario.approval.limit, "server") if scenario.approval else (1, "client")
+        place.write(place.home / CONFIG / "config.toml", f'approval_timeout = {limit}\napprovals = "{approvals}"\n')
 
     def break_down(self, scenario: Scenario, place: Workspace) -> None:
         folder, programs = place.home / FOLDER, place.root / "bin"

@@ -307,6 +307,17 @@ SCENARIOS += [
         {"*": OPEN, "claude": "denied", "opencode": "denied"},
         guard_fault="guard-hangs",
     ),
+    # Nobody is at a terminal: clients with a dialog deny or end, and the guard denies for the others.
+    Scenario(
+        "ask-dialog",
+        "the hook asks in the dialog of the agent, which has no terminal",
+        TOUCH,
+        before_tool(answer({"action": "ask_user", "approval_prompt": REASON})),
+        ran_or_denied,
+        {"*": "denied"},
+        guard_fault="ask-dialog",
+        is_failure=True,
+    ),
     guard_repair("daemon-killed", "the daemon is killed; the hook program starts another one"),
 ]
 
