@@ -50,7 +50,9 @@ impl Drop for EchoServer {
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     let listener = UnixListener::bind(arguments.first().ok_or("no socket")?)?;
     let mut log = arguments.get(1).map(File::create).transpose()?;
-    std::io::stdout().write_all(b".")?;
+    let mut stdout = std::io::stdout();
+    stdout.write_all(b".")?;
+    stdout.flush()?;
     for stream in listener.incoming() {
         answer(stream?, log.as_mut())?;
     }
