@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -76,11 +77,17 @@ fn a_daemon_killed_during_a_thousand_calls_lets_nothing_through_and_loses_no_ack
     assert!(allowed > 0 && denied > 0 && kills > 1, "{allowed} allowed, {denied} denied, {kills} kills");
 }
 
+/// Copies the program in a process of its own: one that this process writes cannot run while another thread starts something.
+fn copy_program(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_amplifier")).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
 #[test]
 fn an_upgrade_while_calls_run_denies_no_allowed_call_and_loses_no_record() {
     let guarded = Guarded::new();
     let program = guarded.place.at("amplifier");
-    fs::copy(env!("CARGO_BIN_EXE_amplifier"), &program).unwrap();
+    copy_program(&program);
     let install = |guarded: &Guarded| {
         let mut command = Command::new(&program);
         command.args(["guard", "install", "claude"]).env_clear().current_dir(guarded.place.at("workspace"));
@@ -95,7 +102,7 @@ fn an_upgrade_while_calls_run_denies_no_allowed_call_and_loses_no_record() {
     let mut daemons: HashSet<i32> = first.into_iter().collect();
     while callers.iter().any(|caller| !caller.is_finished()) {
         let new = guarded.place.at("new");
-        fs::copy(env!("CARGO_BIN_EXE_amplifier"), &new).unwrap();
+        copy_program(&new);
         fs::rename(&new, &program).unwrap();
         for between in 0..5 {
             assert!(guarded.call(&format!("t-between-{between}"), "git status").status.success());
