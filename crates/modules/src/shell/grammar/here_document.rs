@@ -20,8 +20,8 @@ impl<'a> Reader<'a> {
         let raw = self.word(word::Patterns::None)?;
         let delimiter: String = raw.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         let is_plain = delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-        // Within quotes, a backslash stands for itself.
-        let is_ambiguous = raw.contains('\\') && raw.contains(['\'', '"']);
+        // Within quotes, a backslash or a quote of the other kind stands for itself.
+        let is_ambiguous = ['\'', '"', '\\'].into_iter().filter(|quote| raw.contains(*quote)).count() > 1;
         if delimiter.is_empty() || !is_plain || is_ambiguous {
             return Err(SYNTAX);
         }

@@ -209,7 +209,7 @@ fn bash_reads_the_same_commands() {
 fn what_has_no_single_reading_is_refused() {
     #[rustfmt::skip]
     let refused = [
-        "ls >& -1", "ls 2>&-1", "ls > 2>&1", "ls 1>{x}>a", "ls {x[y]}<a", "ls >(", "ls <<<", "ls > (a)", "ls <((ls))", "<a x=(1)", "! (ls", "!(ls)",
+        "cat <<'E\"'\nE\"\nrm x\nE\n", "cat <<\"E'\"\nE'\nrm x\nE\n", "ls >& -1", "ls 2>&-1", "ls > 2>&1", "ls 1>{x}>a", "ls {x[y]}<a", "ls >(", "ls <<<", "ls > (a)", "ls <((ls))", "<a x=(1)", "! (ls", "!(ls)",
         "[[ 2<3 ]]", "[[ !(a) ]]", "[[ -f ]]", "[[ a", "[[ a b ]]", "@(ls) a", "(ls); }", "{ ls }", "{ (ls) }", "((ls); ls)",
         "(ls", "ls)", "ls;;", "; ls", "ls; ; ls", "ls && ", "ls |", "| ls", "ls &&& ls", "ls | ! ls", "if ls; fi", "fi", "do ls",
         "if; then ls; fi", "while ls; done", "for 1 in a; do ls; done", "for x in a do ls; done", "for ((a; b)); do ls; done",
