@@ -109,7 +109,7 @@ pub(super) const MORE: &[Mistake] = &[
     on: tool:post
     when: tool_name == 'Bash'
     modify: { redact: /tool_result/stdout }
-"#, &[r#"error:5:5: `/tool_result/stdout`: unknown field `stdout` of the result of `Bash`"#]),
+"#, &[r#"error:5:5: `/tool_result/stdout`: unknown field `stdout` of the result of `Bash`; did you mean `output`?"#]),
     ("pointer without /", r#"hooks:
   - rule: a
     on: tool:pre

@@ -220,7 +220,7 @@ fn last_calls(log: &Path) -> Result<BTreeMap<String, LastCalls>> {
         let session = record.session.as_deref()?;
         if record.event.as_deref() == Some(SESSION_START.name().as_str()) && record.kind == Kind::Event {
             let body: Value = serde_json::from_str(record.body.get()).ok()?;
-            let client = body.pointer("/data/mount_plan/client")?.as_str()?;
+            let client = body.pointer("/data/mount_plan/client/name")?.as_str()?;
             clients.insert(session.to_owned(), client.to_owned());
         }
         let last = calls.entry(clients.get(session)?.clone()).or_default();
