@@ -1,6 +1,6 @@
 //! Prints what a guarded call costs, beside floors measured in the same run.
 //!
-//! `cargo run --profile dist -p amplifier-bench --bin guard [FOLDER]`: the folder is where the audit log is written, so that a certain disk can
+//! `cargo run --profile dist -p amplifier-bench --features guard --bin guard [FOLDER]`: the folder is where the audit log is written, so that a certain disk can
 //! be measured; a folder below the system's temporary one if not given. `--calls N` makes it shorter or longer.
 
 mod build;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::errors::usage;
 
@@ -13,6 +13,8 @@ use crate::errors::usage;
 #[cfg(target_os = "linux")]
 pub(super) fn check_program(program: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
+
+    use anyhow::Context;
 
     let metadata = |path: &Path| path.metadata().with_context(|| format!("`{}` cannot be read", path.display()));
     // In a namespace, the administrator of the machine can have another number.
