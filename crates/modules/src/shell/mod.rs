@@ -58,6 +58,7 @@ mod queries;
 mod read_paths;
 mod readers;
 mod readonly;
+mod recent;
 mod runners;
 mod scan;
 mod scripts;
@@ -189,7 +190,10 @@ pub(crate) fn inspect(command: &str) -> (Analysis, Effects) {
 
 /// Walks a command in a separate thread, which contains a panic of a parser.
 fn walk(command: &str) -> Option<walk::WalkResult> {
-    std::thread::scope(|scope| {
+    if let Some(known) = recent::find(command) {
+        return Some(known);
+    }
+    let walked = std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("shell-analysis".into())
             .stack_size(STACK)
@@ -197,7 +201,9 @@ fn walk(command: &str) -> Option<walk::WalkResult> {
             .ok()?
             .join()
             .ok()
-    })
+    })?;
+    recent::remember(command, &walked);
+    Some(walked)
 }
 
 fn unparsed() -> Analysis {

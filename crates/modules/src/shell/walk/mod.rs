@@ -20,6 +20,7 @@ use super::word::Word;
 use super::written_files::{self, WrittenFile};
 use super::{Analysis, limits, parse};
 
+#[derive(Clone, Debug)]
 pub(super) struct WalkResult {
     pub(super) analysis: Analysis,
     pub(super) commands: Vec<CommandText>,
