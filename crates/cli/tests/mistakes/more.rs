@@ -104,6 +104,18 @@ pub(super) const MORE: &[Mistake] = &[
     when: tool_name == 'Bash'
     modify: { set: { /tool_input/comand: ls } }
 "#, &[r#"error:5:5: `/tool_input/comand`: unknown field `comand` of the input of `Bash`; did you mean `/tool_input/command`?"#]),
+    ("wildcard in startsWith", r#"hooks:
+  - rule: a
+    on: tool:pre
+    when: tool_name == 'Write' && tool_input.file_path.startsWith('infra/*')
+    deny: no
+"#, &[r#"warning:4:67: `*` is no wildcard in "infra/*": only a text with a `*` there matches; write "infra/", or match a path with `path_matches`"#]),
+    ("wildcard in a command", r#"hooks:
+  - rule: a
+    on: tool:pre
+    when: tool_name == 'Bash' && tool_input.command == 'git push -f*'
+    deny: no
+"#, &[r#"warning:4:56: `git push -f*` is compared as a text, and `*` is no wildcard in it; write `tool_input.command.startsWith("git push -f")`"#]),
     ("pointer into a result", r#"hooks:
   - rule: a
     on: tool:post

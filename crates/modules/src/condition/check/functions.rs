@@ -42,6 +42,7 @@ impl Checker<'_> {
             }
             Function::Contains | Function::StartsWith | Function::EndsWith | Function::Matches => {
                 self.swapped(function, arguments, span);
+                self.wildcard(function, arguments);
                 self.texts(arguments, facts);
                 Type::Bool
             }
@@ -142,6 +143,20 @@ impl Checker<'_> {
         };
         let message = format!("`{name}` looks for `{path}` in the text \"{text}\"; the arguments are probably swapped");
         self.warning(MistakeCode::NeverTrue, span, message, Some(help));
+    }
+
+    /// Checks for a `*` at the open end of a text, where it is a character like any other.
+    fn wildcard(&mut self, function: Function, arguments: &[Node]) {
+        let [_, Node { kind: Kind::Constant(Value::String(text)), span, .. }] = arguments else { return };
+        let rest = match function {
+            Function::StartsWith => text.strip_suffix('*'),
+            Function::EndsWith => text.strip_prefix('*'),
+            _ => None,
+        };
+        let Some(rest) = rest.filter(|rest| !rest.is_empty()) else { return };
+        let message = format!("`*` is no wildcard in \"{text}\": only a text with a `*` there matches");
+        let help = format!("write \"{}\", or match a path with `path_matches`", rest.trim_matches('*'));
+        self.warning(MistakeCode::NeverTrue, *span, message, Some(help));
     }
 
     /// Checks that the events of the hook are about a tool call.

@@ -56,6 +56,13 @@ impl Checker<'_> {
                     false => format!("write `{path}.startsWith(\"{text}\")`"),
                 }
             }
+            // A command can have a `*` of its own, so this may be meant.
+            "command" => {
+                let Some(text) = pattern.strip_suffix('*').filter(|text| !text.contains('*')) else { return };
+                let message = format!("`{pattern}` is compared as a text, and `*` is no wildcard in it");
+                let help = format!("write `{path}.startsWith(\"{}\")`", text.trim_end());
+                return self.warning(MistakeCode::NeverTrue, span, message, Some(help));
+            }
             _ => return,
         };
         let message = format!("`{pattern}` is a pattern, and is compared as a text");
