@@ -90,19 +90,23 @@ fn explain_event(client: Client, name: &'static str, approvals: ApprovalChannel)
     let decided = |effect: &dyn Fn() -> &'static str| if is_observed { NO_EFFECT } else { effect() };
     let asked = || match approvals {
         ApprovalChannel::Client => effect(GuardAnswer { question: Some("text".to_owned()), ..none() }),
-        ApprovalChannel::Terminal => "denied: guarded agents have no terminal; set `approvals` to `server` or `client`",
-        ApprovalChannel::Server if event.is_gate() || name == "tool:post" => "answered in the console",
-        ApprovalChannel::Server => "answered in the console; a denial is as above",
+        _ if event.is_gate() || name == "tool:post" => "answered in the console or in another terminal",
+        _ => "answered in the console or in another terminal; a denial is as above",
     };
-    let changed = || change.clone().map_or(NO_EFFECT, |change| effect(GuardAnswer { change: Some(change), ..none() }));
+    // Data that no client takes from a hook cannot be changed.
+    let modify = match change {
+        Some(change) => Some(effect(GuardAnswer { change: Some(change), ..none() })),
+        None => is_observed.then_some(NO_EFFECT),
+    };
     let answers = [
-        ("deny", decided(&|| effect(GuardAnswer::deny("no")))),
-        ("ask_user", decided(&asked)),
-        ("modify", decided(&changed)),
-        ("inject_context", effect(GuardAnswer { context: vec!["text".to_owned()], ..none() })),
-        ("user_message", effect(GuardAnswer { messages: vec!["text".to_owned()], ..none() })),
+        ("deny", Some(decided(&|| effect(GuardAnswer::deny("no"))))),
+        ("ask_user", Some(decided(&asked))),
+        ("modify", modify),
+        ("inject_context", Some(effect(GuardAnswer { context: vec!["text".to_owned()], ..none() }))),
+        ("user_message", Some(effect(GuardAnswer { messages: vec!["text".to_owned()], ..none() }))),
     ];
-    answers.map(|(answer, effect)| Expression { event: name, answer, effect: effect.to_owned() }).into()
+    let expressions = answers.into_iter().filter_map(|(answer, effect)| Some((answer, effect?)));
+    expressions.map(|(answer, effect)| Expression { event: name, answer, effect: effect.to_owned() }).collect()
 }
 
 fn command() -> ClientTool {

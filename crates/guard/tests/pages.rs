@@ -39,6 +39,8 @@ fn the_pages_of_the_clients_name_what_their_adapters_cannot_express() {
         (Client::Codex, "codex.md"),
         (Client::Gemini, "gemini.md"),
         (Client::Copilot, "copilot.md"),
+        (Client::Opencode, "opencode.md"),
+        (Client::Cursor, "cursor.md"),
     ] {
         let path = folder.join(page);
         let written = fs::read_to_string(&path).unwrap();
