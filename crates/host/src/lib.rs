@@ -26,7 +26,7 @@ mod reload;
 mod server_link;
 mod session;
 mod tool_schemas;
-mod trust;
+mod trust_prompt;
 
 pub use anchors::AnchorConfig;
 pub use approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore, RuleFile, quoted_path};
@@ -53,6 +53,6 @@ pub use reload::{BundleReloader, record_change};
 pub use server_link::{LinkOptions, LinkTarget, RemoteControl, ServerLink};
 pub use session::{SessionBuilder, SessionParts};
 pub use tool_schemas::tool_schemas;
-pub use trust::{TrustAnswer, TrustPrompt, TrustRequest, decide_trust, record_trust};
+pub use trust_prompt::{TrustAnswer, TrustPrompt, TrustRequest, decide_trust, record_trust};
 
 pub use futures::future::BoxFuture;

@@ -25,7 +25,7 @@ use crate::operations::WorkspaceOperations;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
 use crate::server_link::LinkOptions;
-use crate::trust::{self, TrustPrompt};
+use crate::trust_prompt::{self, TrustPrompt};
 
 /// The active policy of one workspace. It works without an agent, and a process can have several.
 ///
@@ -143,7 +143,7 @@ impl PolicyBuilder {
         let Some(project) = &mut bundles.project else { return Ok(log) };
         let prompt = self.prompt.as_deref().filter(|_| before.mode != ApprovalMode::Deny);
         let prompt = prompt.map(|prompt| (prompt, before.approval_timeout));
-        trust::decide_trust(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
+        trust_prompt::decide_trust(project, &self.home.trust_store(), &log, prompt, &self.notices).await?;
         let after = self.config.with_bundles(&bundles.levels());
         if after.audit == before.audit {
             return Ok(log);

@@ -17,7 +17,7 @@ use crate::home::Home;
 use crate::mcp_definitions::McpDefinitionStore;
 use crate::notices::Notices;
 use crate::policy::Policy;
-use crate::trust::TrustPrompt;
+use crate::trust_prompt::TrustPrompt;
 
 /// The name of the program in `mount_plan.client` of `session:start`.
 const CLIENT: &str = "amplifier";
