@@ -1,8 +1,8 @@
 //! The client of the link: sends approval requests to the server, and receives answers and commands.
 //!
-//! `connection.rs` maintains the connection, `approval_requests.rs` announces requests and delivers answers, `approval_rules.rs` manages the approval rules.
+//! `connection.rs` maintains the connection, `announced_requests.rs` announces requests and delivers answers, `approval_rules.rs` manages the approval rules.
 
-mod approval_requests;
+mod announced_requests;
 mod approval_rules;
 mod connection;
 
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::approval_requests::{ClosedRequest, PendingRequest};
+use self::announced_requests::{ClosedRequest, PendingRequest};
 pub use self::connection::LinkHandle;
 use crate::session_message::{ReloadResult, SessionMessage};
 
