@@ -109,6 +109,18 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
                 anything(&here(), walker);
             }
         }
+        _ if copies_from_elsewhere(name, command) => {
+            // After the source, everything that is no address may be the target.
+            let is_local = |word: &&Word| {
+                let start = word.lead().split('/').next().unwrap_or_default();
+                !start.contains(':') && !word.lead().starts_with('-')
+            };
+            let words = command.arguments().iter().skip_while(|word| !is_copy(name, word.plain())).skip(1);
+            let targets: Vec<&Word> =
+                words.filter(|word| !word.lead().starts_with('-')).skip(1).filter(is_local).collect();
+            // `svn export URL` without a target writes here.
+            if targets.is_empty() && name == "svn" { anything(&here(), walker) } else { anything(targets, walker) }
+        }
         _ if changes_tree(name, command) => {
             for file in walker.file_references(&here()) {
                 walker.changes(file, ChangeExtent::Repository);
@@ -116,6 +128,32 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         _ => formats(name, command, walker),
     }
+}
+
+/// Programs that copy files from a container or a service, with their words for it.
+const COPIERS: [(&str, &[&str]); 13] = [
+    ("aws", &["cp", "mv", "sync"]),
+    ("azcopy", &["copy", "cp", "sync"]),
+    ("docker", &["cp"]),
+    ("gcloud", &["cp", "mv", "rsync"]),
+    ("gsutil", &["cp", "mv", "rsync"]),
+    ("kubectl", &["cp"]),
+    ("mc", &["cp", "mirror", "mv"]),
+    ("nerdctl", &["cp"]),
+    ("oc", &["cp", "rsync"]),
+    ("podman", &["cp"]),
+    ("rclone", &["bisync", "copy", "copyto", "move", "moveto", "sync"]),
+    ("s5cmd", &["cp", "mv", "sync"]),
+    ("svn", &["export"]),
+];
+
+fn is_copy(name: &str, word: &str) -> bool {
+    COPIERS.iter().any(|(program, words)| *program == name && words.contains(&word))
+}
+
+/// Returns `true` if a program copies files from a container or a service. The word for it comes before the addresses.
+fn copies_from_elsewhere(name: &str, command: &Command) -> bool {
+    command.texts().take(6).any(|text| is_copy(name, text))
 }
 
 /// Returns `true` if a program changes the working tree of a repository, as `git checkout` does.
