@@ -16,7 +16,9 @@ const CONDITION: &str = r#"changes(["infra/**", "**/.env"])"#;
 /// A workspace with a folder to protect, a source folder and an environment file.
 fn workspace() -> (TempDir, Arc<Scope>) {
     let folder = tempfile::tempdir().unwrap();
-    for file in ["infra/main.tf", "src/app.py", "services/api/.env", "docs/a.md", "Makefile", "new/b.txt"] {
+    for file in
+        ["infra/main.tf", "src/app.py", "services/api/.env", "docs/a.md", "Makefile", "new/b.txt", "b/infra/x.tf"]
+    {
         let file = folder.path().join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "x\n").unwrap();

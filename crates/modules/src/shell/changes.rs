@@ -230,8 +230,8 @@ fn copies(arguments: &Arguments, walker: &mut Walker) {
             let paths = names.filter(|_| to.paths.is_some()).map(|names| names.iter().flat_map(into).collect());
             let within = FileReference { paths, ..to.clone() };
             walker.changes(within, ChangeExtent::Copy(from.clone()));
-            // With a slash at its end, a folder may be copied without its name.
-            if !is_folder || source.lead().ends_with(['/', '.']) {
+            // With a slash at its end, or with `-T`, a folder may be copied without its name.
+            if !is_folder || arguments.may_have("T", &["no-target-directory"]) || source.lead().ends_with(['/', '.']) {
                 walker.changes(to.clone(), ChangeExtent::Copy(from));
             }
         }

@@ -146,8 +146,9 @@ fn read(words: &[Word]) -> Option<Container> {
             continue;
         }
         let option = word.lead().split('=').next().unwrap_or_default();
-        let value = if word.lead().contains('=') && option.starts_with("--") {
-            word.tail(option.len() + 1)
+        let value = if word.lead().contains('=') {
+            // Of `-v=/:/x`, the value begins after the sign; the next word is no value.
+            option.starts_with("--").then(|| word.tail(option.len() + 1))?
         } else {
             at += 1;
             words.get(at - 1)?.clone()
@@ -157,7 +158,7 @@ fn read(words: &[Word]) -> Option<Container> {
             "--entrypoint" => container.entry = Some(value),
             // Values are text for the container, but must not expand to several words.
             _ if VALUED.contains(&option) => (!value.is_many()).then_some(())?,
-            _ if NAMESPACES.contains(&option) => value.literal().filter(|value| *value != "host").map(drop)?,
+            _ if NAMESPACES.contains(&option) => value.literal().filter(|value| !value.contains("host")).map(drop)?,
             _ => return None,
         }
     }
@@ -171,9 +172,23 @@ fn mount(option: &str, value: &Word) -> Option<Option<Word>> {
         let is_path = from.starts_with(['.', '/', '~']);
         return Some(is_path.then(|| Word::known(from)));
     }
-    let fields = || text.split(',').filter_map(|field| field.split_once('='));
-    let source = fields().find(|(key, _)| matches!(*key, "source" | "src")).map(|(_, value)| value);
-    match fields().find(|(key, _)| *key == "type").map_or("volume", |(_, kind)| kind) {
+    let (mut kind, mut source, mut target) = (None, None, None);
+    for field in text.split(',') {
+        let (key, value) = field.split_once('=').unwrap_or((field, ""));
+        let place = match key {
+            "type" => &mut kind,
+            "source" | "src" => &mut source,
+            "target" | "destination" | "dst" => &mut target,
+            "readonly" | "ro" => continue,
+            // Other keys, also in capitals, can name a folder.
+            _ => return None,
+        };
+        // Of two values, the last one counts.
+        if place.replace(value).is_some() || value.contains('"') {
+            return None;
+        }
+    }
+    match kind.unwrap_or("volume") {
         "bind" => source.map(|source| Some(Word::known(source))),
         "volume" if !source.is_some_and(|source| source.contains('/')) => Some(None),
         "tmpfs" => Some(None),

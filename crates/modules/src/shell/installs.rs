@@ -56,8 +56,8 @@ const ADDRESSES: &[&str] = &[
 /// Options whose value is the address of a registry or a proxy, not of a package.
 #[rustfmt::skip]
 const REGISTRIES: &[&str] = &[
-    "-f", "-i", "--build-arg", "--cache-from", "--cache-to", "--default-index", "--extra-index-url", "--find-links", "--index", "--index-url",
-    "--label", "--proxy", "--registry", "--reload", "--source",
+    "--build-arg", "--cache-from", "--cache-to", "--default-index", "--extra-index-url", "--find-links", "--index", "--index-url",
+    "--label", "--proxy", "--registry", "--source",
 ];
 
 /// Programs that build or test the project in a folder that they are given.
@@ -90,7 +90,9 @@ pub(super) fn is_from_address(name: &str, command: &Command) -> bool {
     let is_installed = |(word, before): (&Word, Option<&Word>)| {
         let (option, value) = word.lead().split_once('=').filter(|(name, _)| name.starts_with("--")).unzip();
         let option = option.or(before.and_then(Word::literal));
-        !option.is_some_and(|option| REGISTRIES.contains(&option)) && is_package_address(value.unwrap_or(word.lead()))
+        let is_pip = matches!(name, "pip" | "pipx" | "uv" | "uvx");
+        let is_registry = |option| REGISTRIES.contains(&option) || is_pip && matches!(option, "-f" | "-i");
+        !option.is_some_and(is_registry) && is_package_address(value.unwrap_or(word.lead()))
     };
     words.iter().zip(before).any(is_installed)
         || name == "go" && command.texts().any(is_module_version)

@@ -202,14 +202,26 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         }
         ("pnpm" | "yarn", [task, ..]) if is_script(task) => return vec![format!("{name} {task}"), name.to_owned()],
         // Without a script of this name, it is a tool of the project.
-        ("pnpm" | "yarn", [tool, rest @ ..]) if is_program(tool) => return allowed_names(tool, rest),
+        ("pnpm" | "yarn", [tool, rest @ ..]) if TOOLS.contains(tool) || matches!(*tool, "turbo" | "nx") => {
+            return allowed_names(tool, rest);
+        }
         (_, [command, ..]) if queries::is_query(name, arguments) => {
             let command = is_subcommand(command).then(|| format!("{name} {command}"));
             return command.into_iter().chain([name.to_owned()]).collect();
         }
         _ if queries::is_query(name, arguments) || sql::is_query(name, arguments) => return vec![name.to_owned()],
         // Files elsewhere would be code for a container.
-        ("docker" | "docker compose", words) if words.iter().any(|word| word.starts_with('/')) => return Vec::new(),
+        ("docker" | "docker compose", words) if words.iter().any(|word| word.starts_with('/') || is_remote(word)) => {
+            return Vec::new();
+        }
+        // Code from elsewhere, before the tests and in place of an option's number; a file that is written over.
+        ("mocha", words) if words.iter().any(|word| word.starts_with("-n")) => return Vec::new(),
+        ("bun", words) if words.iter().any(|word| word.starts_with("-r")) => return Vec::new(),
+        ("gunicorn", words) if words.iter().any(|word| word.starts_with("-p")) => return Vec::new(),
+        // A program there was written by anybody.
+        (program, words) if RUN_FILES.contains(&program) && words.iter().any(|word| is_temporary(word)) => {
+            return Vec::new();
+        }
         // Packages of another registry.
         ("deno", words) if words.iter().any(|word| word.contains(':')) => return Vec::new(),
         _ => {}
@@ -273,12 +285,39 @@ pub(super) fn text_names(name: &str, arguments: &[&str], input: Option<&str>) ->
     reads.then(|| format!("{name} -c")).into_iter().collect()
 }
 
+/// Programs that run the files that they are given.
+const RUN_FILES: [&str; 14] = [
+    "bun",
+    "coverage",
+    "cypress",
+    "deno",
+    "go",
+    "jest",
+    "mocha",
+    "node",
+    "nox",
+    "playwright",
+    "pytest",
+    "tox",
+    "uv",
+    "vitest",
+];
+
+fn is_temporary(word: &str) -> bool {
+    ["/tmp/", "/var/tmp/", "/dev/shm/"].iter().any(|folder| word.starts_with(folder))
+}
+
+/// Returns `true` for the address of a repository, of which the scheme can be missing.
+fn is_remote(word: &str) -> bool {
+    word.contains("://") || word.contains("github.com") || word.starts_with("git@") || word.ends_with(".git")
+}
+
 fn module_names(python: &str, module: &str, rest: &[&str]) -> Vec<String> {
     match module {
         "pip" if allowed_names("pip", rest).is_empty() => Vec::new(),
         // A second file is written.
-        "json.tool" if rest.iter().filter(|word| !word.starts_with('-')).count() > 1 => Vec::new(),
-        _ if !ordinary::are_ordinary(module, rest) => Vec::new(),
+        "json.tool" if rest.iter().filter(|word| **word == "-" || !word.starts_with('-')).count() > 1 => Vec::new(),
+        _ if rest.iter().any(|word| is_temporary(word)) || !ordinary::are_ordinary(module, rest) => Vec::new(),
         _ => vec![format!("{python} -m {module}")],
     }
 }
@@ -297,11 +336,6 @@ fn sounds_grave(word: &str) -> bool {
 fn is_script(word: &str) -> bool {
     let first = word.split(['-', '_', ':', '.']).next().unwrap_or(word);
     is_task(word) && SCRIPTS.contains(&first)
-}
-
-/// Returns `true` for a program of these tables.
-fn is_program(name: &str) -> bool {
-    TOOLS.contains(&name) || PROGRAMS.iter().any(|program| program.name == name)
 }
 
 /// Returns `true` for a module in a package of the workspace: `service.report`. The packages of Python itself have other names.

@@ -18,7 +18,7 @@ const ATTRIBUTES: &[&str] = &[
     "defaultdict", "dirname", "dump", "dumps", "encode", "endswith", "exists", "exit", "extend", "findall", "finditer", "floor", "format",
     "fromisoformat", "fromkeys", "fromtimestamp", "fsum", "get", "getsize", "glob", "group", "groupby", "groups", "hexdigest", "index", "insert",
     "is_dir", "is_file", "isalpha", "isdigit", "isfile", "isdir", "isoformat", "items", "iterdir", "join", "keys", "literal_eval", "ljust", "load",
-    "loads", "lower", "lstrip", "match", "md5", "mean", "median", "most_common", "name", "now", "parent", "parse", "parse_qs", "parts", "path", "pi",
+    "loads", "lower", "lstrip", "match", "md5", "mean", "median", "most_common", "name", "now", "parent", "parse", "parse_qs", "parts", "pi",
     "platform", "pop", "pprint", "read", "read_bytes", "read_text", "reader", "readline", "readlines", "relative_to", "remove_prefix", "removeprefix",
     "removesuffix", "replace", "resolve", "reverse", "rglob", "rjust", "rstrip", "search", "seconds", "setdefault", "sha1", "sha256", "sort", "split",
     "splitext", "splitlines", "sqrt", "st_mtime", "st_size", "start", "startswith", "stat", "stderr", "stdev", "stdin", "stdout", "stem", "strftime",

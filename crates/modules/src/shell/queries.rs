@@ -198,6 +198,10 @@ pub(super) fn is_query(name: &str, arguments: &[&str]) -> bool {
             && operands(query, arguments).is_some_and(|operands| {
                 query.commands.iter().any(|command| match *command {
                     "" => operands.is_empty(),
+                    // A word after these can be a change.
+                    command if name == "ip" && !command.ends_with("show") || command == "providers" => {
+                        operands.iter().copied().eq(command.split(' '))
+                    }
                     command => services::matches(command, &operands),
                 })
             })

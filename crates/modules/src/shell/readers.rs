@@ -12,7 +12,7 @@ const FORMATS: &[&str] = &["json", "yaml", "wide", "name", "jsonpath", "go-templ
 
 /// Programs, and the options with which they only read. With another option, a program may write.
 const READERS: &[(&str, &str)] = &[
-    ("actionlint", "-config-file -format -ignore -no-color -oneline -shellcheck -verbose"),
+    ("actionlint", "-config-file -format -ignore -no-color -oneline -verbose"),
     ("bat", "-A -H -l -n -p -r -s --language --line-range --number --paging --plain --style --theme --wrap"),
     ("checkov", "-c -d -f --check --compact --directory --file --framework --quiet --skip-check"),
     ("cloc", "--by-file --csv --exclude-dir --exclude-ext --git --hide-rate --include-lang --json --match-f --vcs"),
@@ -56,7 +56,7 @@ const READERS: &[(&str, &str)] = &[
     ),
     (
         "pylint",
-        "-E -d -e -f -j -r -s --disable --enable --errors-only --exit-zero --fail-under --ignore --ignore-patterns --jobs \
+        "-E -d -e -j -r -s --disable --enable --errors-only --exit-zero --fail-under --ignore --ignore-patterns --jobs \
          --max-line-length --rcfile --recursive --score",
     ),
     ("pyright", "-p --level --outputjson --project --pythonpath --pythonversion --skipunannotated --stats --warnings"),

@@ -72,12 +72,15 @@ pub(super) fn canonical<'a>(name: &'a str, arguments: &[&'a str]) -> (&'a str, V
     (if name == "docker-compose" { "docker compose" } else { name }, rest.to_vec())
 }
 
+/// Programs that run another one, and nothing of their own.
+pub(super) const WRAPPERS: [&str; 6] = ["timeout", "time", "nice", "stdbuf", "ionice", "nohup"];
+
 /// Returns `true` for a program that only runs another one, which is a part of its own.
 pub(super) fn passes_through(name: &str, arguments: &[&str]) -> bool {
     let is_plain = |program: &str| !program.starts_with('-');
     let (name, arguments) = canonical(name, arguments);
     match (name, arguments.as_slice()) {
-        ("timeout" | "time" | "nice" | "stdbuf" | "ionice" | "nohup", _) => true,
+        (wrapper, _) if WRAPPERS.contains(&wrapper) => true,
         ("uv" | "poetry" | "pdm" | "pipenv", ["run", program, ..]) => is_plain(program),
         ("bundle" | "pnpm" | "yarn", ["exec", program, ..]) => is_plain(program),
         ("docker compose", ["run" | "exec", rest @ ..]) | ("docker" | "podman", ["exec", rest @ ..]) => {

@@ -144,6 +144,8 @@ fn container_parts(call: &ProgramCall, inner: &[ProgramCall], effects: &Effects)
             && only_reads()
     };
     let allowed = match (name, arguments.as_slice()) {
+        // Files with secrets, files that are written, and logs that are sent.
+        ("docker" | "podman", ["run", rest @ ..]) if rest.iter().any(|word| names_files(word)) => return None,
         ("docker" | "podman", ["run", ..]) => vec![format!("{name} run")],
         ("docker" | "podman" | "docker-compose", _) if is_query() => {
             vec![name.to_owned(), programs::ANY_PROGRAM.to_owned()]
@@ -154,6 +156,10 @@ fn container_parts(call: &ProgramCall, inner: &[ProgramCall], effects: &Effects)
     let mounts = effects.writes.get(call.writes.clone()).unwrap_or_default();
     let part = CommandPart::Program { allowed, names, paths: Vec::new(), operands: Vec::new() };
     Some(std::iter::once(part).chain(mounts.iter().map(|file| CommandPart::Writes(file.paths.clone()))).collect())
+}
+
+fn names_files(option: &str) -> bool {
+    ["--env-file", "--cidfile", "--log-"].iter().any(|start| option.starts_with(start))
 }
 
 /// Returns the parts of a program; `inner` are the programs that it runs.
@@ -170,14 +176,20 @@ fn parts_of(call: &ProgramCall, inner: &[ProgramCall], effects: &Effects) -> Vec
         return vec![CommandPart::Reads { program: name.to_owned(), paths }];
     }
     let arguments: Vec<&str> = call.arguments.iter().map(|argument| argument.as_deref().unwrap_or("…")).collect();
+    let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
     let is_safe = is_safe(call);
     if is_plain && is_safe && !call.sends && !inner.is_empty() && runners::passes_through(name, &arguments) {
-        // A program that only reads has no name that this one could have.
-        let reads = inner.iter().all(|call| call.reads);
+        // A program that only reads or writes files has no name that this one could have. A wrapper runs nothing of its own; others prepare a project.
+        let is_wrapper = runners::WRAPPERS.contains(&name);
+        let has_no_name =
+            |call: &ProgramCall| call.reads || !is_wrapper && programs::WRITERS.contains(&base_name(&call.program));
         let allowed = || vec![name.to_owned(), programs::ANY_PROGRAM.to_owned()];
-        return reads.then(|| program_part(call, allowed(), is_plain)).into_iter().collect();
+        let part = inner.iter().all(has_no_name).then(|| program_part(call, allowed(), is_plain));
+        // Its own files, such as the report of `time -o`.
+        let own = call.writes.clone().filter(|at| !inner.iter().any(|call| call.writes.contains(at)));
+        let files = own.filter_map(|at| effects.writes.get(at));
+        return part.into_iter().chain(files.map(|file| CommandPart::Writes(file.paths.clone()))).collect();
     }
-    let writes = || effects.writes.get(call.writes.clone()).unwrap_or_default();
     if is_plain
         && is_safe
         && programs::WRITERS.contains(&name)
