@@ -104,6 +104,17 @@ pub(super) const MORE: &[Mistake] = &[
     when: tool_name == 'Bash'
     modify: { set: { /tool_input/comand: ls } }
 "#, &[r#"error:5:5: `/tool_input/comand`: unknown field `comand` of the input of `Bash`; did you mean `/tool_input/command`?"#]),
+    ("input of another tool in a test", r#"hooks:
+  - rule: a
+    on: tool:pre
+    when: changes('infra/**')
+    ask: no
+tests:
+  - name: t
+    event: tool:pre
+    data: { tool_name: Write, tool_input: { path: infra/x, content: x } }
+    expect: { decision: ask_user }
+"#, &["warning:7:5: unknown field `path` of the input of `Write` in `data`; did you mean `file_path`?"]),
     ("wildcard in startsWith", r#"hooks:
   - rule: a
     on: tool:pre

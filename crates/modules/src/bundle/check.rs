@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use amplifier_core::{DecisionKind, EventEffects, EventName, HookRegistry};
+use serde_json::Value;
 
 use super::load::HooksKey;
 use super::position::entry_lines;
@@ -51,7 +52,7 @@ impl BundleCheck {
         }
         let tests = bundle.tests.iter().zip(&bundle.test_locations);
         found.extend(tests.flat_map(|((file, case), (location, source))| {
-            let mistakes = case_mistakes(case, bundle, &names).into_iter();
+            let mistakes = case_mistakes(case, bundle, tools).into_iter();
             mistakes.map(move |(severity, message, help)| {
                 let error = BundleError::at(*location, message, source, file).coded(MistakeCode::Test).helped(help);
                 Diagnostic { severity, error }
@@ -125,7 +126,11 @@ impl LoadedBundle {
 }
 
 /// Returns the mistakes of a test that depend on the other parts of the bundle.
-fn case_mistakes(case: &BundleTest, bundle: &LoadedBundle, tools: &[&str]) -> Vec<(Severity, String, Option<String>)> {
+fn case_mistakes(
+    case: &BundleTest,
+    bundle: &LoadedBundle,
+    tools: &[ToolSchema],
+) -> Vec<(Severity, String, Option<String>)> {
     let mut found = Vec::new();
     for event in case.events() {
         let mistake = bundle.known_events().mistake(event).filter(|_| !event.contains('*'));
@@ -137,10 +142,15 @@ fn case_mistakes(case: &BundleTest, bundle: &LoadedBundle, tools: &[&str]) -> Ve
         let hint = hint.unwrap_or_else(|| format!("the hooks are {}", names.join(", ")));
         found.push((Severity::Error, format!("unknown hook `{by}` in `expect`"), Some(hint)));
     }
-    if let Some(tool) = case.data.get("tool_name").and_then(|name| name.as_str()).filter(|name| !tools.contains(name))
-        && let Some(hint) = did_you_mean(tool, tools.iter().copied())
-    {
-        found.push((Severity::Error, format!("unknown tool `{tool}` in `data`"), Some(hint)));
+    if let Some(name) = case.data.get("tool_name").and_then(Value::as_str) {
+        match tools.iter().find(|tool| tool.name == name) {
+            Some(tool) => found.extend(input_mistakes(case, tool)),
+            None => {
+                let hint = did_you_mean(name, tools.iter().map(|tool| tool.name.as_str()));
+                found
+                    .extend(hint.map(|hint| (Severity::Error, format!("unknown tool `{name}` in `data`"), Some(hint))));
+            }
+        }
     }
     let spec = case.event.parse::<EventName>().ok().and_then(|name| name.spec());
     for field in case.data.keys() {
@@ -169,6 +179,22 @@ fn case_mistakes(case: &BundleTest, bundle: &LoadedBundle, tools: &[&str]) -> Ve
         found.push((Severity::Error, message, Some(help)));
     }
     found
+}
+
+/// Returns a mistake for each field of `tool_input` that the tool does not have: the hook would decide about a call that no session makes.
+fn input_mistakes(case: &BundleTest, tool: &ToolSchema) -> Vec<(Severity, String, Option<String>)> {
+    let known = tool.input["properties"].as_object();
+    let Some((input, known)) = case.data.get("tool_input").and_then(Value::as_object).zip(known) else {
+        return Vec::new();
+    };
+    let unknown = input.keys().filter(|field| !known.contains_key(*field));
+    let mistake = |field: &String| {
+        let hint = nearest_field(field, known.keys().map(String::as_str)).map(suggestion);
+        let names = known.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let message = format!("unknown field `{field}` of the input of `{}` in `data`", tool.name);
+        (Severity::Warning, message, Some(hint.unwrap_or_else(|| format!("the fields are {names}"))))
+    };
+    unknown.map(mistake).collect()
 }
 
 /// Sorts findings by file, as read, and position. Removes those found twice.
