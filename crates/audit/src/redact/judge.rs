@@ -1,6 +1,6 @@
 //! Decides if a candidate is a secret, and returns its length.
 
-use super::reference::{is_reference, is_tag};
+use super::reference::{closes, is_capitalized, is_reference, is_reference_of_environment, is_tag};
 
 /// Returns the length of the secret at the beginning of a group's match; 0 for a false positive.
 pub(super) type Judge = fn(group: usize, found: &str) -> usize;
@@ -56,9 +56,11 @@ pub(super) fn keep_unless_hash(_group: usize, found: &str) -> usize {
 /// `token=abc` is a secret; `token: abc` is prose, unless its value looks like a secret.
 pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
     match group {
-        TIGHT | LOOSE if is_reference(found) => 0,
+        ENVIRONMENT if is_reference_of_environment(found) => 0,
+        TIGHT if is_reference(found) && !is_capitalized(without_closers(found)) => 0,
+        LOOSE if is_reference(found) => 0,
         LOOSE => keep_if_credible(group, found),
-        TIGHT => keep_unless_placeholder(group, without_closers(found)),
+        ENVIRONMENT | TIGHT => keep_unless_placeholder(group, without_closers(found)),
         _ => keep_unless_placeholder(group, found),
     }
 }
@@ -66,16 +68,17 @@ pub(super) fn keep_assigned(group: usize, found: &str) -> usize {
 /// Passwords may be words: `password: swordfish` is a secret, but not `password: String`.
 pub(super) fn keep_password(group: usize, found: &str) -> usize {
     match group {
-        LOOSE if found.len() <= PLACEHOLDER && found.contains('(') => 0,
+        LOOSE if found.len() <= PLACEHOLDER && found.find('(').is_some_and(|at| closes(&found[at..])) => 0,
         LOOSE if is_reference(found) || is_tag(found) => 0,
         LOOSE => keep_unless_placeholder(group, without_closers(found)),
         _ => keep_assigned(group, found),
     }
 }
 
-// The groups of an assignment without quotes around the value: `name=value`, and with spaces or a colon.
-const TIGHT: usize = 5;
-const LOOSE: usize = 6;
+// The groups of an assignment without quotes around the value: `NAME=value`, `name=value`, and with spaces or a colon.
+const ENVIRONMENT: usize = 1;
+const TIGHT: usize = 6;
+const LOOSE: usize = 7;
 
 /// Removes the punctuation that closes the sentence or bracket around the value.
 fn without_closers(value: &str) -> &str {

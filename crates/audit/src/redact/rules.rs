@@ -381,8 +381,9 @@ impl RuleSet {
         let sign = r"[ \t]*(?:={1,3}|:=|=>|:)[ \t]*";
         let quoted = r#"\\+"([^"\\\r\n]+)|\\+'([^'\\\r\n]+)|"((?:[^"\\\r\n]|\\.)+)|'((?:[^'\\\r\n]|\\.)+)"#;
         let plain = r#"([^\s"'`;&<>,(){}\[\]\\:=][^\s"'`;&<>]*)"#;
-        // The groups: four with quotes, `TIGHT`, `LOOSE`.
-        let assignment = format!("{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})");
+        let capitals = any.to_ascii_uppercase();
+        // The groups: `ENVIRONMENT`, four with quotes, `TIGHT`, `LOOSE`.
+        let assignment = format!("(?:{capitals})={plain}|{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})");
         let flag = format!(r"--[A-Za-z0-9_-]*(?i-u:{any})[ \t]+{plain}");
         // A value can end with the next name, as in `password=a,password="b"`.
         let overlap = PLACEHOLDER;

@@ -106,6 +106,19 @@ fn code_that_names_a_secret_stays() {
         "password = user?.password",
         "password: *password,",
         "password: @password",
+        "password=$db_pass",
+        "$password = $env:DB_PASS",
+        "DB_PASSWORD=$db_password",
+        "DB_PASSWORD=$AdminPassword",
+        "DB_PASSWORD=config.password",
+        "TOKEN=os.environ['TOKEN']",
+        "token=data.oauth2_token",
+        "if password == user.password2:",
+        "secret=get_secret(name).value,",
+        "token=tokens[0].get(user)[1])",
+        "password: !vault |",
+        "password: !reference [.db, password]",
+        "password: HashedPassword,",
     ];
     let redacted = code.map(|text| apply(&Redaction::standard(), json!(text)));
     assert_eq!(redacted, code.map(|text| json!(text)));
@@ -122,6 +135,22 @@ fn a_password_that_only_looks_like_code_is_redacted() {
         ("password=", "password", "config.password!1", ""),
         ("password=\"", "password", "config.password", "\""),
         ("token=", "token", "abc.def-1", ""),
+        ("DB_PASSWORD=", "password", concat!("$Tr0ub", "4dor"), "\n"),
+        ("password: ", "password", concat!("$uper", "Secret99"), "\n"),
+        ("password=", "password", concat!("$tr0ub", "4dor"), "\n"),
+        ("DB_PASSWORD=", "password", "correct(Horse99)battery", ""),
+        ("password=", "password", "correct(Horse99)battery", ""),
+        ("password: ", "password", "correct(Horse99)battery", ""),
+        ("DB_PASSWORD=", "password", "Horse[9]staple", ""),
+        ("password=", "password", "Horse[9]staple", ""),
+        ("API_TOKEN=", "token", concat!("user.AbC123xyz", "Q9w8e7r6t5y4u3i2o1p"), ""),
+        ("api_token=", "token", concat!("data.A9f83", "kd02lsPq7"), ""),
+        ("DB_PASSWORD=", "password", "MyPassword", "\n"),
+        ("export DB_PASSWORD=", "password", "SuperSecret", ""),
+        ("Server=x;Password=", "password", "SuperSecret", ";Timeout=3"),
+        ("DB_PASSWORD=", "password", "my_password", " ./run"),
+        ("CLIENT_SECRET=", "secret", "client_secret", "\n"),
+        ("password: ", "password", "!thisIsMyVeryLongPassword", "\n"),
     ] {
         check(before, kind, secret, after);
     }
