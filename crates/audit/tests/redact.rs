@@ -276,7 +276,20 @@ fn private_keys_are_replaced_as_a_block() {
             let more = format!("\\n{quote} +{line_end}  {quote}{}", random(64));
             format!("{begin}{more}{more}")
         };
-        for cut in [format!("{begin}\n{body}"), joined("\n", "'"), joined("\\n", "\\\"")] {
+        check("{\"a\": \"", "private_key", &line, "\", \"b\": [\"2\"]}");
+        check("f('", "private_key", &line, "');");
+        let with = |joiner: &str| format!("{begin}\\n{}{joiner}{}\"", random(64), random(40));
+        for cut in [
+            format!("{begin}\n{body}"),
+            joined("\n", "'"),
+            joined("\\n", "\\\""),
+            with("\" & \""),
+            with("\" & vbLf & _\n  \""),
+            with("\" + NL + \""),
+            with("\", \""),
+            with("\"\nkey += \"\\n"),
+            format!("{line}\" & \"{}\"", random(20)),
+        ] {
             let text = format!("cat key\n{cut}");
             let expected = format!("cat key\n{}", marker(&KEY, "private_key", &cut));
             assert_eq!(apply(&Redaction::standard(), json!(text)), json!(expected));

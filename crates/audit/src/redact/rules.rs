@@ -72,12 +72,14 @@ const CONTEXTS: &[ContextRule] = &[
     },
     ContextRule {
         kind: "private_key",
-        // Without its last line, a key ends at the quote that closes it. Otherwise it goes to the end of the text: a truncated key is still most of
-        // a key, and so are the pieces of one that a program joins.
+        // Without its last line, a key ends at the quote that closes its value, before the end of an expression or a line. Otherwise it goes to the
+        // end of the text: a truncated key is still most of a key, and so are the pieces of one that a program joins.
         pattern: concat!(
             r"(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)",
+            // More pieces follow, in quotes.
+            r#"|(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*["'](?:\\+[nrt])*[A-Za-z0-9+/]{40}.*)"#,
             r#"|(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^"'\r\n]{16,}[^"'\\\r\n])"#,
-            r#"\\*["'](?:[\s+.,]|\\[nrt])*(?:[^\s+.,\\"']|\z)"#,
+            r#"\\*["'][ \t]*(?:[,})\];]|\z|(?:[\r\n]|\\+[nr])(?:\s|\\+[nrt])*(?:[^\s+.,&|\\"']|\z))"#,
             r"|(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*)"
         ),
         judge: keep_all,
