@@ -140,8 +140,8 @@ impl Literal {
                 let is_filler = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
                 let signs = match after.iter().position(|byte| !is_filler(byte)) {
                     Some(sign) if matches!(after[sign], b'=' | b':') => true,
-                    Some(0) => false,
-                    _ => in_flag(before),
+                    Some(0) if !matches!(after[0], b',' | b'\n' | b'\r') => false,
+                    _ => in_flag(before) || behind_value(after).is_some(),
                 };
                 signs && name_start(&json[..end], name.as_bytes()).is_some()
             }
@@ -150,6 +150,7 @@ impl Literal {
                     |byte: &u8| matches!(byte, b'1' | b'2' | b' ' | b'\t' | b'\\' | b't' | b'"' | b'\'' | b']');
                 let is_sign = |byte: &u8| matches!(byte, b'=' | b':' | b'>' | b'|');
                 let is_value = |byte: &u8| is_word(*byte) || matches!(byte, b'+' | b'/' | b'-');
+                let after = behind_value(after).unwrap_or(after);
                 let sign = after.iter().position(|byte| !is_filler(byte)).unwrap_or(after.len());
                 let rest = &after[sign..];
                 let value = rest.iter().position(|byte| !is_filler(byte) && !is_sign(byte)).unwrap_or(rest.len());
@@ -171,6 +172,13 @@ fn ends_with_code(text: &[u8]) -> bool {
         _ => false,
     };
     is_terminal || matches!(text, [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
+}
+
+/// Returns the text after `value`, if that is the next key, as in `"name": "TOKEN", "value": "…"`.
+fn behind_value(text: &[u8]) -> Option<&[u8]> {
+    let is_filler = |byte: &u8| b" \t\r\n,\\nrt\"'12".contains(byte);
+    let (key, rest) = text[text.iter().position(|byte| !is_filler(byte))?..].split_at_checked(5)?;
+    key.eq_ignore_ascii_case(b"value").then_some(rest)
 }
 
 /// Returns `true` if the text ends within a flag of a command, such as `--auth-`.

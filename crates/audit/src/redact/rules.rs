@@ -50,6 +50,13 @@ const TOKENS: &[(&str, &str, &[&str])] = &[
     ("huggingface_token", "hf_[A-Za-z0-9]{30,}", &["hf_"]),
 ];
 
+/// Between the name and the value of a pair, as Kubernetes and ECS print them: `"name": "TOKEN", "value": "…"`. The prefilter has the same rule.
+macro_rules! pair_value {
+    () => {
+        r#"\\*["']?(?:[ \t\r\n,]|\\+[nrt])+\\*["']?(?i-u:value)\\*["']?[ \t]*[:=][ \t]*"#
+    };
+}
+
 /// The least number of characters after a literal of [`TOKENS`].
 pub(super) const TOKEN_LENGTH: usize = 12;
 
@@ -368,7 +375,7 @@ impl RuleSet {
     fn add_key(&mut self, kind: &str, names: &[&str], judge: Judge) {
         let names: Vec<String> = names.iter().map(|name| pattern_of_name(name)).collect();
         // The name and the value of an assignment, of a row of a table, and of an element of XML.
-        let sign = r#"\\*["']?\]?[ \t]*(?:={1,3}|:=|=>|:|\||>)[ \t]*\\*["']?"#;
+        let sign = concat!(r#"(?:\\*["']?\]?[ \t]*(?:={1,3}|:=|=>|:|\||>)[ \t]*|"#, pair_value!(), r#")\\*["']?"#);
         let (public, names) = (pattern_of_public_names(PUBLIC_KEYS), names.join("|"));
         // The empty group makes the search continue behind a name that is not secret.
         let pattern = [word_start!(), "(?:", &public, sign, "()|(?:", &names, ")", sign, KEY_VALUE, ")"].concat();
@@ -387,9 +394,13 @@ impl RuleSet {
         // The groups: `ENVIRONMENT`, four with quotes, `TIGHT`, `LOOSE`.
         let assignment = format!("(?:{capitals})={plain}|{name}(?:{sign}(?:{quoted})|={plain}|{sign}{plain})");
         let flag = format!(r"--[A-Za-z0-9_-]*(?i-u:{any})[ \t]+{plain}");
+        // The groups: `ENVIRONMENT`, four with quotes.
+        let (key, value) = (r#"(?i-u:name)\\*["']?[ \t]*[:=][ \t]*\\*["']?[A-Za-z0-9_.-]*"#, pair_value!());
+        let pair = format!("{key}(?i-u:{any}){value}(?:{plain}|{quoted})");
         // A value can end with the next name, as in `password=a,password="b"`.
         let overlap = PLACEHOLDER;
         self.add_pattern(kind, &assignment, judge, overlap);
+        self.add_pattern(kind, &pair, judge, overlap);
         self.add_pattern(kind, &flag, keep_if_credible, overlap);
         names.iter().for_each(|name| self.prefilter.add_assignment(name));
     }

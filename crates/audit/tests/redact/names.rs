@@ -42,6 +42,35 @@ fn keys_without_a_form_are_found_by_their_names() {
 }
 
 #[test]
+fn values_of_pairs_are_found_by_the_name() {
+    let aws = format!("{}/+{}", random(20), random(18));
+    for (before, kind, value, after) in [
+        ("- name: AWS_SECRET_ACCESS_KEY\n  value: ", "aws_secret_access_key", aws.as_str(), "\n- name: X"),
+        ("- name: AWS_SECRET_ACCESS_KEY\r\n  value: \"", "aws_secret_access_key", &aws, "\"\n"),
+        ("{\"name\":\"AWS_SECRET_ACCESS_KEY\",\"value\":\"", "aws_secret_access_key", &aws, "\"}"),
+        ("{\\\"name\\\":\\\"DB_PASSWORD\\\",\\\"value\\\":\\\"", "password", "two words", "\\\"}"),
+        ("{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"", "password", "swordfish", "\"\n}"),
+        ("{\\n\\t\\\"name\\\": \\\"TOKEN\\\",\\n\\t\\\"value\\\": \\\"", "token", "abc", "\\\"\\n}"),
+        ("- name: DB_PASSWORD\n\tvalue: ", "password", "my_password", "\n"),
+        ("{name: api-token, value: ", "token", "abc", "}"),
+        ("set {\n  name  = \"db.password\"\n  value = \"", "password", "swordfish", "\"\n"),
+        ("- name: ENCRYPTION_KEY\n  value: ", "key", HEX, "\n"),
+        ("\"Name\": \"AZURE_OPENAI_KEY\", \"Value\": \"", "azure_key", HEX, "\""),
+    ] {
+        check(before, kind, value, after);
+    }
+    for text in [
+        "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: database",
+        "- name: DB_PASSWORD\n  value: $(DATABASE_PASSWORD)",
+        "{\"type\": \"token\", \"value\": \"name\"}",
+        "- name: TOKEN_URL\n  value: https://example.org",
+        "- name: CACHE_KEY\n  value: 0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+    ] {
+        assert_eq!(apply(&Redaction::standard(), json!(text)), json!(text));
+    }
+}
+
+#[test]
 fn temporary_credentials_are_found_in_xml_and_tables() {
     let secret = format!("{}/+{}", random(20), random(18));
     for (before, after) in [
