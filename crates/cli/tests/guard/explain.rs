@@ -35,13 +35,13 @@ fn the_effect_of_each_hook_of_the_policy_is_explained() {
         assert!(output.status.success(), "{}", text(&output));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()[0].clone()
     };
-    let nobody = "denied: guarded agents have no terminal; set `approvals` to `server` or `client`";
+    let answered = "answered in the console or in another terminal";
     assert_eq!(
         policy_of(&explain("claude")),
         [
             ["style", "prompt:submit", "modify", "denied"],
             ["no-force-push", "tool:pre", "deny", "exact"],
-            ["ask-deploy", "tool:pre", "ask_user", nobody],
+            ["ask-deploy", "tool:pre", "ask_user", answered],
         ]
     );
     assert_eq!(policy_of(&explain("copilot"))[0], ["style", "prompt:submit", "modify", "exact"]);

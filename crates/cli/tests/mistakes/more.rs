@@ -114,7 +114,7 @@ tests:
     event: tool:pre
     data: { tool_name: Write, tool_input: { path: infra/x, content: x } }
     expect: { decision: ask_user }
-"#, &["warning:7:5: unknown field `path` of the input of `Write` in `data`; did you mean `file_path`?"]),
+"#, &["warning:7:5: unknown field `path` of the input of `Write` in `data`; the fields are `file_path`, `content`"]),
     ("wildcard in startsWith", r#"hooks:
   - rule: a
     on: tool:pre
