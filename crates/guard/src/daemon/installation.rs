@@ -69,10 +69,7 @@ fn is_installed(client: Client, scope: Scope, file: &Path) -> bool {
     let Ok(hooks) = settings::installed(client, scope, &read(file)) else { return false };
     let decides =
         |hook: &settings::InstalledHook| hook.event == settings::tool_event(client) && hook.problems.is_empty();
-    let is_trusted = || {
-        let config = read(&settings::codex_config_file(file));
-        settings::codex_trust(&config, file, &hooks).is_ok_and(|trusted| trusted == config)
-    };
+    let is_trusted = || settings::is_trusted_by_codex(&read(&settings::codex_config_file(file)), file, &hooks);
     // Files of the system need no trust.
     hooks.iter().any(decides) && (client != Client::Codex || scope == Scope::System || is_trusted())
 }
@@ -83,7 +80,10 @@ pub(super) struct InstallationCheck {
     client: Client,
     environment: Environment,
     start: Installation,
-    files: Vec<(PathBuf, Option<FileStatus>)>,
+    /// The files that can contain the guard or disable it.
+    files: BTreeSet<PathBuf>,
+    /// The status of each file at the last check; none before the first.
+    checked: Option<Vec<Option<FileStatus>>>,
     problem: Option<String>,
 }
 
@@ -96,7 +96,10 @@ impl InstallationCheck {
         start: Option<Installation>,
     ) -> Self {
         let start = start.unwrap_or_else(|| Installation::read(client, environment, folders));
-        Self { client, environment: environment.clone(), start, files: Vec::new(), problem: None }
+        let places = client_folders(environment, &start.folders);
+        let installed = installation_files(client, &places).map(|(_, file)| file);
+        let files = settings_of(client, environment, &start.folders).chain(installed).collect();
+        Self { client, environment: environment.clone(), start, files, checked: None, problem: None }
     }
 
     /// Takes the present installation as that of the start.
@@ -111,19 +114,13 @@ impl InstallationCheck {
 
     /// Returns the reason why the guard no longer decides about the client, and `true` if the reason is new.
     pub(super) fn problem(&mut self) -> Option<(String, bool)> {
-        let folders = &self.start.folders;
-        let places = client_folders(&self.environment, folders);
-        let installed = installation_files(self.client, &places).map(|(_, file)| file);
-        let files = settings_of(self.client, &self.environment, folders).chain(installed).map(|file| {
-            let status = FileStatus::from_path(&file).ok();
-            (file, status)
-        });
-        let files: Vec<_> = files.collect();
+        let now = Some(self.files.iter().map(|file| FileStatus::from_path(file).ok()).collect());
         let mut is_new = false;
-        if files != self.files {
+        if now != self.checked {
             let before = self.problem.take();
-            self.problem = Installation::read(self.client, &self.environment, folders.clone()).problem(&self.start);
-            self.files = files;
+            let folders = self.start.folders.clone();
+            self.problem = Installation::read(self.client, &self.environment, folders).problem(&self.start);
+            self.checked = now;
             is_new = self.problem != before;
         }
         self.problem.clone().map(|problem| (problem, is_new))

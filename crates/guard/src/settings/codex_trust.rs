@@ -29,6 +29,11 @@ pub fn trust(config: &str, file: &Path, hooks: &[InstalledHook]) -> Result<Strin
     Ok(text)
 }
 
+/// Returns `true` if the configuration has the trust in the given hooks of a file.
+pub fn is_trusted(config: &str, file: &Path, hooks: &[InstalledHook]) -> bool {
+    trust(config, file, hooks).is_ok_and(|trusted| trusted == config)
+}
+
 /// Returns the configuration without trust in the given hooks of a file.
 ///
 /// # Errors

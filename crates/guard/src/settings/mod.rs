@@ -16,7 +16,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub use self::client_files::{ClientFolders, FOLDER_VARIABLES, Scope, settings_file};
-pub use self::codex_trust::{config_file as codex_config_file, trust as codex_trust, untrust as codex_untrust};
+pub use self::codex_trust::{
+    config_file as codex_config_file, is_trusted as is_trusted_by_codex, trust as codex_trust, untrust as codex_untrust,
+};
 pub use self::command_line::{DaemonPlace, HookProgram, UnusablePath};
 use self::hook_events::hooks_of;
 pub use self::hook_events::tool_event;

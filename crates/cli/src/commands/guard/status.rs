@@ -13,7 +13,7 @@ use amplifier_core::text::counted;
 use amplifier_guard::Client;
 use amplifier_guard::daemon::CANARY_HOOK;
 use amplifier_guard::settings::{
-    InstalledHook, Scope, Switch, codex_config_file, codex_trust, find_switches, installed, problems,
+    Scope, Switch, codex_config_file, find_switches, installed, is_trusted_by_codex, problems,
 };
 use amplifier_host::Home;
 use amplifier_process::{Command, Environment};
@@ -77,7 +77,11 @@ impl ClientStatus {
 
 /// Shows the status. The exit code is 1 if a guarded client has a problem.
 pub(super) async fn run(as_json: bool, home: &Home) -> Result<ExitCode> {
-    let mut list = find(&Places::find(home)?, home)?;
+    let mut list = find(&Places::find(home)?);
+    let mut calls = last_calls(&home.audit_folder())?;
+    for one in &mut list {
+        one.calls = calls.remove(one.client.as_str()).unwrap_or_default();
+    }
     // Clients need up to a second to print their version.
     let versions: Vec<_> = list.iter().map(|one| tokio::spawn(version(one.client))).collect();
     for (one, version) in list.iter_mut().zip(versions) {
@@ -99,7 +103,7 @@ pub(super) async fn run(as_json: bool, home: &Home) -> Result<ExitCode> {
 pub(crate) fn check(home: &Home) -> Result<String, String> {
     // Without a home folder, or on another system, no agent is guarded.
     let Ok(places) = Places::find(home) else { return Ok("no agent is guarded".to_owned()) };
-    let list = find(&places, home).map_err(|error| reasons(&error))?;
+    let list = find(&places);
     let guarded: Vec<&ClientStatus> = list.iter().filter(|one| one.is_active.is_some()).collect();
     if let Some(one) = guarded.iter().find(|one| one.has_problem()) {
         let switch = one.switches.iter().map(|switch| format!("{} in `{}`", switch.setting, switch.file));
@@ -113,12 +117,12 @@ pub(crate) fn check(home: &Home) -> Result<String, String> {
     })
 }
 
-fn find(places: &Places, home: &Home) -> Result<Vec<ClientStatus>> {
-    let mut calls = last_calls(&home.audit_folder())?;
-    Ok(Client::ALL.into_iter().map(|client| status(client, places, calls.remove(client.as_str()))).collect())
+/// Returns the status of each client, without what takes time: its version and its last calls.
+fn find(places: &Places) -> Vec<ClientStatus> {
+    Client::ALL.into_iter().map(|client| status(client, places)).collect()
 }
 
-fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientStatus {
+fn status(client: Client, places: &Places) -> ClientStatus {
     let (mut levels, mut found, mut is_trusted) = (Vec::new(), Vec::new(), None);
     // A level without a problem decides, whatever is wrong at another one.
     let mut sound = Vec::new();
@@ -142,7 +146,7 @@ fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientSt
         };
         if client == Client::Codex && scope != Scope::System {
             let config = codex_config_file(&file);
-            let trusted = is_trusted_by(&config, &file, &hooks);
+            let trusted = read(&config).is_ok_and(|text| is_trusted_by_codex(&text, &file, &hooks));
             if !trusted {
                 here.push(format!("`{}` does not trust the hooks; install again", config.display()));
             }
@@ -165,15 +169,11 @@ fn status(client: Client, places: &Places, calls: Option<LastCalls>) -> ClientSt
         is_trusted,
         problems: found,
         switches: switches.into_iter().map(|switch| describe(client, switch)).collect(),
-        calls: calls.unwrap_or_default(),
+        calls: LastCalls::default(),
         version: None,
         measured_versions: client.measured_versions(),
         is_measured: false,
     }
-}
-
-fn is_trusted_by(config: &Path, file: &Path, hooks: &[InstalledHook]) -> bool {
-    read(config).is_ok_and(|text| codex_trust(&text, file, hooks).is_ok_and(|trusted| trusted == text))
 }
 
 fn describe(client: Client, Switch { setting, file, spares_system }: Switch) -> ActiveSwitch {
