@@ -59,12 +59,11 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         "cp" | "install" => copies(arguments, walker),
         "scp" | "rsync" => {
-            let is_local = |word: &&Word| !word.lead().split('/').next().unwrap_or_default().contains(':');
-            let targets: Vec<&Word> = arguments.last().into_iter().filter(is_local).collect();
+            let targets: Vec<&Word> = arguments.last().into_iter().filter(|word| is_local(word)).collect();
             if arguments.may_have("", &destructive::RSYNC_DELETES) {
                 existing(targets.iter().copied(), walker);
             }
-            match arguments.operands().all(|word| is_local(&word)) {
+            match arguments.operands().all(is_local) {
                 true if !targets.is_empty() => copies(arguments, walker),
                 _ => anything(targets, walker),
             }
@@ -111,13 +110,9 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         _ if copies_from_elsewhere(name, command) => {
             // After the source, everything that is no address may be the target.
-            let is_local = |word: &&Word| {
-                let start = word.lead().split('/').next().unwrap_or_default();
-                !start.contains(':') && !word.lead().starts_with('-')
-            };
             let words = command.arguments().iter().skip_while(|word| !is_copy(name, word.plain())).skip(1);
             let targets: Vec<&Word> =
-                words.filter(|word| !word.lead().starts_with('-')).skip(1).filter(is_local).collect();
+                words.filter(|word| !word.lead().starts_with('-')).skip(1).filter(|word| is_local(word)).collect();
             // `svn export URL` without a target writes here.
             if targets.is_empty() && name == "svn" { anything(&here(), walker) } else { anything(targets, walker) }
         }
@@ -146,6 +141,11 @@ const COPIERS: [(&str, &[&str]); 13] = [
     ("s5cmd", &["cp", "mv", "sync"]),
     ("svn", &["export"]),
 ];
+
+/// Returns `true` unless a word is an address, with a colon before its first slash.
+fn is_local(word: &Word) -> bool {
+    !word.lead().split('/').next().unwrap_or_default().contains(':')
+}
 
 fn is_copy(name: &str, word: &str) -> bool {
     COPIERS.iter().any(|(program, words)| *program == name && words.contains(&word))

@@ -229,6 +229,9 @@ const TOOLS: &[&str] = &[
 
 /// Returns `true` if the options of a program are ordinary, and no operand is an address or a place elsewhere.
 pub(super) fn are_ordinary(name: &str, arguments: &[&str]) -> bool {
+    if arguments.iter().any(|word| tool_options::misleads(name, word)) {
+        return false;
+    }
     let options = options_of(name);
     let is_operand = |word: &str| !word.contains("://") && !word.starts_with("git@") && !word.starts_with('+');
     let mut before = "";

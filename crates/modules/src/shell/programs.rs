@@ -214,10 +214,6 @@ pub(super) fn allowed_names(name: &str, arguments: &[&str]) -> Vec<String> {
         ("docker" | "docker compose", words) if words.iter().any(|word| word.starts_with('/') || is_remote(word)) => {
             return Vec::new();
         }
-        // Code from elsewhere, before the tests and in place of an option's number; a file that is written over.
-        ("mocha", words) if words.iter().any(|word| word.starts_with("-n")) => return Vec::new(),
-        ("bun", words) if words.iter().any(|word| word.starts_with("-r")) => return Vec::new(),
-        ("gunicorn", words) if words.iter().any(|word| word.starts_with("-p")) => return Vec::new(),
         // A program there was written by anybody.
         (program, words) if RUN_FILES.contains(&program) && words.iter().any(|word| is_temporary(word)) => {
             return Vec::new();

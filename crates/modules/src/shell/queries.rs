@@ -5,7 +5,8 @@
 use super::options::Syntax;
 use super::{fetch, services};
 
-/// Commands of a program with their options. `*` stands for any word; a word that ends in `-` is a prefix.
+/// Commands of a program with their options. `*` stands for any word; a word that ends in `-` is a prefix. After `.`, no word
+/// follows: it could be a change.
 struct Query {
     program: &'static str,
     commands: &'static [&'static str],
@@ -97,13 +98,13 @@ const QUERIES: [Query; 35] = [
     query("gsutil", &["ls", "du", "stat"], "hlrs", ""),
     query(
         "terraform",
-        &["fmt", "validate", "plan", "show", "providers", "version", "graph", "state list", "workspace list", "workspace show", "init", "get"],
+        &["fmt", "validate", "plan", "show", "providers .", "version", "graph", "state list", "workspace list", "workspace show", "init", "get"],
         "",
         TERRAFORM,
     ),
     query(
         "tofu",
-        &["fmt", "validate", "plan", "show", "providers", "version", "graph", "state list", "workspace list", "workspace show", "init", "get"],
+        &["fmt", "validate", "plan", "show", "providers .", "version", "graph", "state list", "workspace list", "workspace show", "init", "get"],
         "",
         TERRAFORM,
     ),
@@ -155,7 +156,7 @@ const QUERIES: [Query; 35] = [
     query("netstat", &[""], "46aeilnoprstuvwx", "all inet listening numeric programs tcp udp"),
     query(
         "ip",
-        &["addr", "address", "a", "route", "r", "link", "addr show", "route show", "link show"],
+        &["addr .", "address .", "a .", "route .", "r .", "link .", "addr show", "route show", "link show"],
         "46bcjo",
         "brief color json",
     ),
@@ -198,10 +199,6 @@ pub(super) fn is_query(name: &str, arguments: &[&str]) -> bool {
             && operands(query, arguments).is_some_and(|operands| {
                 query.commands.iter().any(|command| match *command {
                     "" => operands.is_empty(),
-                    // A word after these can be a change.
-                    command if name == "ip" && !command.ends_with("show") || command == "providers" => {
-                        operands.iter().copied().eq(command.split(' '))
-                    }
                     command => services::matches(command, &operands),
                 })
             })

@@ -393,6 +393,9 @@ pub(super) fn matches(pattern: &str, operands: &[&str]) -> bool {
     }
     let mut operands = operands.iter();
     pattern.split(' ').all(|part| {
+        if part == "." {
+            return operands.len() == 0;
+        }
         operands.next().is_some_and(|word| match part {
             "*" => !word.starts_with('-'),
             part if part.ends_with('-') => word.starts_with(part),

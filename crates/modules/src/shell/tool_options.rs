@@ -1,5 +1,13 @@
 //! Options of tools that choose, show or repeat, beside those that many tools have.
 
+/// Tools, and options that do something else there than in most tools: they load code, or write over a file.
+const MISLEADING: &[(&str, &str)] = &[("bun", "-r"), ("gunicorn", "-p"), ("mocha", "-n")];
+
+/// Returns `true` if an option does not do what it does in most tools.
+pub(super) fn misleads(name: &str, word: &str) -> bool {
+    MISLEADING.iter().any(|(tool, option)| *tool == name && word.starts_with(option))
+}
+
 /// Tools, and options that leave them what they are.
 const TOOLS: &[(&[&str], &str)] = &[
     (
