@@ -191,7 +191,7 @@ impl<D: Data> Emission<D> {
                     self.details().responses.push(answer);
                 } else if counts {
                     self.outcome.data.apply(change);
-                    self.raise_decision(Decision::Modify);
+                    self.outcome.decision.raise(Decision::Modify);
                 }
                 ActionKind::Modify
             }
@@ -199,7 +199,7 @@ impl<D: Data> Emission<D> {
                 if counts {
                     let injection = self.attribute(index, *injection);
                     self.details().injections.push(injection);
-                    self.raise_decision(Decision::InjectContext);
+                    self.outcome.decision.raise(Decision::InjectContext);
                 }
                 ActionKind::InjectContext
             }
@@ -208,7 +208,7 @@ impl<D: Data> Emission<D> {
                     let hook = self.hook(index).info().name.clone();
                     let (reason, asked_about) = (reason.clone(), self.outcome.data.digest());
                     self.details().approvals.push(HookApproval { hook, approval: *approval, reason, asked_about });
-                    self.raise_decision(Decision::AskUser);
+                    self.outcome.decision.raise(Decision::AskUser);
                 }
                 ActionKind::AskUser
             }
@@ -226,18 +226,12 @@ impl<D: Data> Emission<D> {
         }
     }
 
-    fn raise_decision(&mut self, decision: Decision) {
-        if decision.precedence() > self.outcome.decision.precedence() {
-            self.outcome.decision = decision;
-        }
-    }
-
     fn deny(&mut self, index: usize, reason: Option<String>) {
         if self.outcome.progress.collecting {
             return;
         }
         let denial = Denial { by: self.hook(index).info().name.clone(), reason };
-        self.raise_decision(Decision::Deny(Box::new(denial)));
+        self.outcome.decision.raise(Decision::Deny(Box::new(denial)));
         // The remaining gates are skipped; observers see every emission.
         self.outcome.progress.skip_gates();
     }

@@ -47,7 +47,14 @@ impl fmt::Display for Denial {
 }
 
 impl Decision {
-    pub(super) fn precedence(&self) -> u8 {
+    /// Replaces the decision with another one that takes precedence. Of two equal ones, the first stays.
+    pub(super) fn raise(&mut self, other: Self) {
+        if other.precedence() > self.precedence() {
+            *self = other;
+        }
+    }
+
+    fn precedence(&self) -> u8 {
         match self {
             Self::Continue => 0,
             Self::Modify => 1,

@@ -1,7 +1,7 @@
 //! Trust in bundles that come with a project.
 //!
 //! A project's bundle comes from the project's authors, so nothing of it runs until the user trusts it. Trust pins content: that of the bundle, its
-//! includes, and every file that its hooks name. Changed content must be trusted again.
+//! includes, and every file that its hooks name. Changed content must be trusted again. Sessions decide in the crate `host`: `project_bundle.rs`.
 //!
 //! ```
 //! use amplifier_modules::bundle::load_pinned;
