@@ -1,0 +1,89 @@
+//! Messages that a stream stores.
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::FleetError;
+
+/// The error codes of a lost compare-and-set: [alone, and in clusters](https://github.com/nats-io/nats-server), and of a subject whose only message is stored.
+const CONFLICTS: [u64; 3] = [10071, 10164, 10077];
+
+/// A message read from a stream.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoredMessage {
+    /// The subject.
+    pub subject: String,
+    /// The sequence number in the stream.
+    pub sequence: u64,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The content.
+    pub payload: Bytes,
+}
+
+/// The reply of a stream to a published message.
+#[derive(Deserialize)]
+struct Reply {
+    seq: Option<u64>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+/// Reads the reply of a stream to a published message.
+pub(crate) fn read_reply(subject: &str, payload: &[u8]) -> Result<u64, FleetError> {
+    let subject = subject.to_owned();
+    match serde_json::from_slice(payload) {
+        Ok(Reply { error: Some(Refusal { err_code, .. }), .. }) if CONFLICTS.contains(&err_code) => {
+            Err(FleetError::Conflict { subject })
+        }
+        Ok(Reply { error: Some(Refusal { err_code: code, description }), .. }) => {
+            Err(FleetError::Refused { subject, code, description })
+        }
+        Ok(Reply { seq: Some(sequence), .. }) => Ok(sequence),
+        Ok(Reply { seq: None, .. }) => Err(FleetError::Invalid { subject, cause: "no sequence number".to_owned() }),
+        Err(error) => Err(FleetError::Invalid { subject, cause: error.to_string() }),
+    }
+}
+
+/// Reads the reply to a request for the last message of a subject; `None` if there is no message.
+pub(crate) fn read_last(subject: &str, message: async_nats::Message) -> Result<Option<StoredMessage>, FleetError> {
+    let invalid = |cause: &str| FleetError::Invalid { subject: subject.to_owned(), cause: cause.to_owned() };
+    match message.status.map(|status| status.as_u16()) {
+        None => {}
+        Some(404) => return Ok(None),
+        Some(code) => {
+            let description = message.description.unwrap_or_default();
+            return Err(FleetError::Refused { subject: subject.to_owned(), code: code.into(), description });
+        }
+    }
+    let headers = message.headers.ok_or_else(|| invalid("no headers"))?;
+    let sequence = headers.get("Nats-Sequence").and_then(|number| number.as_str().parse().ok());
+    let sequence = sequence.ok_or_else(|| invalid("no sequence number"))?;
+    Ok(Some(StoredMessage { subject: subject.to_owned(), sequence, headers, payload: message.payload }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_compare_and_set_has_several_codes() {
+        for code in CONFLICTS {
+            let reply = format!(r#"{{"error":{{"code":400,"err_code":{code},"description":"wrong last sequence"}}}}"#);
+            assert!(matches!(read_reply("a", reply.as_bytes()), Err(FleetError::Conflict { .. })), "{code}");
+        }
+        let full = br#"{"error":{"code":503,"err_code":10077000,"description":"x"}}"#;
+        assert!(matches!(read_reply("a", full), Err(FleetError::Refused { code: 10_077_000, .. })));
+        assert_eq!(read_reply("a", br#"{"stream":"AUDIT","seq":7}"#).unwrap(), 7);
+        assert!(matches!(read_reply("a", b"{}"), Err(FleetError::Invalid { .. })));
+    }
+}

@@ -1,0 +1,6 @@
+//! Real NATS servers in temporary folders.
+
+#[allow(dead_code, reason = "not every test needs each failure")]
+mod server;
+
+pub(crate) use server::{Cluster, Server, new_server, old_server};
