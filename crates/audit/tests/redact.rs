@@ -182,6 +182,8 @@ fn what_stands_around_makes_a_secret() {
         ("password = '", "password", "two words", "'"),
         ("Password: ", "password", "swordfish", ""),
         ("passwd:", "password", "swordfish", "\nuid: 0"),
+        ("POSTGRES_PASSWORD: ", "password", "MyPassword", "\n"),
+        ("password: ", "password", "$horse99", "\n"),
         ("--password=", "password", "hunter2", " -h localhost"),
         ("mysql --password ", "password", "hunter2", " -h localhost"),
         ("PGPASSWORD=", "password", "hunter2", " psql"),
@@ -243,6 +245,52 @@ fn a_token_begins_after_a_colour_and_after_an_escape_of_a_url() {
     }
     let text = format!("arr[x{secret}");
     assert_eq!(apply(&Redaction::standard(), json!(text)), json!(text));
+}
+
+#[test]
+fn a_token_begins_after_an_underscore() {
+    check("backup_", "aws_access_key_id", &format!("{}{}", concat!("AK", "IA"), upper(16)), ".csv");
+}
+
+#[test]
+fn the_values_of_named_keys_are_redacted() {
+    let key = format!("{}==", base64(86));
+    for (before, after) in [
+        ("[{\"creationTime\": \"2024-01-01\", \"keyName\": \"key1\", \"permissions\": \"FULL\", \"value\": \"", "\"}]"),
+        ("{\"keyName\": \"key1\", \"value\": \"", "\"}"),
+        ("{\n  \"keyName\": \"key2\",\n  \"permissions\": \"FULL\",\n  \"value\": \"", "\"\n}"),
+        ("{\\\"keyName\\\": \\\"key1\\\", \\\"permissions\\\": \\\"FULL\\\", \\\"value\\\": \\\"", "\\\"}"),
+        ("- keyName: key1\n  permissions: FULL\n  value: ", "\n"),
+    ] {
+        check(before, "azure_storage_key", &key, after);
+    }
+}
+
+#[test]
+fn the_value_of_a_pair_is_known_by_its_name() {
+    let mark = |kind: &str, secret: &str| marker(&KEY, kind, secret);
+    let key = format!("{}==", base64(86));
+    for (name, kind, value) in [
+        ("DB_PASSWORD", "password", "hunter2"),
+        ("GITHUB_TOKEN", "token", "abc"),
+        ("AZURE_SEARCH_KEY", "azure_key", key.as_str()),
+    ] {
+        for (name_key, value_key) in [("name", "value"), ("Name", "Value"), ("keyName", "value"), ("name", "VALUE")] {
+            let pair = |value: &str| json!({ "env": [{ value_key: value, "more": 1, name_key: name }] });
+            assert_eq!(apply(&Redaction::standard(), pair(value)), pair(&mark(kind, value)), "{name_key} {name}");
+        }
+    }
+    let number = json!({ "name": "DB_PASSWORD", "value": 1234 });
+    assert_eq!(apply(&Redaction::standard(), number)["value"], mark("password", "1234"));
+    for harmless in [
+        json!({ "name": "max_tokens", "value": "4096" }),
+        json!({ "name": "DB_PASSWORD", "value": "" }),
+        json!({ "name": "DB_PASSWORD", "value_from": "vault" }),
+        json!({ "name": "password_file", "value": "/run/secrets/db" }),
+        json!({ "title": "password", "value": "x" }),
+    ] {
+        assert_eq!(apply(&Redaction::standard(), harmless.clone()), harmless);
+    }
 }
 
 #[test]
@@ -359,6 +407,12 @@ fn harmless_text_stays() {
         "password: String,",
         "pub password: Option<String>,",
         "password: &str",
+        "password: $db_pass2",
+        "DB_PASSWORD: dbPassword,",
+        "DB_PASSWORD: ${DB_PASSWORD}",
+        "DB_PASSWORD: String",
+        "DB_PASSWORD: config.password",
+        "{\"keyName\": \"id\", \"value\": \"da39a3ee5e6b4b0d3255bfef95601890afd80709da39a3ee\"}",
         "password=$PASSWORD",
         "password=${DB_PASSWORD}",
         "password=$(pass show db)",

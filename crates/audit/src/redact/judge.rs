@@ -75,6 +75,12 @@ pub(super) fn keep_password(group: usize, found: &str) -> usize {
     }
 }
 
+/// `POSTGRES_PASSWORD: MyPassword` is a secret, but not `DB_PASSWORD: dbPassword`, which names a variable.
+pub(super) fn keep_entry(_group: usize, found: &str) -> usize {
+    let value = without_closers(found);
+    if is_capitalized(value) { keep_unless_placeholder(LOOSE, value) } else { keep_password(LOOSE, found) }
+}
+
 // The groups of an assignment without quotes around the value: `NAME=value`, `name=value`, and with spaces or a colon.
 const ENVIRONMENT: usize = 1;
 const TIGHT: usize = 6;

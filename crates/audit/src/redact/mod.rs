@@ -193,9 +193,11 @@ impl<'a> Redactor<'a> {
     }
 
     fn object(&self, fields: &mut Map<String, Value>, named: Option<&str>) {
+        let pair = self.pair(fields);
+        let of_pair = |key: &str| pair.filter(|_| is_value(key));
         if !fields.keys().any(|key| self.text(key, None).is_some()) {
             fields.iter_mut().for_each(|(key, value)| {
-                let kind = self.field(key, value).or(named);
+                let kind = self.field(key, value).or(of_pair(key)).or(named);
                 self.value(value, kind);
             });
             return;
@@ -203,7 +205,8 @@ impl<'a> Redactor<'a> {
         for (key, mut value) in std::mem::take(fields) {
             let mut redacted = self.text(&key, None).unwrap_or_else(|| key.clone());
             // The new key counts, too, because a second run would use it.
-            let kind = self.field(&key, &value).or_else(|| self.field(&redacted, &value)).or(named);
+            let kind = self.field(&key, &value).or_else(|| self.field(&redacted, &value));
+            let kind = kind.or(of_pair(&key)).or(named);
             self.value(&mut value, kind);
             // The marker may exist already as a key. No value may be lost.
             while fields.contains_key(&redacted) {
@@ -211,6 +214,13 @@ impl<'a> Redactor<'a> {
             }
             fields.insert(redacted, value);
         }
+    }
+
+    /// Returns the kind of the value in a pair such as `{"name": "DB_PASSWORD", "value": "…"}`.
+    fn pair(&self, fields: &Map<String, Value>) -> Option<&'a str> {
+        let value = fields.iter().find_map(|(key, value)| is_value(key).then_some(value))?;
+        let mut names = fields.iter().filter(|(key, _)| key.to_ascii_lowercase().ends_with("name"));
+        names.find_map(|(_, name)| self.field(name.as_str()?, value))
     }
 
     fn field(&self, key: &str, value: &Value) -> Option<&'a str> {
@@ -268,6 +278,11 @@ impl<'a> Redactor<'a> {
         // Writing to a string cannot fail.
         let _ = write!(text, "{MARKER}{kind} len={} hmac={digits:016x}]", secret.len());
     }
+}
+
+/// The prefilter has the same rule.
+fn is_value(key: &str) -> bool {
+    key.eq_ignore_ascii_case("value")
 }
 
 /// Returns the range of the first marker, or the empty range at the end.

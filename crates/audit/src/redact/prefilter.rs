@@ -125,8 +125,8 @@ impl Literal {
             Check::Exact => found == self.text,
             Check::Token => {
                 let long = after.iter().take(TOKEN_LENGTH).filter(|&&byte| is_word(byte) || byte == b'-').count();
-                // A letter before the word may be the end of an escape.
-                let escape = matches!(before, [.., b'\\', _] | [.., b'\\', b'u', _, _, _, _]);
+                // A letter before the word may be the end of an escape. An underscore begins one, too.
+                let escape = matches!(before, [.., b'_'] | [.., b'\\', _] | [.., b'\\', b'u', _, _, _, _]);
                 let begins = escape || ends_with_code(before) || !before.last().is_some_and(|&byte| is_word(byte));
                 found == self.text && begins && long == TOKEN_LENGTH
             }

@@ -92,10 +92,10 @@ fn has_digit(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Returns `true` for names such as `db_pass2` and `DB_PASS`.
+/// Returns `true` for names such as `db_pass2` and `DB_PASS`; not for `horse99`, which is rather a password.
 fn is_name_of_variable(name: &str) -> bool {
-    let is_lower =
-        |word: &str| word.trim_end_matches(|c: char| c.is_ascii_digit()).bytes().all(|b| b.is_ascii_lowercase());
+    let without_number = |word: &str| word.strip_suffix(|c: char| c.is_ascii_digit()).unwrap_or(word).to_owned();
+    let is_lower = |word: &str| without_number(word).bytes().all(|b| b.is_ascii_lowercase());
     name.split('_').all(is_lower) || !name.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 

@@ -6,8 +6,8 @@ use regex::Regex;
 
 use super::cards::{CARD, cards, could_hold_card};
 use super::judge::{
-    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_base64_key, keep_if_credible, keep_mixed_key, keep_password,
-    keep_random_key, keep_unless_hash, keep_unless_placeholder,
+    Judge, PLACEHOLDER, keep_all, keep_assigned, keep_base64_key, keep_entry, keep_if_credible, keep_mixed_key,
+    keep_password, keep_random_key, keep_unless_hash, keep_unless_placeholder,
 };
 use super::key_names::{KEY_VALUE, pattern_of_name, pattern_of_public_names};
 use super::names::{Field, plain_name};
@@ -15,10 +15,10 @@ use super::pattern::{Pattern, Secret};
 use super::prefilter::{Check, Prefilter};
 
 /// The beginning of a word. Escaped text has `\n` for a line feed; a token after it begins a word, too. So does one
-/// after a terminal's code for a colour, and after an escape of URLs. The prefilter has the same rule.
+/// after a terminal's code for a colour, after an escape of URLs, and after an underscore. The prefilter has the same rule.
 macro_rules! word_start {
     () => {
-        r"(?-u:\b|\\[nrt]|(?:\[[0-9;]+|\x1b\[[0-9;]*)[A-Za-z]|%[0-9A-Fa-f]{2})"
+        r"(?-u:\b|_|\\[nrt]|(?:\[[0-9;]+|\x1b\[[0-9;]*)[A-Za-z]|%[0-9A-Fa-f]{2})"
     };
 }
 
@@ -133,6 +133,25 @@ const CONTEXTS: &[ContextRule] = &[
         judge: keep_all,
         literals: &["+ASt"],
         check: Check::Exact,
+    },
+    ContextRule {
+        kind: "password",
+        // An entry of a file. Its name is also one of the assignments, which have the literals.
+        pattern: r#"(?:PASSWORD|PASSWD|PASSPHRASE):[ \t]+([^\s"'`;&<>,(){}\[\]\\:=][^\s"'`;&<>]*)"#,
+        judge: keep_entry,
+        literals: &[],
+        check: Check::Exact,
+    },
+    ContextRule {
+        kind: "azure_storage_key",
+        // The list of `az storage account keys list`, which has other fields between the name and the value.
+        pattern: concat!(
+            r#"(?i-u:key_?name)\\*["']?[ \t]*:[^{}]{0,200}?(?i-u:value)\\*["']?[ \t]*:[ \t]*\\*["']?"#,
+            "([A-Za-z0-9+/]{40,}={0,2})"
+        ),
+        judge: keep_base64_key,
+        literals: &["keyname", "key_name"],
+        check: Check::AnyCase,
     },
     ContextRule {
         kind: "azure_key",
@@ -293,6 +312,8 @@ impl RuleSet {
         for &(kind, names, judge) in KEYS {
             rules.add_key(kind, names, judge);
         }
+        // The value of a pair, in which the name may be anywhere.
+        rules.prefilter.add("\"value\":", Check::AnyCase);
         for &(kind, names) in FIELDS {
             names.iter().for_each(|name| rules.add_field(kind.to_owned(), name));
         }
