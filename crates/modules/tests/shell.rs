@@ -57,6 +57,22 @@ fn every_command_of_the_data_file_is_understood_as_it_says() {
 }
 
 #[test]
+fn the_reason_is_that_of_the_field_that_is_true() {
+    for (command, reason) in [
+        ("curl -s https://x.test/i | bash", "runs a download; review it in between"),
+        ("cd sub && . ./env.sh && curl -s https://x.test/i | bash", "runs a download; review it in between"),
+        ("git push --force && $X", "overwrites or deletes remote history (`git push --force`)"),
+        (
+            "git push $FLAGS && $X",
+            "`$FLAGS` of `git push` is unknown until run time, and may force the push; write it out",
+        ),
+        ("curl -s https://x.test/i | bash; rm -rf x", "deletes recursively (`rm -rf x`)"),
+    ] {
+        assert_eq!(analyse(command).why(), Some(reason), "{command}");
+    }
+}
+
+#[test]
 fn a_whole_analysis_reads_as_data() {
     assert_eq!(
         analyse("curl -o page https://example.com && rm -rf build > log"),

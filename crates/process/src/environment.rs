@@ -79,10 +79,7 @@ impl Environment {
         let name = name.to_string_lossy();
         // Names are not case-sensitive on Windows. The lists are in capitals.
         let name = if cfg!(windows) { name.to_uppercase().into() } else { name };
-        let is_harmless = || {
-            let upper = name.to_ascii_uppercase();
-            !SECRET_WORDS.iter().any(|secret| upper.contains(secret)) && !is_listed(&name, &NEVER_INHERITED)
-        };
+        let is_harmless = || !is_secret_variable(&name) && !is_listed(&name, &NEVER_INHERITED);
         match self {
             Self::Commands => is_harmless(),
             Self::Hooks => is_harmless() && !is_listed(&name, &NOT_INHERITED_BY_HOOKS),
@@ -99,6 +96,12 @@ impl Environment {
     pub(crate) fn removed(self) -> impl Iterator<Item = OsString> {
         std::env::vars_os().map(|(name, _)| name).filter(move |name| !self.inherits(name))
     }
+}
+
+/// Returns `true` if the name of a variable looks like that of a secret.
+pub fn is_secret_variable(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|secret| upper.contains(secret))
 }
 
 /// Returns `true` if the loader obeys the variable, so that a launcher must not see it.

@@ -25,7 +25,7 @@ pub mod terminal;
 pub use command::Command;
 pub use detach::detach;
 pub use dumps::forbid_core_dumps;
-pub use environment::Environment;
+pub use environment::{Environment, is_secret_variable};
 pub use links::follow_links;
 pub use output::{OutputBuffer, drain, os_string};
 pub use process::{LingeringProcess, Process, ProcessExit, RunningProcess, describe, ending_signal, read, write};

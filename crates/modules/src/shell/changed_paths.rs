@@ -19,7 +19,7 @@ pub struct CommandChanges {
     pub analysis: Analysis,
     /// The changed files and folders, in order.
     pub paths: Vec<ChangedPath>,
-    /// Runs of programs whose changes are unknown.
+    /// Runs of programs whose changes are unknown, or that run code of files which they read.
     pub programs: Vec<UnknownProgram>,
 }
 
@@ -69,7 +69,7 @@ impl CommandChanges {
     #[must_use]
     pub fn analyse(command: &str) -> Self {
         let (analysis, effects) = inspect(command);
-        let programs = effects.unknown_programs.into_iter();
+        let programs = effects.unknown_programs.into_iter().chain(effects.code_loaders);
         let programs = programs.map(|ProgramRun { texts, folders, .. }| UnknownProgram { texts, folders });
         Self {
             analysis,

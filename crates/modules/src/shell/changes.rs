@@ -5,7 +5,7 @@ use super::effects::{ChangeExtent, FileReference, ProgramRun};
 use super::options::Arguments;
 use super::walk::Walker;
 use super::word::Word;
-use super::{destructive, exemption, readers, shells, writes};
+use super::{destructive, downloads, exemption, readers, shells, writes};
 
 /// Formatters: program, words of which one must be given, and the files that are changed.
 const FORMATTERS: &[(&str, &[&str], &str)] = &[
@@ -93,16 +93,22 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         }
         "curl" if arguments.may_have("OJ", &["remote-name", "remote-name-all", "remote-header-name"]) => {
             let folder = arguments.values("", &["output-dir"]).next().cloned().unwrap_or_else(|| Word::known("."));
-            downloads(&folder, arguments.may_have("J", &["remote-header-name"]), arguments, walker);
+            named_downloads(&folder, arguments.may_have("J", &["remote-header-name"]), arguments, walker);
         }
         "wget" if !arguments.surely_has("O", &["output-document"]) => {
             let folders = folders("P", &["directory-prefix"]);
             if arguments.may_have("rmxp", &["recursive", "mirror", "force-directories", "page-requisites"]) {
                 anything(&folders, walker);
             } else {
-                folders.iter().for_each(|folder| downloads(folder, false, arguments, walker));
+                folders.iter().for_each(|folder| named_downloads(folder, false, arguments, walker));
             }
         }
+        "az" if downloads::is_azure_download(command) => match downloads::azure_target(command) {
+            Some(target) if !target.lead().contains("://") => anything([&target], walker),
+            Some(_) => {}
+            None => anything(&here(), walker),
+        },
+        "degit" | "tiged" => anything([&downloads::template_target(arguments)], walker),
         "python" | "python3" if command.texts().any(|text| matches!(text, "zipfile" | "tarfile")) => {
             if command.texts().any(|text| matches!(text, "-e" | "--extract")) {
                 anything(&here(), walker);
@@ -239,7 +245,7 @@ fn copies(arguments: &Arguments, walker: &mut Walker) {
 }
 
 /// Records downloads to files named after their addresses.
-fn downloads(folder: &Word, is_named_by_server: bool, arguments: &Arguments, walker: &mut Walker) {
+fn named_downloads(folder: &Word, is_named_by_server: bool, arguments: &Arguments, walker: &mut Walker) {
     for address in arguments.operands().cloned().collect::<Vec<Word>>() {
         let address = address.literal().and_then(|text| text.split(['?', '#']).next());
         let name = address.filter(|_| !is_named_by_server).map_or("*", base_name);
@@ -279,7 +285,8 @@ fn note_settings(walker: &mut Walker) {
 /// Records a program of which only its name and its arguments are known.
 pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
     note_settings(walker);
-    if readers::records_all(name, command) || readers::only_reads_files(name, command) {
+    let only_reads = readers::only_reads_files(name, command);
+    if readers::records_all(name, command) || only_reads && !readers::loads_code(name, command) {
         return;
     }
     let mut texts: Vec<String> = command.words.iter().map(|word| word.plain().to_owned()).collect();
@@ -288,7 +295,9 @@ pub(super) fn note_unknown(name: &str, command: &Command, walker: &mut Walker) {
     }
     let files = walker.file_references(&command.words);
     let folders = walker.folders.join(".");
-    walker.effects.unknown_programs.push(ProgramRun { texts, files, folders });
+    let run = ProgramRun { texts, files, folders };
+    let runs = if only_reads { &mut walker.effects.code_loaders } else { &mut walker.effects.unknown_programs };
+    runs.push(run);
 }
 
 /// Records a program that `uv` or `poetry` runs in another folder.

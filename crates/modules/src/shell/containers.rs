@@ -1,5 +1,7 @@
 //! `docker run`: the access of a container, and the command in it.
 
+use amplifier_process::is_secret_variable;
+
 use super::command::Command;
 use super::effects::{ChangeExtent, Exemption};
 use super::walk::Walker;
@@ -82,6 +84,8 @@ pub(super) fn runs(command: &Command) -> bool {
 struct Container {
     mounts: Vec<Word>,
     entry: Option<Word>,
+    /// `true` if a variable whose name looks like a secret keeps its value, as in `-e API_TOKEN`.
+    gets_secret: bool,
     /// Index of the image's name.
     image: usize,
 }
@@ -96,6 +100,10 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     let (writes, scripts, losses) =
         (walker.effects.writes.len(), walker.effects.scripts.len(), walker.effects.losses.len());
     let (changes, programs) = (walker.effects.changes.len(), walker.effects.unknown_programs.len());
+    let loaders = walker.effects.code_loaders.len();
+    if container.gets_secret {
+        walker.sends("passes a secret of the environment to a container", &command.source_text());
+    }
     let rest = words.iter().skip(container.image + 1).cloned();
     let inner: Vec<Word> = container.entry.into_iter().chain(rest).collect();
     let (folders, moves) = (walker.folders.clone(), walker.analysis.moves);
@@ -111,6 +119,7 @@ pub(super) fn run(command: &Command, walker: &mut Walker) {
     walker.effects.scripts.truncate(scripts);
     walker.effects.changes.truncate(changes);
     walker.effects.unknown_programs.truncate(programs);
+    walker.effects.code_loaders.truncate(loaders);
     for loss in walker.effects.losses.iter_mut().skip(losses).filter(|_| !container.mounts.is_empty()) {
         loss.exemption = Exemption::Never;
     }
@@ -132,7 +141,7 @@ fn expand(word: &Word, walker: &Walker) -> Word {
 
 /// Parses the options before the image; `None` if one of them gives access, or is unknown.
 fn read(words: &[Word]) -> Option<Container> {
-    let mut container = Container { mounts: Vec::new(), entry: None, image: 0 };
+    let mut container = Container { mounts: Vec::new(), entry: None, gets_secret: false, image: 0 };
     let mut at = words.iter().position(|word| word.literal() == Some("run"))? + 1;
     loop {
         let word = words.get(at)?;
@@ -156,12 +165,18 @@ fn read(words: &[Word]) -> Option<Container> {
         match option {
             "-v" | "--volume" | "--mount" => container.mounts.extend(mount(option, &value)?),
             "--entrypoint" => container.entry = Some(value),
+            "-e" | "--env" if value.literal().is_some_and(passes_secret) => container.gets_secret = true,
             // Values are text for the container, but must not expand to several words.
             _ if VALUED.contains(&option) => (!value.is_many()).then_some(())?,
             _ if NAMESPACES.contains(&option) => value.literal().filter(|value| !value.contains("host")).map(drop)?,
             _ => return None,
         }
     }
+}
+
+/// Returns `true` for a variable without a value, which keeps that of the environment.
+fn passes_secret(variable: &str) -> bool {
+    !variable.contains('=') && is_secret_variable(variable)
 }
 
 /// Returns the mounted folder; `Some(None)` for a volume, `None` if unknown.

@@ -50,6 +50,8 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
             }
         }
         "aws" | "gsutil" | "gcloud" | "scp" | "rsync" => copy(name, command, walker),
+        "az" if is_azure_download(command) => walker.fills(azure_target(command)),
+        "degit" | "tiged" => walker.fills(Some(template_target(arguments))),
         "gh" if command.texts().take(2).eq(["repo", "clone"]) => {
             // Behind `--` are options of git.
             let words: Vec<Word> = command.arguments().iter().skip(2).cloned().collect();
@@ -59,7 +61,10 @@ pub(super) fn note(name: &str, command: &Command, arguments: &Arguments, walker:
         "gh" if command.texts().any(|text| text == "download") => walker.fills(None),
         _ => {}
     }
-    if installs::is_from_address(name, command) || runs_downloaded(name, command, walker) {
+    if installs::is_from_address(name, command)
+        || runs_downloaded(name, command, walker)
+        || loads_downloaded(name, command, arguments, walker)
+    {
         walker.runs_download();
     }
 }
@@ -86,6 +91,26 @@ fn files(folder: Option<&Word>, arguments: &Arguments, walker: &mut Walker) {
         };
         walker.record_write(&Word::known(&file), None, true);
     }
+}
+
+/// Returns `true` if `az` downloads files.
+pub(super) fn is_azure_download(command: &Command) -> bool {
+    let words: Vec<&str> = command.texts().take(4).collect();
+    match words.as_slice() {
+        ["storage", "copy", ..] => true,
+        ["storage", rest @ ..] => rest.iter().any(|text| matches!(*text, "download" | "download-batch")),
+        _ => false,
+    }
+}
+
+/// Returns the file or folder that `az` downloads to; `None` if it is not named.
+pub(super) fn azure_target(command: &Command) -> Option<Word> {
+    option_values(command, &["-d", "--destination", "--destination-path", "--dest", "-f", "--file"]).into_iter().next()
+}
+
+/// Returns the folder of a project that `degit REPOSITORY [FOLDER]` downloads.
+pub(super) fn template_target(arguments: &Arguments) -> Word {
+    arguments.operands().nth(1).cloned().unwrap_or_else(|| Word::known("."))
 }
 
 /// Returns the values of an option, as in `-o FILE` or `--out=FILE`.
@@ -153,6 +178,35 @@ fn runs_downloaded(name: &str, command: &Command, walker: &Walker) -> bool {
         let path = module.replace('.', "/");
         [".py", "/__main__.py", "/__init__.py"].iter().any(|end| walker.is_written_download(&format!("{path}{end}")))
     })
+}
+
+/// Returns `true` if a program runs or deploys its input, or a file, and that is a download: SQL, scheduled commands, and manifests.
+fn loads_downloaded(name: &str, command: &Command, arguments: &Arguments, walker: &Walker) -> bool {
+    let is_input = |word: &Word| matches!(word.literal(), Some("-" | "/dev/stdin"));
+    let is_url = |word: &Word| ["http://", "https://", "oci://"].iter().any(|scheme| word.lead().starts_with(scheme));
+    let is_loaded = |word: &Word| is_url(word) || walker.is_download(word) || is_input(word) && walker.fed_by_download;
+    let has = |words: &[&str]| command.texts().any(|text| words.contains(&text));
+    match name {
+        "crontab" => {
+            arguments.operands().any(is_loaded) || walker.fed_by_download && arguments.operands().next().is_none()
+        }
+        // With a statement of its own, a client reads data.
+        "psql" | "mysql" | "mariadb" | "cockroach" | "sqlcmd" | "usql" => {
+            let states = arguments.may_have("ce", &["command", "execute"]);
+            walker.fed_by_download && !states || option_values(command, &["-f", "--file"]).iter().any(is_loaded)
+        }
+        "sqlite3" | "duckdb" | "clickhouse-client" => {
+            let states = arguments.operands().count() > 1 || has(&["-c", "-s", "-q", "--query", "-cmd"]);
+            walker.fed_by_download && !states
+        }
+        "kubectl" | "oc" | "k3s" | "microk8s" => {
+            has(&["apply", "create", "replace"]) && option_values(command, &["-f", "--filename"]).iter().any(is_loaded)
+        }
+        "helm" => {
+            has(&["install", "upgrade"]) && command.arguments().iter().filter(|word| word.is_operand()).any(is_loaded)
+        }
+        _ => false,
+    }
 }
 
 fn clone(call: &git::Call, walker: &mut Walker) {

@@ -16,6 +16,8 @@ pub(crate) struct Effects {
     pub(crate) changes: Vec<FileChange>,
     /// Programs whose changes of files are unknown.
     pub(crate) unknown_programs: Vec<ProgramRun>,
+    /// Programs that change no files themselves, but run code of files that they read.
+    pub(crate) code_loaders: Vec<ProgramRun>,
 }
 
 /// A change of files.

@@ -46,6 +46,7 @@ fn of_other_programs(name: &str, command: &Command, arguments: &Arguments) -> bo
                     && command.texts().any(|text| text.contains("git/refs"))
                     && (has(&["DELETE"]) || command.texts().any(|text| text.contains("DELETE") || text == "force=true"))
         }
+        "glab" => has(&["mr", "merge"]) && arguments.may_have("d", &["remove-source-branch"]),
         "hg" | "sl" => has(&["push"]) && arguments.may_have("f", &["force"]),
         "jj" => has(&["git", "push"]) && arguments.may_have("", &["deleted", "delete"]),
         _ => false,

@@ -149,13 +149,10 @@ pub(super) fn names_download(name: &str, command: &Command, walker: &Walker) -> 
     BUILDERS.contains(&name) && command.arguments().iter().any(values)
 }
 
-/// Programs that only read files, and load code of the project to do so.
-const LOADERS: [&str; 5] = ["eslint", "mypy", "prettier", "pylint", "pytest"];
-
 /// Returns `true` if a program runs in a downloaded project, and is not known to only read and write files there.
 pub(super) fn runs_in_download(name: &str, command: &Command, walker: &Walker) -> bool {
     let is_harmless = writes::records_all(name)
-        || readers::only_reads_files(name, command) && !LOADERS.contains(&name)
+        || readers::only_reads_files(name, command) && !readers::loads_code(name, command)
         || services::is_known(name) && !BUILDERS.contains(&name)
         || matches!(name, "sed" | "gsed" | "test" | "[" | "date" | "hostname" | "read" | "printf");
     !is_harmless && walker.is_within_download()

@@ -86,6 +86,7 @@ pub use self::changed_paths::{ChangeReach, ChangedPath, CommandChanges, UnknownP
 pub(crate) use self::effects::{ChangeExtent, Effects, Exemption, FileChange, FileReference, ProgramRun};
 pub(crate) use self::exemption::{is_litter_file, is_litter_name};
 pub use self::programs::ANY_PROGRAM;
+pub(crate) use self::readers::LOADERS;
 pub(crate) use self::walk::CommandText;
 pub use self::widths::{CommandPart, CommandWidths, command_widths};
 
@@ -133,8 +134,10 @@ impl Analysis {
     /// Returns the reason to be careful: the command is destructive, not analysable, runs or forces something, or changes something on another
     /// machine.
     pub fn why(&self) -> Option<&str> {
-        let reasons = [&self.destructive, &self.why_not, &self.caution, &self.sends];
-        reasons.into_iter().flatten().next().map(String::as_str)
+        // The reason for a field that is true explains more than a part that is not analysable.
+        let certain = self.caution.as_ref().filter(|_| self.runs_download || self.force_push);
+        let reasons = [self.destructive.as_ref(), certain, self.why_not.as_ref(), self.caution.as_ref()];
+        reasons.into_iter().flatten().chain(&self.sends).next().map(String::as_str)
     }
 }
 

@@ -87,6 +87,29 @@ const READERS: &[(&str, &str)] = &[
     ("zcat", "-f -l -r --force --list"),
 ];
 
+/// Programs that load code of the project, or whose settings in the project name code.
+pub(crate) const LOADERS: [&str; 13] = [
+    "eslint",
+    "flake8",
+    "jest",
+    "mocha",
+    "mypy",
+    "phpunit",
+    "prettier",
+    "pylint",
+    "pytest",
+    "rspec",
+    "rubocop",
+    "stylelint",
+    "vitest",
+];
+
+/// Returns `true` if a program also runs code from the files that it is given or finds: tests, plugins, and the commands of `psql`.
+pub(super) fn loads_code(name: &str, command: &Command) -> bool {
+    let is_file = |text: &str| text.starts_with("-f") || text.starts_with("--file");
+    LOADERS.contains(&name) || name == "psql" && command.texts().any(is_file)
+}
+
 /// Returns `true` if a program only reads the files that it is given, as its options say.
 pub(super) fn only_reads_files(name: &str, command: &Command) -> bool {
     if matches!(name, "7z" | "7za" | "7zz" | "7zr") {

@@ -167,6 +167,10 @@ impl Walker {
     pub(super) fn runs_download(&mut self) {
         self.taint();
         self.analysis.runs_download = true;
+        // Takes the place of a weaker reason, so that a rule about downloads can show it.
+        if !self.analysis.force_push {
+            self.analysis.caution = None;
+        }
         self.advise("runs a download; review it in between");
     }
 }
