@@ -419,6 +419,40 @@ tests:
 }
 
 #[test]
+fn a_failed_test_names_the_deciding_hook_and_what_programs_printed() {
+    let (place, file) = place(
+        "hooks:\n  - { rule: guard, on: tool:pre, deny: Not here. }\n  - { command: 'echo looked >&2', name: look, on: tool:pre, priority: -1 }\n\
+         tests:\n  - { name: fine, event: tool:pre, data: {}, expect: { decision: continue } }\n",
+    );
+    let ran = place.amplifier(&["hooks", "test", &file]);
+    assert!(
+        ran.out.contains("\n    deny by guard: Not here.\n    look prints: looked\n    - expected\n"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn a_test_without_a_field_that_conditions_need_is_warned_about() {
+    let bundle = |success: &str| {
+        format!(
+            "hooks:\n  - {{ rule: a, on: tool:post, when: success, inject: it ran }}\n\
+             tests:\n  - {{ name: ran, event: tool:post, data: {{ tool_name: Bash{success} }}, expect: {{ decision: continue }} }}\n"
+        )
+    };
+    let (place, file) = place(&bundle(""));
+    let warning =
+        "the data lacks `success`, which `tool:post` has in a session; conditions read a missing field as null";
+    let told = place.amplifier(&["hooks", "test", &file]).fine();
+    assert!(told.starts_with(&format!("test ran ... ok\n    warning: {warning}\n")), "{told}");
+    let json = place.amplifier(&["hooks", "test", "--json", &file]).fine();
+    let line: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(line["warning"], warning);
+    place.write("bundle.yaml", &bundle(", success: false"));
+    assert_eq!(place.amplifier(&["hooks", "test", &file]).fine(), "test ran ... ok\n\n1 passed; 0 failed\n");
+}
+
+#[test]
 fn tests_write_no_log_and_name_the_hook_that_changes_data() {
     let secret = format!("key = {}IOSFODNN7EXAMPLQ", concat!("AK", "IA"));
     let bundle = format!(

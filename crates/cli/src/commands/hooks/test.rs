@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amplifier_core::text::counted;
-use amplifier_core::{EmissionReport, HookRegistry, InjectionReport, MessageReport, Outcome};
+use amplifier_core::{
+    DecisionKind, EmissionReport, HookRegistry, InjectionReport, MessageReport, Outcome, OutputReport,
+};
 use amplifier_host::{Config, Home, bundles};
 use amplifier_modules::bundle::{BundleTest, Expectation, LoadedBundle};
 use anstyle::{AnsiColor, Style};
@@ -16,6 +18,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+use super::try_out::missing_fields;
 use super::{choose_bundle, decided_by, diff};
 use crate::commands::exit::Exit;
 use crate::commands::output::pipe_stdout;
@@ -27,7 +30,8 @@ use crate::terminal::{EscapeMode, visible};
 #[derive(Args, Debug)]
 #[command(mut_args(Flags::hide_agent_flags))]
 #[command(
-    after_help = "Exit codes: 0 all tests passed, 1 a test failed, 2 wrong usage, 4 not tested: the bundle is invalid, or another failure."
+    after_help = "Only the hooks of the bundle run. A session also has the hook `confirm`, which asks before changes; `amplifier hooks try` includes it.\n\n\
+                  Exit codes: 0 all tests passed, 1 a test failed, 2 wrong usage, 4 not tested: the bundle is invalid, or another failure."
 )]
 pub(super) struct Test {
     /// Bundle [default: the configured one]
@@ -54,14 +58,18 @@ async fn test(bundle: &LoadedBundle, config: &Config, home: &Home, json: bool) -
         if json {
             return Ok(writeln!(out, "{}", line(&result))?);
         }
-        let TestResult { case, expected, found, failures, report, .. } = result;
+        let TestResult { case, expected, found, failures, report, warning, .. } = result;
         let (style, word) = match passed {
             true => (AnsiColor::Green.on_default(), "ok"),
             false => (AnsiColor::Red.on_default(), "FAILED"),
         };
         writeln!(out, "test {} ... {style}{word}{style:#}", visible(&case.name, EscapeMode::Exact))?;
         show_side_effects(&mut out, &report)?;
+        if let Some(warning) = warning {
+            writeln!(out, "    warning: {}", visible(&warning, EscapeMode::Exact))?;
+        }
         if expected != found {
+            show_decision(&mut out, &report)?;
             writeln!(out, "    - expected\n    + found")?;
             diff::write(&mut out, 4, &expected, &found)?;
         }
@@ -104,6 +112,8 @@ struct TestResult<'a> {
     failures: Vec<HookFailure>,
     /// The outcome of the event, without its data.
     report: EmissionReport,
+    /// A field that the data should have.
+    warning: Option<String>,
 }
 
 /// A hook that failed, and the cause.
@@ -131,6 +141,19 @@ fn show_side_effects(out: &mut impl Write, report: &EmissionReport) -> Result<()
         let (hook, bytes) = (hook.trim_start_matches("./"), counted(*bytes, "byte"));
         let line = visible(&format!("↳ {hook} added context ({bytes}): {}", excerpt(text)), EscapeMode::Exact);
         writeln!(out, "    {quiet}{line}{quiet:#}")?;
+    }
+    Ok(())
+}
+
+/// Writes the decision with its hook and its text, which the expectation may not name, and the outputs of programs.
+fn show_decision(out: &mut impl Write, report: &EmissionReport) -> Result<()> {
+    let (by, says) = decided_by(report);
+    if !by.is_empty() {
+        let decision = report.decision.map_or("unknown", DecisionKind::as_str);
+        writeln!(out, "    {}", visible(&format!("{decision} by {by}: {}", excerpt(&says)), EscapeMode::Exact))?;
+    }
+    for OutputReport { hook, text, .. } in &report.outputs {
+        writeln!(out, "    {}", visible(&format!("{hook} prints: {}", excerpt(text)), EscapeMode::Exact))?;
     }
     Ok(())
 }
@@ -167,7 +190,9 @@ async fn run<'a>(
         let report = outcome.report_with(None);
         let (expected, found) = compare_outcome(expect, &outcome, &report);
         let failures = unexpected_failures(expect, &report);
-        let result = TestResult { file, case, took: begun.elapsed(), expected, found, failures, report };
+        // Other fields rarely decide anything, and would be in the way in most tests.
+        let warning = missing_fields(event, data, |field| field == "success");
+        let result = TestResult { file, case, took: begun.elapsed(), expected, found, failures, report, warning };
         failed += usize::from(!result.passed());
         each(result)?;
     }
@@ -202,7 +227,7 @@ impl OwnWorkspace {
 }
 
 fn line(result: &TestResult<'_>) -> Value {
-    let TestResult { file, case, took, expected, found, failures, report } = result;
+    let TestResult { file, case, took, expected, found, failures, report, warning } = result;
     let passed = result.passed();
     let mut line = json!({
         "test": case.name,
@@ -217,6 +242,9 @@ fn line(result: &TestResult<'_>) -> Value {
     }
     if !failures.is_empty() {
         line["failures"] = failures.iter().map(|one| json!({ "hook": one.hook, "cause": one.cause })).collect();
+    }
+    if let Some(warning) = warning {
+        line["warning"] = warning.as_str().into();
     }
     if !report.messages.is_empty() {
         line["messages"] = json!(report.messages);

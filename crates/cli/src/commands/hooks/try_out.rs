@@ -43,7 +43,7 @@ impl Try {
         let RegisteredHooks { hooks, host, warning, .. } = register_all(&config, home)?;
         warn(warning.clone())?;
         let data = read_data(&self.data)?;
-        let missing = missing_fields(&self.event, &data);
+        let missing = missing_fields(&self.event, &data, |_| true);
         let report = dry_run(&hooks, &host, &self.event, data.clone()).await?;
         let mut out = stdout();
         if self.json {
@@ -77,9 +77,10 @@ pub(crate) async fn dry_run(
 }
 
 /// Warns about fields that a session always supplies. Conditions read a missing field as `null`, so a rule that needs one does nothing.
-fn missing_fields(event: &str, data: &Map) -> Option<String> {
+pub(super) fn missing_fields(event: &str, data: &Map, matters: impl Fn(&str) -> bool) -> Option<String> {
     let spec = event.parse::<EventName>().ok()?.spec()?;
-    let missing = spec.fields.iter().filter(|field| field.required && !data.contains_key(field.name));
+    let missing = spec.fields.iter().filter(|field| field.required && matters(field.name));
+    let missing = missing.filter(|field| !data.contains_key(field.name));
     let missing: Vec<String> = missing.map(|field| format!("`{}`", field.name)).collect();
     let name = spec.name;
     (!missing.is_empty()).then(|| {
