@@ -177,6 +177,24 @@ pub(super) const POLICY: &[Mistake] = &[
     when: tool_name == "Write"
     ask: Go on?
 "#, &[r#"warning:5:5: `ask` at `tool:post` comes after the tool has run, and decides if the model reads the result; to ask before the tool runs, write `on: tool:pre`"#]),
+    ("default of another language", r#"hooks:
+  - rule: a
+    on: tool:pre
+    deny: "no {{ tool_input.path ?? 'path' }}"
+"#, &[r#"error:4:34: syntax error, unknown operator `??`; write `tool_input.path != null ? tool_input.path : 'path'`"#]),
+    ("mistake in expect", r#"hooks:
+  - rule: a
+    on: tool:pre
+    deny: no
+tests:
+  - name: one
+    event: tool:pre
+    expect: { decison: deny }
+
+  - name: two
+    event: tool:pre
+    expected: { decision: deny }
+"#, &[r#"error:8:15: unknown key `decison`; did you mean `decision`?"#, r#"error:12:5: unknown key `expected`; did you mean `expect`?"#]),
     ("deny: false", r#"hooks:
   - rule: a
     on: tool:pre

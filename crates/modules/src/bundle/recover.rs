@@ -20,7 +20,11 @@ pub(super) fn parse(text: &str, file: &Path) -> (Bundle, Vec<BundleError>) {
         let part = Part::of(&mistake);
         let cut = place.and_then(|line| cut(&left, line, part?));
         let is_new = mistakes.iter().all(|known| (known.line, &known.message) != (mistake.line, &mistake.message));
-        if is_new {
+        // The key may be in the part that was removed.
+        let is_consequence = part == Some(Part::Entry)
+            && mistake.code != MistakeCode::Yaml
+            && cut.as_ref().is_some_and(|rest| mistakes.iter().any(|known| is_within(known.line, &left, rest)));
+        if is_new && !is_consequence {
             mistakes.push(mistake);
         }
         match cut.filter(|_| mistakes.len() < MAX_MISTAKES) {
@@ -29,6 +33,16 @@ pub(super) fn parse(text: &str, file: &Path) -> (Bundle, Vec<BundleError>) {
         }
     }
     (Bundle::default(), mistakes)
+}
+
+/// `true` if a line is in the part that a text has lost, or in the blank lines after that part.
+fn is_within(line: usize, text: &str, rest: &str) -> bool {
+    let differs: Vec<bool> = text.lines().zip(rest.lines()).map(|(before, after)| before != after).collect();
+    let Some((first, last)) = differs.iter().position(|line| *line).zip(differs.iter().rposition(|line| *line)) else {
+        return false;
+    };
+    let blank = text.lines().skip(last + 1).take_while(|line| line.trim().is_empty()).count();
+    (first + 1..=last + 1 + blank).contains(&line)
 }
 
 /// The part of a file that a mistake makes unreadable.

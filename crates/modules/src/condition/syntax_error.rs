@@ -146,7 +146,7 @@ fn unbalanced(source: &str) -> Option<(Span, String)> {
 }
 
 /// Finds the first operator of another language, and its equivalent.
-fn other_language(source: &str) -> Option<(Span, &'static str)> {
+fn other_language(source: &str) -> Option<(Span, String)> {
     let bytes = source.as_bytes();
     let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or(b' ');
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
@@ -161,7 +161,10 @@ fn other_language(source: &str) -> Option<(Span, &'static str)> {
             _ => None,
         };
         if let Some((length, meant)) = sign {
-            return Some((Span::new(at, length), meant));
+            return Some((Span::new(at, length), meant.to_owned()));
+        }
+        if now == b'?' && after == b'?' {
+            return Some((Span::new(at, 2), without_default(source, at)));
         }
         let begins_word = !is_word(before) && before != b'.';
         let word = WORDS.iter().find(|(word, _)| {
@@ -169,6 +172,15 @@ fn other_language(source: &str) -> Option<(Span, &'static str)> {
                 && source.get(at..).is_some_and(|rest| rest.starts_with(word))
                 && !is_word(byte(Some(at + word.len())))
         });
-        word.map(|(word, meant)| (Span::new(at, word.len()), *meant))
+        word.map(|(word, meant)| (Span::new(at, word.len()), (*meant).to_owned()))
     })
+}
+
+/// Returns the expression for `a ?? b`, at the position of the operator. A missing field is `null`.
+fn without_default(source: &str, at: usize) -> String {
+    let is_operand = |c: char| c.is_alphanumeric() || "_.[]'\"".contains(c);
+    let (before, after) = (source[..at].trim_end(), source[at + 2..].trim_start());
+    let value = before.rsplit(|c: char| !is_operand(c)).next().filter(|value| !value.is_empty()).unwrap_or("a");
+    let default = after.split(|c: char| !is_operand(c)).next().filter(|_| after.trim_end().chars().all(is_operand));
+    format!("{value} != null ? {value} : {}", default.filter(|default| !default.is_empty()).unwrap_or("b"))
 }
