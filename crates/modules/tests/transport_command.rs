@@ -92,7 +92,11 @@ async fn everything_else_is_a_failure_that_says_what_happened() {
         ("kill -9 $$", "the command was ended by signal 9"),
         ("kill -SEGV $$", "the command was ended by signal 11"),
         ("no-such-program-at-all 2>/dev/null", "the command ended with exit code 127"),
-        ("echo hello", "the answer is not JSON: expected value at line 1 column 1"),
+        (
+            "echo hello",
+            "the answer is not JSON: expected value at line 1 column 1; print an object such as {\"action\": \"inject_context\", \
+             \"context_injection\": \"…\"}, and write other text to standard error",
+        ),
         ("echo '{} {}'", "the answer is not JSON: trailing characters at line 1 column 4"),
         ("echo '[]'", "the answer cannot be read: expected an object, found a list"),
         ("echo '{\"action\": \"deny\", \"action\": \"continue\"}'", "the answer has a duplicate key"),

@@ -86,6 +86,18 @@ impl Hook for CommandHook {
     }
 }
 
+/// Says where plain text belongs: most commands that are not written as hooks print some.
+fn explain_text(error: HookError, stdout: &[u8]) -> HookError {
+    match error {
+        HookError::Unreadable(why) if !matches!(stdout.trim_ascii().first(), Some(b'{' | b'[')) => {
+            HookError::Unreadable(format!(
+                "{why}; print an object such as {{\"action\": \"inject_context\", \"context_injection\": \"…\"}}, and write other text to standard error"
+            ))
+        }
+        error => error,
+    }
+}
+
 fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookError> {
     let CompletedProcess { status, stdout, stderr, in_time, .. } = ran;
     let failed = |what: String| Err(HookError::Failed(program::with_stderr(what, &stderr.bytes)));
@@ -101,7 +113,7 @@ fn conclude(ran: &CompletedProcess, limit: Duration) -> Result<HookResult, HookE
     }
     match status.and_then(|status| status.code()) {
         Some(0) => {
-            let answer = protocol::read(&stdout.bytes)?;
+            let answer = protocol::read(&stdout.bytes).map_err(|error| explain_text(error, &stdout.bytes))?;
             let said = head(&stderr.bytes, MAX_OUTPUT_CHARS);
             Ok(if said.is_empty() { answer } else { answer.with_output(said) })
         }
