@@ -104,7 +104,7 @@ pub static MODULES: &[Module] = &[
     Module::new::<rate_limit::Options>("hooks-rate-limit", "limits calls of tools and models", rate_limit::make),
     Module::new::<redaction::Options>(
         "hooks-redaction",
-        "replaces secrets and personal data before they reach model, transcript and audit log",
+        "replaces secrets and personal data in prompts, tool results and answers",
         redaction::make,
     )
     .knowing(redaction::kinds)

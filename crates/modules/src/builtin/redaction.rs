@@ -1,4 +1,4 @@
-//! `hooks-redaction`: replaces secrets and personal data before they reach the model, the transcript and the audit log.
+//! `hooks-redaction`: replaces secrets and personal data in prompts, tool results and answers, before anything else sees them.
 
 mod markers;
 mod personal;
