@@ -13,6 +13,7 @@ mod approval;
 mod audit;
 mod bundles;
 mod clients;
+mod command_folder;
 mod common;
 mod confine;
 mod demo;

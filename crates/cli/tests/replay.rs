@@ -240,17 +240,17 @@ fn programs_do_not_run_unless_they_are_told_to_and_are_named() {
     ]));
     place.write("recorded.yaml", program);
     assert_eq!(place.run(&["Do it", "--bundle", "../recorded.yaml"]).code, 3);
-    fs::remove_file(place.at("ran")).unwrap();
+    fs::remove_file(place.at("workspace/ran")).unwrap();
     let ran = replay(&place, program, &["--event", "tool:pre"]);
     let expected = "\
 1 event, 0 decisions would change
 not compared: 1, because the deciding hook is not run here
 not run: checker (command); use `--run-programs` to run them
 ";
-    assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, false), "{}", ran.error);
+    assert_eq!((ran.code, ran.out.as_str(), place.at("workspace/ran").exists()), (0, expected, false), "{}", ran.error);
     let ran = replay(&place, program, &["--event", "tool:pre", "--run-programs"]);
     let expected = "1 event, 0 decisions would change\n";
-    assert_eq!((ran.code, ran.out.as_str(), place.at("ran").exists()), (0, expected, true), "{}", ran.error);
+    assert_eq!((ran.code, ran.out.as_str(), place.at("workspace/ran").exists()), (0, expected, true), "{}", ran.error);
 }
 
 fn segment(place: &Place) -> PathBuf {

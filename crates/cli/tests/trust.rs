@@ -17,7 +17,7 @@ fn place(bundle: &str) -> Place {
     let place = Place::with(json!([{ "text": "Done." }]));
     fs::create_dir(place.at("workspace/.amplifier")).unwrap();
     place.write("workspace/.amplifier/bundle.yaml", bundle);
-    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch ../noted\n");
+    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch noted\n");
     place
 }
 
@@ -87,7 +87,7 @@ fn whatever_changes_has_to_be_trusted_again_and_is_named() {
             format!("is not the version that you trusted: `{}` {difference}; to review", file(&place, changed));
         assert!(!ran && said.contains(&expected), "{said}");
     };
-    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch ../noted ../other\n");
+    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch noted ../other\n");
     check("note.sh", "has other content");
     place.amplifier(&["hooks", "trust", "--yes"]).fine();
     assert_eq!(noted(&place), (true, String::new()));

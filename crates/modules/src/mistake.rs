@@ -50,6 +50,8 @@ words! {
         Test = "test",
         /// A program that cannot be started.
         Program = "program",
+        /// A program that loads code which the agent can write.
+        WorkspaceCode = "workspace-code",
         /// Two hooks with one name.
         DuplicateName = "duplicate-name",
         /// A mistake in a disabled hook.

@@ -15,7 +15,7 @@ fn place() -> Place {
     fs::create_dir(place.at("workspace/.amplifier")).unwrap();
     let bundle = "hooks:\n  - command: sh ./note.sh\n    name: \"note\\r\\n╰─ ✓ Trust\\e[2K\"\n    on: prompt:submit\n";
     place.write("workspace/.amplifier/bundle.yaml", bundle);
-    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch ../noted\n");
+    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch noted\n");
     place
 }
 
@@ -57,7 +57,7 @@ fn a_person_sees_what_a_project_would_run_and_decides() {
     let (code, seen) = run(&place, None);
     assert!(code == 0 && noted(&place) && !seen.contains("trust needed"), "{seen}");
 
-    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch ../noted # once more\n");
+    place.write("workspace/.amplifier/note.sh", "cat >/dev/null; touch noted # once more\n");
     let (code, seen) = run(&place, Some("\x1b"));
     assert!(code == 0 && !noted(&place), "{seen}");
     assert!(seen.contains("│ ! changed since you trusted it: `"), "{seen}");

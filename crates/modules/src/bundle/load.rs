@@ -102,9 +102,11 @@ pub(super) fn digest_of(text: &[u8]) -> Digest {
 }
 
 impl LoadedBundle {
-    /// Returns warnings about probable mistakes: missing programs, rules with an action in the role of an observer, and duplicate names.
+    /// Returns warnings about probable mistakes: missing programs, programs that load code from the workspace, rules with an action in the role of an
+    /// observer, and duplicate names.
     pub fn warnings(&self) -> Vec<BundleError> {
-        self.hooks.iter().filter_map(HookDefinition::warning).chain(self.duplicate_names()).collect()
+        let of_hooks = |definition: &HookDefinition| [definition.warning(), definition.workspace_code_warning()];
+        self.hooks.iter().flat_map(of_hooks).flatten().chain(self.duplicate_names()).collect()
     }
 
     fn duplicate_names(&self) -> impl Iterator<Item = BundleError> {
@@ -201,7 +203,7 @@ pub struct HookDefinition {
 }
 
 impl HookDefinition {
-    /// Returns the absolute folder of the file, in which programs run.
+    /// Returns the absolute folder of the file, where relative paths of the hook begin.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

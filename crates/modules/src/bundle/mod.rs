@@ -2,6 +2,7 @@
 
 mod case;
 mod check;
+mod command_paths;
 mod diagnostic;
 mod entry;
 mod error;
@@ -17,10 +18,12 @@ mod register;
 mod sandbox;
 mod schema;
 mod settings;
+mod shell_line;
 mod stack;
 mod subscribe;
 mod watch;
 mod weakened_guard;
+mod workspace_code;
 mod yaml_traps;
 
 pub use crate::mistake::{MistakeCode, Severity};

@@ -24,7 +24,7 @@ use crate::transport::{WasmHook, WasmOptions};
 use crate::trust::PinnedFiles;
 
 impl LoadedBundle {
-    /// Registers every enabled hook, in order. Programs run in the folder of their bundle.
+    /// Registers every enabled hook, in order. Programs run in the workspace.
     ///
     /// # Errors
     /// If a hook cannot be compiled; then none stays registered.
@@ -379,19 +379,20 @@ fn rule_error(definition: &HookDefinition, error: RuleError) -> BundleError {
 
 /// Returns the program: a text is a shell line, a list is a program with arguments.
 fn program(definition: &HookDefinition, command: &OneOrMany, host: &HookEnvironment) -> Result<Program, BundleError> {
-    let program = match command {
+    let program = match definition.absolute_command(command) {
         OneOrMany::One(line) => Program::line(line),
         OneOrMany::Many(words) => Program::new(words),
     };
     let sandbox = match &definition.entry.confine {
         Some(Confinement::To(confine)) => host.sandbox_for(confine),
         Some(Confinement::Off(_)) if definition.is_own => Ok(Sandbox::default()),
-        Some(Confinement::Off(_)) | None => host.default_sandbox(&definition.outputs()),
+        Some(Confinement::Off(_)) | None => host.default_sandbox(&definition.outputs(host.scope.workspace())),
     };
     let sandbox = sandbox.map_err(|error| definition.problem(format!("it cannot be confined: {error}")))?;
-    let program = program.sandbox(sandbox).folder(definition.folder()).pinned_files(definition.pinned_files.clone());
+    let program = program.sandbox(sandbox).folder(host.scope.workspace()).pinned_files(definition.pinned_files.clone());
     let program = program.python_path(definition.import_folders(host));
-    Ok(definition.entry.env.iter().fold(program, |program, (name, value)| program.variable(name, value)))
+    let variables = definition.entry.env.iter();
+    Ok(variables.fold(program, |program, (name, value)| program.variable(name, definition.absolute_value(value))))
 }
 
 impl Hook for BundleHook {

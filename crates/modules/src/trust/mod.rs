@@ -36,6 +36,7 @@ use std::path::PathBuf;
 
 pub use bundle_pins::BundlePins;
 pub use opaque::opaque_reason;
+pub(crate) use opaque::{RUNNERS, opaque_command_reason};
 pub use pin::Pin;
 pub(crate) use pin::{MAX_BUNDLE_SIZE, read_pinned};
 pub(crate) use recheck::PinnedFiles;

@@ -1,9 +1,10 @@
 //! Commands whose text does not show the programs they run.
 
+use crate::bundle::OneOrMany;
 use crate::shell;
 
 /// Programs that run commands from files that their command line does not name.
-const RUNNERS: [&str; 40] = [
+pub(crate) const RUNNERS: [&str; 40] = [
     "ant",
     "bazel",
     "bmake",
@@ -84,17 +85,17 @@ const TEXT_FIRST: [&str; 4] = ["awk", "gawk", "mawk", "nawk"];
 /// ```
 #[must_use]
 pub fn opaque_reason(command: &[String]) -> Option<String> {
-    let line = match command {
-        [line] => line.clone(),
-        words => words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect::<Vec<_>>().join(" "),
+    let command = match command {
+        [line] => OneOrMany::One(line.clone()),
+        words => OneOrMany::Many(words.to_vec()),
     };
-    match shell::commands(&line) {
+    match shell::commands(&command.to_line()) {
         Err(why) => Some(why),
         Ok(commands) => commands.iter().find_map(|command| opaque_command_reason(&command.plain)),
     }
 }
 
-fn opaque_command_reason(command: &str) -> Option<String> {
+pub(crate) fn opaque_command_reason(command: &str) -> Option<String> {
     let mut words = command.split_whitespace();
     let program = words.next()?;
     // `python3.12` and `Rscript` as well.

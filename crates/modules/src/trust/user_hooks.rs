@@ -8,7 +8,7 @@ use amplifier_process::files::can_write;
 use super::pin::{pin, resolve_parent};
 use super::recheck::{OnChange, PinnedPath};
 use super::{PinnedFiles, TrustError};
-use crate::bundle::{HookDefinition, HookKind, OneOrMany};
+use crate::bundle::{HookDefinition, HookKind};
 use crate::environment::HookEnvironment;
 use crate::shell::analyse;
 
@@ -23,7 +23,7 @@ impl HookDefinition {
         host: &HookEnvironment,
         protected: &[PathBuf],
     ) -> Result<PinnedFiles, TrustError> {
-        let outputs = self.outputs();
+        let outputs = self.outputs(host.scope.workspace());
         let mut files = Vec::new();
         for name in self.named_files(host.scope.workspace())? {
             let Ok(location) = resolve_parent(&name) else { continue };
@@ -40,16 +40,10 @@ impl HookDefinition {
     }
 
     /// Returns the files that the hook's command line writes to, with links resolved. The files may not exist, but their folders must.
-    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
+    pub(crate) fn outputs(&self, workspace: &Path) -> Vec<PathBuf> {
         let Ok(HookKind::Command(command) | HookKind::Worker(command)) = self.entry.kind() else { return Vec::new() };
-        let line = match command {
-            OneOrMany::One(line) => line.clone(),
-            OneOrMany::Many(words) => match words.as_slice() {
-                [shell, option, line] if shell.ends_with("sh") && option == "-c" => line.clone(),
-                words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-            },
-        };
-        let written = analyse(&line).writes.into_iter().map(|file| self.folder().join(file));
+        let line = self.absolute_command(command).to_line();
+        let written = analyse(&line).writes.into_iter().map(|file| workspace.join(file));
         written.filter_map(|file| Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?))).collect()
     }
 
@@ -59,7 +53,7 @@ impl HookDefinition {
         let named = self.named_files(host.scope.workspace()).unwrap_or_default();
         let folders = named.iter().filter_map(|file| file.parent()).map(Path::to_owned);
         let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
-        // The bundle's own first, because programs run there.
+        // The bundle's own first, because most hooks have their files there.
         let own = self.folder().canonicalize().ok();
         let others = folders.into_iter().filter(|folder| own.as_ref() != Some(folder));
         let is_safe = |folder: &PathBuf| match host.protected_folders() {
@@ -68,10 +62,6 @@ impl HookDefinition {
         };
         own.clone().into_iter().chain(others).filter(is_safe).collect()
     }
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// `true` if programs of this user can change or replace a file.
