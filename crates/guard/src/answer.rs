@@ -82,6 +82,8 @@ impl Loss {
     pub(crate) const LATER: Self = Self { part: "deny", instead: "denied at the first prompt or tool" };
     /// Context that is dropped.
     pub(crate) const CONTEXT: Self = Self { part: "inject_context", instead: "dropped" };
+    /// Context of which only the beginning is added.
+    pub(crate) const CUT_CONTEXT: Self = Self { part: "inject_context", instead: "cut after 8 KB" };
     /// A message that is dropped.
     pub(crate) const MESSAGE: Self = Self { part: "user_message", instead: "dropped" };
 
@@ -110,6 +112,11 @@ impl GuardAnswer {
     /// Returns the joined context; none if there is none.
     pub(crate) fn joined_context(&self) -> Option<String> {
         joined(&self.context, MAX_CONTEXT_BYTES)
+    }
+
+    /// Returns `true` if the joined context is cut.
+    pub(crate) fn has_cut_context(&self) -> bool {
+        joined(&self.context, usize::MAX).is_some_and(|context| context.len() > MAX_CONTEXT_BYTES)
     }
 
     /// Returns the joined messages; none if there are none.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use amplifier_guard::{Change, ClientEvent, EventKind, GuardAnswer, HookOutput, answer};
+use amplifier_guard::{Change, ClientEvent, EventKind, GuardAnswer, HookOutput, Reply, answer};
 use serde_json::{Value, json};
 
 use crate::samples;
@@ -80,6 +80,28 @@ fn answers_are_as_recorded_for_each_client() {
         fs::read_to_string(&file).unwrap(),
         "after a change, run with UPDATE_ANSWERS=1 and read the difference"
     );
+}
+
+#[test]
+fn context_that_does_not_arrive_whole_is_lost() {
+    for sample in samples::all() {
+        let event = sample.parse();
+        for (length, denial) in
+            [(5, None), (9 << 10, None), (5, Some("no".to_owned())), (9 << 10, Some("no".to_owned()))]
+        {
+            let given = GuardAnswer { context: vec!["x".repeat(length)], denial, ..GuardAnswer::default() };
+            let Reply { output, losses, deferred } = answer(&event, &given);
+            let lost: Vec<&str> =
+                losses.iter().filter(|loss| loss.part == "inject_context").map(|loss| loss.instead).collect();
+            let expected: &[&str] = match output.stdout.matches('x').count() {
+                _ if !deferred.is_empty() => &[],
+                count if count >= length => &[],
+                count if count >= 8000 => &["cut after 8 KB"],
+                _ => &["dropped"],
+            };
+            assert_eq!(lost, expected, "{} {}: {output:?}", event.client, event.name);
+        }
+    }
 }
 
 #[test]

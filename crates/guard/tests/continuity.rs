@@ -225,6 +225,16 @@ async fn context_that_no_agent_takes_any_more_is_recorded_as_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn context_that_is_cut_is_recorded_as_lost() {
+    let text = "x".repeat(5000);
+    let rule = |name: &str| format!("  - {{ rule: {name}, on: tool:pre, when: 'true', inject: {text} }}\n");
+    let place = Place::started(&format!("hooks:\n{}{}", rule("one"), rule("two"))).await;
+    let output = place.tool("t-1", "Bash", json!({ "command": "ls" })).await;
+    assert_eq!((output.code, output.stdout.matches('x').count() / 1000), (0, 8));
+    assert_eq!(place.records(&["guard:loss", "inject_context", "cut after 8 KB", "\"event\""]), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_of_another_version_is_answered_with_that() {
     let place = Place::started("hooks: []\n").await;
     let mut stream = UnixStream::connect(place.folder.path().join("guard/socket")).await.unwrap();

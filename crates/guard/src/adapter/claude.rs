@@ -115,7 +115,6 @@ fn withheld(tool: &ClientTool, result: &Value, reason: &str) -> Option<Value> {
 /// Answers an event whose decision has no effect.
 pub(super) fn observed(answer: &GuardAnswer) -> Reply {
     Reply::new(HookOutput::success(with_messages(Map::new(), answer)))
-        .lose(Loss::CONTEXT, answer.joined_context().is_some())
 }
 
 /// Denies instead of a change that a client cannot apply.

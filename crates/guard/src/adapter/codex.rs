@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::PayloadError;
 use super::claude::{blocked, deny_change, observed, with_context, with_messages};
 use super::form::{NESTED, PayloadForm, result_text};
-use crate::answer::{GuardAnswer, HookOutput, Loss, Reply};
+use crate::answer::{GuardAnswer, HookOutput, Reply};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, EventKind};
 
@@ -53,17 +53,15 @@ fn tool_pre(tool: &ClientTool, answer: &GuardAnswer) -> Reply {
         specific.insert("permissionDecision".to_owned(), json!("allow"));
         specific.insert("updatedInput".to_owned(), json!({ "command": command }));
     }
-    let context = answer.joined_context();
     // Only measured combinations: context alone, or with a denial.
-    let is_lost = context.is_some() && answer.change.is_some();
-    if let Some(context) = context.filter(|_| !is_lost) {
+    if let Some(context) = answer.joined_context().filter(|_| answer.change.is_none()) {
         specific.insert("additionalContext".to_owned(), context.into());
     }
     let mut fields = Map::new();
     if specific.len() > 1 {
         fields.insert("hookSpecificOutput".to_owned(), specific.into());
     }
-    Reply::new(HookOutput::success(with_messages(fields, answer))).lose(Loss::CONTEXT, is_lost)
+    Reply::new(HookOutput::success(with_messages(fields, answer)))
 }
 
 /// Returns the changed command, if nothing else changed.
@@ -96,7 +94,7 @@ fn tool_post(answer: &GuardAnswer) -> Reply {
         let text = result_text(result);
         let text = if text.trim().is_empty() { "(a hook removed the result)".to_owned() } else { text };
         let output = HookOutput { stdout: Value::Object(blocked(&text)).to_string(), ..HookOutput::default() };
-        return Reply::new(output).lose(Loss::CONTEXT, answer.joined_context().is_some());
+        return Reply::new(output);
     }
     let fields = with_context(Map::new(), "PostToolUse", answer.joined_context());
     Reply::new(HookOutput::success(with_messages(fields, answer)))

@@ -59,7 +59,7 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
         (EventKind::SessionStart { .. }, Dialect::Own) => {
             Reply::new(HookOutput::success(context(answer))).lose(Loss::LATER, answer.denial.is_some())
         }
-        (_, Dialect::Own) => Reply::new(HookOutput::default()).lose(Loss::CONTEXT, answer.joined_context().is_some()),
+        (_, Dialect::Own) => Reply::new(HookOutput::default()),
         (_, Dialect::Nested) => claude::answer(event, answer),
     };
     // The client shows no messages of hooks.

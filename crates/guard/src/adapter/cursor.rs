@@ -61,19 +61,17 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
         EventKind::Prompt { .. } => prompt(answer),
         EventKind::Spawn { .. } => spawn(answer),
         _ => {
-            let context = answer.joined_context().filter(|_| answer.denial.is_none());
-            let takes_context = matches!(event.kind, EventKind::SessionStart { .. } | EventKind::ToolPost { .. });
-            let mut fields = Map::new();
-            if let Some(context) = context.clone().filter(|_| takes_context) {
-                fields.insert("additional_context".to_owned(), context.into());
-            }
             let is_result = matches!(event.kind, EventKind::ToolPost { .. });
             let is_start = matches!(event.kind, EventKind::SessionStart { .. });
+            let takes_context = answer.denial.is_none() && (is_result || is_start);
+            let mut fields = Map::new();
+            if let Some(context) = answer.joined_context().filter(|_| takes_context) {
+                fields.insert("additional_context".to_owned(), context.into());
+            }
             let output = HookOutput { stdout: Value::Object(fields).to_string(), ..HookOutput::default() };
             Reply::new(output)
                 .lose(Loss::RESULT, is_result && (answer.denial.is_some() || answer.change.is_some()))
                 .lose(Loss::LATER, is_start && answer.denial.is_some())
-                .lose(Loss::CONTEXT, context.is_some() && !takes_context)
                 .lose(Loss::MESSAGE, answer.joined_messages().is_some())
         }
     }
@@ -91,9 +89,7 @@ fn tool_pre(tool: &ClientTool, answer: &GuardAnswer) -> Reply {
         }
         fields.insert("updated_input".to_owned(), input.clone());
     }
-    Reply::new(HookOutput::success(fields))
-        .lose(Loss::CONTEXT, answer.joined_context().is_some())
-        .lose(Loss::MESSAGE, answer.joined_messages().is_some())
+    Reply::new(HookOutput::success(fields)).lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }
 
 fn spawn(answer: &GuardAnswer) -> Reply {
@@ -104,7 +100,6 @@ fn spawn(answer: &GuardAnswer) -> Reply {
         return deny_change("a hook changed the task of an agent, which this client cannot apply", spawn);
     }
     Reply::new(HookOutput::success(Map::from_iter([("permission".to_owned(), json!("allow"))])))
-        .lose(Loss::CONTEXT, answer.joined_context().is_some())
         .lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }
 
@@ -116,7 +111,6 @@ fn prompt(answer: &GuardAnswer) -> Reply {
         return deny_change("a hook changed the prompt, which this client cannot apply", prompt);
     }
     Reply::new(HookOutput::success(Map::from_iter([("continue".to_owned(), json!(true))])))
-        .lose(Loss::CONTEXT, answer.joined_context().is_some())
         .lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }
 

@@ -98,7 +98,7 @@ fn tool_post(answer: &GuardAnswer) -> Reply {
         let text = if text.trim().is_empty() { "(a hook removed the result)".to_owned() } else { text };
         let stdout = json!({ "decision": "deny", "reason": text }).to_string();
         let output = HookOutput { stdout, ..HookOutput::default() };
-        return Reply::new(output).lose(Loss::CONTEXT, answer.joined_context().is_some());
+        return Reply::new(output);
     }
     Reply::new(HookOutput::success(with_messages(context(answer), answer)))
 }

@@ -9,6 +9,7 @@ mod gemini;
 mod opencode;
 
 use amplifier_core::Map;
+use serde_json::Value;
 
 use crate::answer::{GuardAnswer, Loss, Reply};
 use crate::client::Client;
@@ -57,6 +58,25 @@ pub fn parse(told: Client, event: Option<&str>, payload: &[u8]) -> Result<Client
 
 /// Expresses an answer in the words of the event's client.
 pub fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
+    let reply = answer_with_dialog(event, answer);
+    let loss = lost_context(answer, &reply);
+    Reply { losses: reply.losses.into_iter().chain(loss).collect(), ..reply }
+}
+
+/// The fields of outputs for context.
+const CONTEXT_FIELDS: [&str; 3] = ["additionalContext", "additional_context", "context"];
+
+/// Returns the loss of context, found by comparing the output with the answer. Deferred context is compared later.
+fn lost_context(answer: &GuardAnswer, reply: &Reply) -> Option<Loss> {
+    let context = Value::from(answer.joined_context().filter(|_| reply.deferred.is_empty())?).to_string();
+    let is_sent = |field: &str| reply.output.stdout.contains(&format!("\"{field}\":{context}"));
+    match CONTEXT_FIELDS.into_iter().any(is_sent) {
+        false => Some(Loss::CONTEXT),
+        true => answer.has_cut_context().then_some(Loss::CUT_CONTEXT),
+    }
+}
+
+fn answer_with_dialog(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
     if answer.question.is_none() || answer.denial.is_some() {
         return express(event, answer);
     }

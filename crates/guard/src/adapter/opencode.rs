@@ -84,14 +84,12 @@ pub(super) fn answer(event: &ClientEvent, answer: &GuardAnswer) -> Reply {
     let is_post = matches!(event.kind, EventKind::ToolPost { .. });
     // The client takes context only with a result.
     let is_deferred = event.is_gate() || matches!(event.kind, EventKind::SessionStart { .. });
-    let context = answer.joined_context();
-    if let Some(context) = context.clone().filter(|_| is_post) {
+    if let Some(context) = answer.joined_context().filter(|_| is_post) {
         fields.insert("context".to_owned(), context.into());
     }
     let deferred = if is_deferred { answer.context.clone() } else { Vec::new() };
     let reply = Reply { deferred, ..Reply::new(HookOutput::success(fields)) };
     reply
         .lose(Loss::LATER, answer.denial.is_some() && matches!(event.kind, EventKind::SessionStart { .. }))
-        .lose(Loss::CONTEXT, context.is_some() && !is_post && !is_deferred)
         .lose(Loss::MESSAGE, answer.joined_messages().is_some())
 }
