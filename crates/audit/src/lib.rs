@@ -23,6 +23,7 @@ mod record;
 mod redact;
 mod report;
 mod retention;
+mod reverse_reader;
 mod sessions;
 mod statistics;
 mod storage;
@@ -47,6 +48,7 @@ pub use reader::{LogLine, LogLines, LogPart, LogReader, read_records, read_tree}
 pub use record::{Kind, Record, RecordError};
 pub use redact::{InvalidRule, Redaction, has_marker, secret_names};
 pub use report::{Finding, Integrity, Problem, Report, Trust, UnresolvedOperation};
+pub use reverse_reader::read_lines_backwards;
 pub use statistics::{ApprovalDecisionCounts, DecisionCounts, EventDecisionCounts, RecordedDecision, Statistics};
 pub use storage::{FileState, Folder, Lock, RecordSource, Storage};
 pub use tail::{segment_file, segment_number};

@@ -2,9 +2,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use crate::common::{Place, message};
-use amplifier_audit::{AuditError, Folder, LogPart, LogReader, Record};
+use amplifier_audit::{AuditError, Folder, LogPart, LogReader, Record, read_lines_backwards};
 
 /// The numbers of the records that were added.
 fn added(reader: &mut LogReader, place: &Place) -> (Vec<u64>, Option<String>) {
@@ -14,6 +15,45 @@ fn added(reader: &mut LogReader, place: &Place) -> (Vec<u64>, Option<String>) {
         Ok::<_, AuditError>(())
     });
     (numbers, torn.unwrap())
+}
+
+/// The numbers of records from the end on, until `visit` breaks.
+fn backwards(place: &Place, count: usize) -> Result<Vec<u64>, AuditError> {
+    let mut numbers = Vec::new();
+    read_lines_backwards(&Folder::new(place.log()), |line| {
+        numbers.push(Record::parse(line)?.seq);
+        Ok(if numbers.len() == count { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(numbers)
+}
+
+#[test]
+fn lines_come_from_the_end_on_through_all_segments() {
+    let place = Place::new();
+    assert_eq!(backwards(&place, 1).unwrap(), [0; 0]);
+    // Several segments, and lines that are longer than what is read at once.
+    let log = place.options().segment_bytes(1 << 20).blob_above(2 << 20).open().unwrap();
+    (0..40).for_each(|n| _ = log.take(&message("s", &"x".repeat(n * 30_000))).unwrap());
+    log.close().unwrap();
+    let size = place.verify().size;
+    assert!(place.segment(3).exists());
+    assert_eq!(backwards(&place, 3).unwrap(), [size - 1, size - 2, size - 3]);
+    let all = backwards(&place, usize::MAX).unwrap();
+    assert_eq!(all, (0..size).rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn half_a_line_at_the_end_is_left_out_and_a_damaged_one_is_named() {
+    let place = Place::new();
+    let size = grow(&place, 4);
+    let text = fs::read_to_string(place.segment(1)).unwrap();
+    fs::write(place.segment(1), &text[..text.len() - 100]).unwrap();
+    assert_eq!(backwards(&place, 2).unwrap(), [size - 2, size - 3]);
+    let second = text.lines().nth(1).unwrap();
+    fs::write(place.segment(1), text.replacen(second, "{}", 1)).unwrap();
+    assert_eq!(backwards(&place, 1).unwrap(), [size - 1]);
+    let error = backwards(&place, usize::MAX).unwrap_err();
+    assert!(matches!(&error, AuditError::Line { file, line: 2, .. } if file == "seg-000001.jsonl"), "{error:?}");
 }
 
 fn grow(place: &Place, count: usize) -> u64 {
