@@ -6,6 +6,7 @@ mod explain;
 mod live;
 mod opencode;
 mod settings_files;
+mod signals;
 mod status;
 mod system;
 

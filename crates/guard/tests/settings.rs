@@ -117,7 +117,8 @@ fn the_command_line_denies_before_the_limit_and_if_the_program_is_missing() {
     let line = |event: &str| hooks.iter().find(|hook| hook.event == event).unwrap().command.clone();
     assert_eq!(
         line("PreToolUse"),
-        "/bin/sh -c '\"/opt/amplifier hook/amplifier-hook\" --client claude --event PreToolUse --deadline 325000 \
+        "exec /bin/sh -c 'trap : HUP INT PIPE QUIT TERM; \"/opt/amplifier hook/amplifier-hook\" --client claude \
+         --event PreToolUse --deadline 325000 \
          --folder \"/home/ada/.local/share/amplifier/guard\"; [ $? = 0 ] || \
          { echo \"amplifier guard: this call is denied\" >&2; exit 2; }' amplifier-guard"
     );
@@ -128,6 +129,30 @@ fn the_command_line_denies_before_the_limit_and_if_the_program_is_missing() {
         assert_eq!(output.status.code(), Some(code), "{event}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty());
     }
+}
+
+/// The settings as an earlier version wrote them.
+fn as_before(settings: &str) -> String {
+    settings.replace("exec /bin/sh -c 'trap : HUP INT PIPE QUIT TERM; ", "/bin/sh -c '")
+}
+
+#[test]
+fn lines_of_an_earlier_version_decide_and_can_be_replaced_and_removed() {
+    let (program, place) = (program(), DaemonPlace::Folder(Path::new(PLACE)));
+    for client in SHARED {
+        let now = installed_in(client, "{\"version\":1}");
+        let before = as_before(&now);
+        let hooks = installed(client, &before);
+        assert_eq!(problems_of(client, &before), [""; 0], "{client}");
+        assert_eq!(settings::outdated_events(client, &hooks, &program, place).len(), hooks.len());
+        assert_eq!(settings::outdated_events(client, &installed(client, &now), &program, place), [""; 0]);
+        assert_eq!(installed_in(client, &before), now);
+        assert_eq!(installed(client, &uninstalled(client, &before)), []);
+    }
+    let system = as_before(&install_at(Client::Claude, Scope::System, "").unwrap());
+    let hooks = settings::installed(Client::Claude, Scope::System, &system).unwrap();
+    let named = HookProgram::from_system_line(&hooks[0].command).unwrap();
+    assert_eq!(named, (program, PathBuf::from("/usr/local/bin/amplifier")));
 }
 
 #[test]

@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use crate::client::Client;
 
+/// The beginning of each line. The shell of the client must not stay beside ours, and ours lives on after a signal to all of them: without an exit code, some
+/// clients run the tool.
+const BEGIN: &str = "exec /bin/sh -c 'trap : HUP INT PIPE QUIT TERM; ";
+/// The beginning in earlier versions.
+const EARLIER_BEGIN: &str = "/bin/sh -c '";
 /// The last word of each line, by which the guard finds its own.
 const MARKER: &str = "' amplifier-guard";
 /// The words of the command that is the hook program, too.
@@ -50,7 +55,8 @@ impl HookProgram {
 
     /// Returns the programs that a line for all users names: the hook program, and that of the daemon.
     pub fn from_system_line(line: &str) -> Option<(Self, PathBuf)> {
-        let (path, rest) = line.strip_prefix("/bin/sh -c '\"")?.split_once('"')?;
+        let script = [BEGIN, EARLIER_BEGIN].iter().find_map(|begin| line.strip_prefix(begin))?;
+        let (path, rest) = script.strip_prefix('"')?.split_once('"')?;
         let daemon = rest.split_once("--program \"")?.1.split_once('"')?.0;
         let program =
             if rest.starts_with(COMMAND_WORDS) { Self::command(path.into()) } else { Self::small(path.into()) };
@@ -97,7 +103,7 @@ impl HookProgram {
             true => "; [ $? = 0 ] || { echo \"amplifier guard: this call is denied\" >&2; exit 2; }",
             false => " --observe; exit 0",
         };
-        Ok(format!("/bin/sh -c '{call}{rest}{MARKER}"))
+        Ok(format!("{BEGIN}{call}{rest}{MARKER}"))
     }
 }
 
@@ -111,9 +117,19 @@ pub(super) fn deadline_of(line: &str) -> Option<u128> {
     line.split_once(DEADLINE)?.1.split(' ').next()?.parse().ok()
 }
 
+/// Returns the line as earlier versions wrote it.
+pub(super) fn earlier(line: &str) -> String {
+    line.replacen(BEGIN, EARLIER_BEGIN, 1)
+}
+
 /// Returns `true` for a line of the guard.
 pub(super) fn is_ours(line: &str) -> bool {
-    line.starts_with("/bin/sh -c '") && line.ends_with(MARKER)
+    line.starts_with(BEGIN) && line.ends_with(MARKER) || is_earlier(line)
+}
+
+/// Returns `true` for a line of an earlier version of the guard.
+pub(super) fn is_earlier(line: &str) -> bool {
+    line.starts_with(EARLIER_BEGIN) && line.ends_with(MARKER)
 }
 
 fn quotable(path: &Path) -> Result<&str, UnusablePath> {

@@ -175,12 +175,24 @@ pub fn installed(client: Client, scope: Scope, settings: &str) -> Result<Vec<Ins
     }
 }
 
-/// Returns `true` if this program wrote the line of a hook. Anybody can write a line that looks similar, so no other may be run.
+/// Returns `true` if this program wrote the line of a hook, in this version or an earlier one. Anybody can write a line that looks similar, so no other may be
+/// run.
 pub fn is_own(client: Client, hook: &InstalledHook, program: &HookProgram, place: DaemonPlace<'_>) -> bool {
     let Some(event) = hooks_of(client).iter().find(|event| event.name == hook.event) else { return false };
     let Some(deadline) = command_line::deadline_of(&hook.command) else { return false };
     let line = program.line_with_deadline(client, event.name, event.is_gate, deadline, place);
-    line.is_ok_and(|line| line == hook.command)
+    line.is_ok_and(|line| line == hook.command || command_line::earlier(&line) == hook.command)
+}
+
+/// Returns the events with our lines of an earlier version, which decide all the same.
+pub fn outdated_events<'a>(
+    client: Client,
+    hooks: &'a [InstalledHook],
+    program: &HookProgram,
+    place: DaemonPlace<'_>,
+) -> Vec<&'a str> {
+    let outdated = hooks.iter().filter(|hook| command_line::is_earlier(&hook.command));
+    outdated.filter(|hook| is_own(client, hook, program, place)).map(|hook| hook.event.as_str()).collect()
 }
 
 /// Returns the reasons why the hooks of a file do not decide as those of an installation.
