@@ -2,7 +2,7 @@
 
 use amplifier_host::ApprovalChannel;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::adapter;
 use crate::answer::{Change, GuardAnswer};
@@ -130,32 +130,5 @@ fn event(client: Client, kind: EventKind) -> ClientEvent {
         mode: None,
         dialect: Dialect::Own,
         kind,
-    }
-}
-
-/// Returns the payload of the canary for a client: a tool call that is always denied.
-pub fn canary_payload(client: Client, tool: &str, nonce: &str, folder: &str) -> Value {
-    let session = format!("canary-{nonce}");
-    let input = json!({ "nonce": nonce });
-    match client {
-        Client::Claude => json!({
-            "session_id": session, "prompt_id": nonce, "cwd": folder, "hook_event_name": "PreToolUse", "tool_name": tool,
-            "tool_input": input, "tool_use_id": nonce,
-        }),
-        Client::Codex => json!({
-            "session_id": session, "turn_id": nonce, "cwd": folder, "hook_event_name": "PreToolUse", "tool_name": tool,
-            "tool_input": input, "tool_use_id": nonce,
-        }),
-        Client::Gemini => json!({
-            "session_id": session, "cwd": folder, "hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": input,
-        }),
-        Client::Copilot => json!({ "sessionId": session, "cwd": folder, "toolName": tool, "toolArgs": input }),
-        Client::Opencode => json!({
-            "cwd": folder, "input": { "tool": tool, "sessionID": session, "callID": nonce }, "output": { "args": input },
-        }),
-        Client::Cursor => json!({
-            "conversation_id": session, "cursor_version": "", "cwd": folder, "hook_event_name": "preToolUse",
-            "tool_name": tool, "tool_input": input, "tool_use_id": nonce,
-        }),
     }
 }

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod answer;
+mod canary;
 mod client;
 pub mod daemon;
 mod event;
@@ -12,7 +13,8 @@ pub mod tools;
 
 pub use adapter::{PayloadError, answer, parse};
 pub use answer::{Change, GuardAnswer, HookOutput, Loss, Reply};
+pub use canary::{CANARY_HOOK, CANARY_SESSION, CANARY_TOOL, canary_payload};
 pub use client::Client;
 pub use event::{ClientEvent, ClientTool, Dialect, EventKind, ToolOperation};
-pub use explain::{Expression, canary_payload, explain};
+pub use explain::{Expression, explain};
 pub use patch::{PatchError, operations as patch_operations};

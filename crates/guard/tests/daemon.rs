@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_guard::HookOutput;
-use amplifier_guard::daemon::{CANARY_TOOL, Daemon, DaemonOptions, GuardFolder};
+use amplifier_guard::daemon::{Daemon, DaemonOptions, GuardFolder};
+use amplifier_guard::{CANARY_TOOL, HookOutput};
 use amplifier_host::{Config, Environment, Home, Overrides, ProjectBundle, ProjectTrust};
 use serde_json::{Value, json};
 use tempfile::TempDir;

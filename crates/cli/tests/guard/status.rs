@@ -40,6 +40,40 @@ fn status_names_the_last_call_and_the_last_canary() {
 }
 
 #[test]
+fn the_last_calls_are_found_without_reading_the_whole_log() {
+    let guarded = installed("claude");
+    guarded.call("t-1", "git status");
+    guarded.kill_daemons();
+    // The beginning of the log cannot be read, and nothing of it is needed.
+    let segment = "home/audit/seg-000001.jsonl";
+    let text = guarded.place.read(segment);
+    let canary = text.lines().position(|line| line.contains("canary-")).unwrap();
+    let damaged: Vec<&str> = text.lines().enumerate().map(|(at, line)| if at < canary { "{}" } else { line }).collect();
+    guarded.place.write(segment, &(damaged.join("\n") + "\n"));
+    let status = status_of(&guarded.guard(&["status", "--json"]), "claude");
+    assert!(status["last_canary"].is_string() && status["last_call"].is_string(), "{status}");
+}
+
+#[test]
+fn a_line_of_an_earlier_version_is_active_and_can_be_replaced() {
+    let guarded = installed("claude");
+    let settings = fs::read_to_string(guarded.settings()).unwrap();
+    let before = settings.replace("exec /bin/sh -c 'trap : HUP INT PIPE QUIT TERM; ", "/bin/sh -c '");
+    assert_ne!(before, settings);
+    fs::write(guarded.settings(), before).unwrap();
+    let shown = guarded.guard(&["status"]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(text(&shown).contains("claude: active (user)"), "{}", text(&shown));
+    assert!(text(&shown).contains("are of an earlier version; install again"), "{}", text(&shown));
+    assert!(guarded.guard(&["test"]).status.success());
+    assert!(guarded.guard(&["install", "claude"]).status.success());
+    assert_eq!(
+        (fs::read_to_string(guarded.settings()).unwrap(), guarded.guard(&["status"]).status.code()),
+        (settings, Some(0))
+    );
+}
+
+#[test]
 fn a_switch_is_named_with_its_file_and_its_remedy() {
     let guarded = installed("claude");
     fs::create_dir(guarded.place.at("workspace/.claude")).unwrap();

@@ -33,7 +33,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use self::folder::GuardFolder;
-pub use self::protect::{CANARY_HOOK, CANARY_TOOL};
 use self::request::{OTHER_VERSION, Request};
 use self::session_facts::FactStore;
 use self::sessions::Sessions;

@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use super::once::{Arrival, CallKey, Decisions};
-use super::protect::CANARY_TOOL;
 use super::request::Request;
 use super::session::GuardSession;
 use super::session_facts::FactStore;
@@ -20,6 +19,7 @@ use super::workspace::Policies;
 use super::{GuardFolder, LoadConfig, call_limit, limits};
 use crate::adapter;
 use crate::answer::{GuardAnswer, HookOutput};
+use crate::canary::is_canary;
 use crate::client::Client;
 use crate::event::{ClientEvent, EventKind};
 
@@ -108,9 +108,7 @@ impl Sessions {
         let reply = adapter::answer(&event, &answer);
         session.record_losses(&event, &reply).await;
         // A canary is a session of one call.
-        let is_canary = matches!(&event.kind, EventKind::ToolPre(tool) if tool.name == CANARY_TOOL)
-            && event.session.starts_with("canary-");
-        if is_canary || matches!(event.kind, EventKind::SessionEnd { .. }) {
+        if is_canary(&event) || matches!(event.kind, EventKind::SessionEnd { .. }) {
             lock(&self.open).remove(&event.session);
             session.end("complete").await;
             session.forget_facts();

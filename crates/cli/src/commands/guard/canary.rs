@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use amplifier_audit::{Folder, read_records};
-use amplifier_guard::daemon::{CANARY_HOOK, CANARY_TOOL};
+use amplifier_audit::{Folder, Record, read_lines_backwards};
 use amplifier_guard::settings::{InstalledHook, Scope, installed, is_own, tool_event};
-use amplifier_guard::{Client, canary_payload};
+use amplifier_guard::{CANARY_HOOK, CANARY_TOOL, Client, canary_payload};
 use amplifier_host::Home;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -135,10 +134,11 @@ pub(super) fn send(client: Client, scope: Scope, hooks: &[InstalledHook], places
         Scope::User | Scope::Project => home.audit_folder(),
     };
     let mut is_recorded = false;
-    read_records(&Folder::new(log), |record| {
+    read_lines_backwards(&Folder::new(log), |line| {
+        let record = Record::parse(line)?;
         is_recorded |= record.session.as_deref().is_some_and(|session| session.ends_with(&nonce))
             && record.body.get().contains(CANARY_HOOK);
-        if is_recorded { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Ok(if is_recorded { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     if !is_recorded {
         bail!("the canary was denied, but the audit log has no record of it; run `amplifier audit verify`");

@@ -4,6 +4,7 @@ mod canary;
 mod codex_hooks;
 mod explain;
 mod install;
+mod last_calls;
 mod live;
 mod settings_files;
 mod status;

@@ -1,26 +1,21 @@
 //! `amplifier guard status`: where the guard is installed, what disables it, and its last calls.
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amplifier_audit::{Folder, Kind, Record, read_records};
-use amplifier_core::SESSION_START;
 use amplifier_core::text::counted;
 use amplifier_guard::Client;
-use amplifier_guard::daemon::CANARY_HOOK;
 use amplifier_guard::settings::{
-    Scope, Switch, codex_config_file, find_switches, installed, is_trusted_by_codex, problems,
+    Scope, Switch, codex_config_file, find_switches, installed, is_trusted_by_codex, outdated_events, problems,
 };
 use amplifier_host::Home;
 use amplifier_process::{Command, Environment};
 use anyhow::Result;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::last_calls::{self, LastCalls};
 use super::settings_files::read;
 use super::{Places, daemon_place};
 use crate::commands::output::{print_json, stdout};
@@ -62,13 +57,6 @@ struct ActiveSwitch {
     remedy: String,
 }
 
-/// The times of the last calls in the audit log.
-#[derive(Clone, Debug, Default, Serialize)]
-struct LastCalls {
-    last_call: Option<String>,
-    last_canary: Option<String>,
-}
-
 impl ClientStatus {
     fn has_problem(&self) -> bool {
         self.is_active == Some(false) || (self.is_active.is_some() && !self.problems.is_empty())
@@ -78,9 +66,10 @@ impl ClientStatus {
 /// Shows the status. The exit code is 1 if a guarded client has a problem.
 pub(super) async fn run(as_json: bool, home: &Home) -> Result<ExitCode> {
     let mut list = find(&Places::find(home)?);
-    let mut calls = last_calls(&home.audit_folder())?;
+    let guarded: Vec<Client> = list.iter().filter(|one| one.is_active.is_some()).map(|one| one.client).collect();
+    let mut calls = last_calls::find(&guarded, &home.audit_folder())?;
     for one in &mut list {
-        one.calls = calls.remove(one.client.as_str()).unwrap_or_default();
+        one.calls = calls.remove(&one.client).unwrap_or_default();
     }
     // Clients need up to a second to print their version.
     let versions: Vec<_> = list.iter().map(|one| tokio::spawn(version(one.client))).collect();
@@ -137,11 +126,14 @@ fn status(client: Client, places: &Places) -> ClientStatus {
             }
         };
         levels.push(scope);
+        let mut outdated = Vec::new();
         let mut here: Vec<String> = match places.programs(scope, &hooks) {
-            Ok((program, daemon)) => problems(client, &hooks, &program, daemon_place(scope, &daemon))
-                .into_iter()
-                .map(|problem| format!("`{name}`: {problem}; check it, then install again"))
-                .collect(),
+            Ok((program, daemon)) => {
+                let place = daemon_place(scope, &daemon);
+                outdated = outdated_events(client, &hooks, &program, place);
+                let problems = problems(client, &hooks, &program, place).into_iter();
+                problems.map(|problem| format!("`{name}`: {problem}; check it, then install again")).collect()
+            }
             Err(error) => vec![format!("`{name}`: {}", reasons(&error))],
         };
         if client == Client::Codex && scope != Scope::System {
@@ -157,6 +149,10 @@ fn status(client: Client, places: &Places) -> ClientStatus {
             sound.push(scope);
         }
         found.extend(here);
+        if !outdated.is_empty() {
+            let events = outdated.join(", ");
+            found.push(format!("`{name}`: the lines at {events} are of an earlier version; install again"));
+        }
     }
     let switches = find_switches(client, &places.folders);
     let has_system = sound.contains(&Scope::System);
@@ -211,34 +207,6 @@ fn show(out: &mut impl Write, one: &ClientStatus) -> Result<()> {
         writeln!(out, "    {}", visible(&line, EscapeMode::Exact))?;
     }
     Ok(())
-}
-
-/// Returns the times of the last calls of each client, from the records of their sessions.
-fn last_calls(log: &Path) -> Result<BTreeMap<String, LastCalls>> {
-    let (mut clients, mut calls) = (BTreeMap::new(), BTreeMap::<String, LastCalls>::new());
-    let mut visit = |record: &Record<'_>| {
-        let session = record.session.as_deref()?;
-        if record.event.as_deref() == Some(SESSION_START.name().as_str()) && record.kind == Kind::Event {
-            let body: Value = serde_json::from_str(record.body.get()).ok()?;
-            let client = body.pointer("/data/mount_plan/client/name")?.as_str()?;
-            clients.insert(session.to_owned(), client.to_owned());
-        }
-        let last = calls.entry(clients.get(session)?.clone()).or_default();
-        let is_canary = session.starts_with("canary-");
-        match record.kind {
-            Kind::Event if is_canary && record.body.get().contains(CANARY_HOOK) => {
-                last.last_canary = Some(record.time.clone().into_owned());
-            }
-            Kind::Event if !is_canary => last.last_call = Some(record.time.clone().into_owned()),
-            _ => {}
-        }
-        Some(())
-    };
-    read_records(&Folder::new(log), |record| {
-        visit(record);
-        ControlFlow::Continue(())
-    })?;
-    Ok(calls)
 }
 
 /// Returns the version that a client prints.

@@ -12,12 +12,9 @@ use amplifier_core::{Event, HookResult, OnError, TOOL_PRE, ToolPre};
 use amplifier_host::{Environment, Policy};
 
 use self::paths::ProtectedFiles;
+use crate::canary::{CANARY_HOOK, CANARY_TOOL};
 use crate::client::Client;
 
-/// The tool that is always denied, to test that a hook reaches the daemon.
-pub const CANARY_TOOL: &str = "AmplifierCanary";
-/// The hook that denies it.
-pub const CANARY_HOOK: &str = "canary";
 /// Before other hooks: nothing allows these calls.
 const PRIORITY: i64 = -101;
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use amplifier_audit::{Folder, read_records};
+use amplifier_audit::{Folder, Record, read_lines_backwards};
 use amplifier_guard::Client;
 use amplifier_process::{Command, Environment};
 use anyhow::{Context, Result, bail};
@@ -68,11 +68,12 @@ pub(super) fn test(client: Client, folder: &Path, logs: &[PathBuf]) -> Result<()
 /// Returns `true` if a log has a denied call with the nonce.
 fn is_denied(log: &Path, nonce: &str) -> bool {
     let mut is_denied = false;
-    let read = read_records(&Folder::new(log), |record| {
+    let read = read_lines_backwards(&Folder::new(log), |line| {
+        let record = Record::parse(line)?;
         let text = record.body.get();
         let body = || serde_json::from_str::<Value>(text).unwrap_or_default();
         is_denied |= text.contains(nonce) && body().get("denied_by").is_some_and(Value::is_string);
-        if is_denied { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Ok(if is_denied { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
     read.is_ok() && is_denied
 }
