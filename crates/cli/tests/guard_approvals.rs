@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
@@ -126,9 +127,8 @@ fn a_request_that_nobody_answers_is_denied_before_the_time_limit_of_the_hook() {
     assert!(decisions.contains("no answer within the time limit of the hook"), "{decisions}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_server_shows_which_agent_asks_and_an_answer_over_the_api_reaches_it() {
-    let guarded = guarded();
+/// Starts a server.
+async fn serve(guarded: &Guarded) -> (Running, Client) {
     let server = Running::start(guarded.place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
     let folder = Home::at(guarded.place.at("home")).server_folder();
     let client = tokio::time::timeout(LIMIT, async {
@@ -139,7 +139,34 @@ async fn the_server_shows_which_agent_asks_and_an_answer_over_the_api_reaches_it
             }
         }
     });
-    let client = client.await.unwrap();
+    (server, client.await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_of_the_guard_is_no_session_in_the_console() {
+    let guarded = guarded();
+    let (server, client) = serve(&guarded).await;
+    let mut updates = client.approvals().await.unwrap();
+    let tested = guarded.guard(&["test"]);
+    assert!(tested.status.success(), "{}", text(&tested));
+    start(&guarded);
+    let mut ids = BTreeSet::new();
+    while !ids.contains("session-1") {
+        match updates.next().await.unwrap().unwrap() {
+            ApprovalUpdate::Hello { sessions, .. } => ids.extend(sessions.into_iter().map(|session| session.id)),
+            ApprovalUpdate::Session { session } => _ = ids.insert(session.id),
+            _ => {}
+        }
+    }
+    assert_eq!(ids.into_iter().collect::<Vec<_>>(), ["session-1"]);
+    server.signal("TERM");
+    assert_eq!(server.end().code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_shows_which_agent_asks_and_an_answer_over_the_api_reaches_it() {
+    let guarded = guarded();
+    let (server, client) = serve(&guarded).await;
     let mut updates = client.approvals().await.unwrap();
     start(&guarded);
     let asking = deploy(&guarded, "t-1");

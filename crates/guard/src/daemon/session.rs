@@ -25,6 +25,7 @@ use super::session_facts::FactStore;
 use super::waiting_texts::WaitingTexts;
 use super::workspace::GuardPolicy;
 use crate::answer::{Change, GuardAnswer, Loss, Reply};
+use crate::canary::is_canary;
 use crate::client::Client;
 use crate::event::{ClientEvent, EventKind};
 
@@ -90,7 +91,10 @@ impl GuardSession {
         let coordinator =
             policy.policy.coordinator(&id, OneAnswerPerCall(approvals)).context(ClientPorts).display(ClientPorts);
         let coordinator = coordinator.previews(policy.policy.workspace().clone()).build();
-        link.client.begin(&id, coordinator.clone());
+        // A canary is no session of an agent, so the server does not show it.
+        if !is_canary(event) {
+            link.client.begin(&id, coordinator.clone());
+        }
         link.client.set_mode(policy.policy.mode().current().as_str());
         let commands = std::mem::replace(&mut link.commands, tokio::sync::mpsc::channel(1).1);
         let commands = tokio::spawn(obey(commands, state.clone(), facts.clone(), id.clone()));
@@ -120,7 +124,7 @@ impl GuardSession {
         let workspace = self.policy.policy.workspace().root().display().to_string();
         let plan = data! {
             "client": { "name": event.client.as_str(), "version": event.version }, "model": event.model, "workspace": workspace,
-            "orchestrator": event.client.as_str(), "served": true,
+            "orchestrator": event.client.as_str(), "served": true, "canary": is_canary(event),
         };
         let collection = Collection::default();
         let start = self.coordinator.emit(SESSION_START, SessionStart::new(plan.into_map(), source));

@@ -237,8 +237,9 @@ impl Index {
     }
 
     pub(super) fn sessions(&self) -> Vec<SessionFacts> {
+        let listed = self.sessions.iter().filter(|(_, session)| !session.facts.is_canary);
         let mut sessions: Vec<SessionFacts> =
-            self.sessions.iter().map(|(id, session)| self.session_facts(id, &session.facts)).collect();
+            listed.map(|(id, session)| self.session_facts(id, &session.facts)).collect();
         sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.last_seq));
         sessions
     }
@@ -278,7 +279,7 @@ impl Index {
         let mut active: Vec<(u64, &Arc<str>)> = self
             .sessions
             .iter()
-            .filter(|(_, session)| session.facts.last_seq >= seq)
+            .filter(|(_, session)| session.facts.last_seq >= seq && !session.facts.is_canary)
             .map(|(id, session)| (session.facts.last_seq, id))
             .collect();
         active.sort_unstable();
@@ -347,6 +348,9 @@ impl Index {
         let event = record.event.as_deref().unwrap_or_default();
         let text = record.body.get();
         let Some(IndexedSession { facts, hooks }) = self.sessions.get_mut(id) else { return };
+        if facts.is_canary && event != "session:start" {
+            return;
+        }
         let decision = decision(record, storage);
         decision.into_iter().for_each(|decision| self.decided.count(decision));
         let is_denied = decision.is_some_and(RecordedDecision::is_denial);
@@ -373,7 +377,7 @@ impl Index {
                 let tokens = facts.tokens;
                 facts.apply_event(event, data, is_denied);
                 let counts = &mut hour.counts;
-                counts.sessions += u64::from(event == "session:start");
+                counts.sessions += u64::from(event == "session:start" && !facts.is_canary);
                 counts.prompts += u64::from(event == "prompt:submit");
                 counts.tool_calls += u64::from(is_call);
                 counts.failed_sessions += u64::from(event == "session:end" && facts.is_failed());

@@ -37,6 +37,8 @@ pub(super) struct SessionSummary {
     pub(super) client: Option<SessionClient>,
     pub(super) model: Option<String>,
     pub(super) is_served: bool,
+    /// `true` for a test of the guard, which is no session of an agent.
+    pub(super) is_canary: bool,
     pub(super) is_running: bool,
     pub(super) ended: Option<String>,
     /// `true` if sealed, late answers aside.
@@ -52,6 +54,8 @@ struct MountPlan {
     parent_session_id: Option<String>,
     #[serde(default)]
     served: bool,
+    #[serde(default)]
+    canary: bool,
     client: Option<SessionClient>,
     model: Option<String>,
 }
@@ -105,6 +109,7 @@ impl SessionSummary {
                 self.client = plan.client.or(self.client.take());
                 self.model = plan.model.or(self.model.take());
                 self.is_served = plan.served;
+                self.is_canary = plan.canary;
                 self.name = plan.agent_name.or(data.name).or(self.name.take());
                 self.delegated_by.clone_from(&plan.parent_session_id);
                 self.parent = plan.parent_session_id.or(self.parent.take());
