@@ -11,9 +11,6 @@ use crate::{Result, requests};
 /// The argument with which this program is the server.
 pub(crate) const ROLE: &str = "--be-the-echo-server";
 
-/// The size of the records of one call in the audit log.
-const RECORD: usize = 2_000;
-
 /// A server in a process of its own. It ends with this.
 pub(crate) struct EchoServer {
     process: Child,
@@ -21,12 +18,13 @@ pub(crate) struct EchoServer {
 }
 
 impl EchoServer {
-    /// Starts a server, which writes and syncs a record before each answer if there is a file.
-    pub(crate) fn start(folder: &Path, log: Option<&Path>) -> Result<Self> {
-        let socket = folder.join(if log.is_some() { "log-socket" } else { "echo-socket" });
+    /// Starts a server, which writes and syncs so many bytes before each answer, if they are given.
+    pub(crate) fn start(folder: &Path, record: Option<u64>) -> Result<Self> {
+        let socket = folder.join(if record.is_some() { "log-socket" } else { "echo-socket" });
         _ = std::fs::remove_file(&socket);
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(ROLE).arg(&socket).args(log).stdout(Stdio::piped());
+        command.arg(ROLE).arg(&socket).stdout(Stdio::piped());
+        command.args(record.map(|size| size.to_string()));
         let mut process = command.spawn()?;
         // It says when it listens.
         let mut ready = [0];
@@ -48,8 +46,12 @@ impl Drop for EchoServer {
 
 /// Is the server, until it is killed.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let listener = UnixListener::bind(arguments.first().ok_or("no socket")?)?;
-    let mut log = arguments.get(1).map(File::create).transpose()?;
+    let socket = arguments.first().ok_or("no socket")?;
+    let listener = UnixListener::bind(socket)?;
+    let mut log = match arguments.get(1) {
+        Some(size) => Some((File::create(format!("{socket}.log"))?, vec![b'.'; size.parse()?])),
+        None => None,
+    };
     let mut stdout = std::io::stdout();
     stdout.write_all(b".")?;
     stdout.flush()?;
@@ -59,10 +61,10 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn answer(mut stream: UnixStream, log: Option<&mut File>) -> Result<()> {
+fn answer(mut stream: UnixStream, log: Option<&mut (File, Vec<u8>)>) -> Result<()> {
     let nonce = requests::read(&mut stream)?;
-    if let Some(log) = log {
-        log.write_all(&[b'.'; RECORD])?;
+    if let Some((log, record)) = log {
+        log.write_all(record)?;
         log.sync_data()?;
     }
     Ok(writeln!(stream, "amplifier-guard 1 {nonce} 0 0 0")?)

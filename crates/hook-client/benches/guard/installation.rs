@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Result;
+use crate::{Result, requests};
 
 /// Ten rules, of which half look into shell commands.
 const RULES: &str = r#"hooks:
@@ -67,7 +67,7 @@ impl Installation {
 
     /// The hook program with its arguments, without the shell around it.
     pub(crate) fn hook_words(&self) -> Vec<String> {
-        let call = self.line.split('\'').nth(1).and_then(|script| script.split(';').next()).unwrap_or_default();
+        let call = self.line.split("; ").find(|part| part.starts_with('"')).unwrap_or_default();
         call.split(' ').map(|word| word.trim_matches('"').to_owned()).collect()
     }
 
@@ -89,6 +89,21 @@ impl Installation {
             "tool_use_id": format!("toolu_{contender}_{number}"),
         })
         .to_string()
+    }
+
+    /// The bytes that a call adds to the audit log.
+    pub(crate) fn record_size(&self) -> Result<u64> {
+        let size = || -> Result<u64> {
+            let files = fs::read_dir(self.home.join("audit"))?.flatten();
+            Ok(files.filter_map(|file| Some(file.metadata().ok()?.len())).sum())
+        };
+        const CALLS: u64 = 10;
+        let call = |number| requests::ask(&self.socket(), &self.payload(number, 99));
+        // The first call also starts the session.
+        call(0)?;
+        let before = size()?;
+        (1..=CALLS as usize).try_for_each(call)?;
+        Ok((size()? - before) / CALLS)
     }
 
     /// The process id of the daemon.
