@@ -21,6 +21,8 @@ const CODE_VARIABLES: [&str; 4] = ["BASH_ENV", "DYLD_INSERT_LIBRARIES", "LD_AUDI
 const MAX_PAYLOAD: u64 = 64 << 20;
 /// The most bytes of an answer.
 const MAX_ANSWER: u64 = 96 << 20;
+/// Room for most answers, which are then received at once.
+const ANSWER_CAPACITY: usize = 4096;
 /// The most bytes of a version.
 const MAX_VERSION: usize = 200;
 /// The time that this program keeps for itself.
@@ -72,9 +74,10 @@ pub(crate) fn ask(
         code_variables(),
         payload.len()
     );
-    let sent = stream.write_all(header.as_bytes()).and_then(|()| stream.write_all(payload));
+    // In one piece, so that the daemon wakes up once.
+    let sent = stream.write_all(&[header.as_bytes(), payload].concat());
     sent.map_err(|error| AskError::Closed(format!("the daemon cannot be reached: {error}")))?;
-    let mut answer = Vec::new();
+    let mut answer = Vec::with_capacity(ANSWER_CAPACITY);
     let received = stream.take(MAX_ANSWER).read_to_end(&mut answer);
     received.map_err(|error| AskError::Closed(format!("the daemon gave no answer: {error}")))?;
     parse(&answer, &nonce).ok_or_else(|| match answer.as_slice() {
