@@ -24,7 +24,7 @@ const MAX_FILE: u64 = 64 << 10;
 const START_LIMIT: Duration = Duration::from_secs(15);
 /// The search path of a daemon without an installation.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Connects to the daemon, and starts it first if needed.
 pub(crate) fn connect(place: &DaemonPlace, deadline: Instant) -> Result<UnixStream, String> {
