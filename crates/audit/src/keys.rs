@@ -39,7 +39,12 @@ impl PublicKey {
 
     /// Returns the four bytes that identify this key under this name in signed notes.
     pub fn hash_for(&self, name: &str) -> [u8; 4] {
-        let hash = Sha256::new_with_prefix(name).chain_update([b'\n', ED25519]).chain_update(self.as_bytes());
+        self.typed_hash_for(name, ED25519)
+    }
+
+    /// Does the same for another type of signature.
+    pub(crate) fn typed_hash_for(&self, name: &str, signature_type: u8) -> [u8; 4] {
+        let hash = Sha256::new_with_prefix(name).chain_update([b'\n', signature_type]).chain_update(self.as_bytes());
         let [first, second, third, fourth, ..] = <[u8; 32]>::from(hash.finalize());
         [first, second, third, fourth]
     }

@@ -1,5 +1,7 @@
 //! Signed notes (<https://c2sp.org/signed-note>), and the signed texts: checkpoints, key rotations and removals of segments.
 
+mod cosignature;
+
 use std::fmt;
 use std::str::FromStr;
 
