@@ -14,6 +14,7 @@ use crate::error::{AuditError, StorageContext};
 use crate::keys::SigningKey;
 use crate::log::{Log, LogParts};
 use crate::redact::Redaction;
+use crate::retention::RetentionLimit;
 use crate::storage::{Folder, Storage, absolute_path};
 use crate::tail::{EVERY, segment_number};
 
@@ -44,6 +45,7 @@ pub struct LogOptions {
     blob_above: usize,
     redaction: Redaction,
     anchors: Vec<Box<dyn Anchor>>,
+    retention_limit: Option<RetentionLimit>,
 }
 
 enum Key {
@@ -92,6 +94,7 @@ impl LogOptions {
             blob_above: 16 << 10,
             redaction: Redaction::standard(),
             anchors: Vec::new(),
+            retention_limit: None,
         }
     }
 
@@ -137,6 +140,12 @@ impl LogOptions {
         self
     }
 
+    /// Limits [retention](Log::retain) to a number of records, from the first one on, for example to those that another machine has received.
+    pub fn retention_limit(mut self, removable: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.retention_limit = Some(Arc::new(removable));
+        self
+    }
+
     /// Opens the log, after a recovery from a crash if needed.
     ///
     /// # Errors
@@ -163,6 +172,7 @@ impl LogOptions {
             blob_above: self.blob_above,
             redaction: self.redaction,
             anchors: self.anchors,
+            retention_limit: self.retention_limit,
         })?;
         if let Some(file) = belongs.filter(|_| !is_bound) {
             let log = format!("{}\n", log.status().log);

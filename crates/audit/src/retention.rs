@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,16 +30,36 @@ pub(crate) enum LogChange {
     Erasure { blob: String },
 }
 
-/// Plans the removal of the oldest segments, so that `keep` are left: only those in which every session is sealed, and never the
-/// current one.
-pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<Option<LogChange>, AuditError> {
+/// Returns the number of records, from the first one on, that retention may remove.
+pub(crate) type RetentionLimit = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The plan of a retention.
+pub(crate) struct RetentionPlan {
+    pub(crate) change: Option<LogChange>,
+    /// The number of segments that stay only because of the limit.
+    pub(crate) limited: usize,
+}
+
+/// Plans the removal of the oldest segments, so that `keep` are left: only those in which every session is sealed, and all records are
+/// removable; and never the current one.
+pub(crate) fn plan(
+    storage: &dyn Storage,
+    keep: usize,
+    current: u64,
+    removable: u64,
+) -> Result<RetentionPlan, AuditError> {
     struct SessionSpan {
         first: u64,
         is_sealed: bool,
     }
     let mut sessions: HashMap<String, SessionSpan> = HashMap::new();
     let mut blobs: HashMap<String, u64> = HashMap::new();
+    // The first segment with a record that must stay.
+    let mut limit = u64::MAX;
     read_records(storage, |record| {
+        if record.seq >= removable {
+            limit = limit.min(record.seg);
+        }
         if let Some(session) = &record.session {
             let entry = sessions
                 .entry(session.to_string())
@@ -55,13 +76,15 @@ pub(crate) fn plan(storage: &dyn Storage, keep: usize, current: u64) -> Result<O
     let all = segments(storage)?;
     let most = all.len().saturating_sub(keep.max(1));
     let end = unsealed.unwrap_or(u64::MAX).min(current);
-    let removed: Vec<u64> = all.into_iter().take(most).filter(|&segment| segment < end).collect();
-    Ok(removed.last().map(|last| LogChange::Retention {
+    let unlimited: Vec<u64> = all.into_iter().take(most).filter(|&segment| segment < end).collect();
+    let (removed, limited) = unlimited.split_at(unlimited.partition_point(|&segment| segment < limit));
+    let change = removed.last().map(|last| LogChange::Retention {
         before: last + 1,
         segments: removed.iter().map(|&segment| segment_file(segment)).collect(),
         note: String::new(),
         blobs: blobs.into_iter().filter(|(_, segment)| segment <= last).map(|(file, _)| file).collect(),
-    }))
+    });
+    Ok(RetentionPlan { change, limited: limited.len() })
 }
 
 pub(crate) fn erasure(blob: &Hash) -> LogChange {

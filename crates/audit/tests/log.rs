@@ -1,6 +1,8 @@
 //! A log as its users see it.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Place, intent, json, kinds, message, outcome};
@@ -382,6 +384,36 @@ fn retention_removes_whole_segments_of_sealed_sessions_and_keeps_their_checkpoin
     let leaf = Hash::from_hex(leaf.as_bytes()).unwrap();
     assert!(is_included(&leaf, report.size - 2, report.size, &proof, &report.root.unwrap()));
     place.open().close().unwrap();
+}
+
+#[test]
+fn retention_stops_at_its_limit_and_says_so() {
+    let place = Place::new();
+    let removable = Arc::new(AtomicU64::new(0));
+    let limit = removable.clone();
+    let options = place.options().segment_bytes(3_000);
+    let log = options.retention_limit(move || limit.load(Ordering::Relaxed)).open().unwrap();
+    for number in 0..60 {
+        log.take(&message("first", &format!("number {number}"))).unwrap();
+    }
+    log.seal_blocking("first", "complete").unwrap();
+    let before = place.verify();
+    log.retain(1).unwrap();
+    assert_eq!(place.verify().first, 0);
+    assert_eq!(log.status().limited_segments as u64, before.segments - 1);
+
+    // In the middle of the third segment.
+    let third = json(fs::read_to_string(place.segment(3)).unwrap().lines().next().unwrap())["seq"].as_u64().unwrap();
+    removable.store(third + 1, Ordering::Relaxed);
+    log.retain(1).unwrap();
+    assert_eq!(place.verify().first, third);
+
+    removable.store(before.size, Ordering::Relaxed);
+    log.retain(1).unwrap();
+    assert_eq!(log.status().limited_segments, 0);
+    log.close().unwrap();
+    let report = place.verify();
+    assert!(report.is_sound() && report.segments == 1, "{report}");
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use crate::error::AuditError;
 use crate::keys::{PublicKey, SigningKey};
 use crate::record::{Kind, RecordHeader, write_json};
 use crate::redact::Redaction;
+use crate::retention::RetentionLimit;
 use crate::storage::Storage;
 use crate::{Durability, Hash};
 
@@ -54,6 +55,9 @@ pub struct LogStatus {
     pub anchors: Vec<AnchorState>,
     /// The active public key.
     pub public_key: Option<PublicKey>,
+    /// The number of segments that the last retention would have removed without the
+    /// [limit](crate::LogOptions::retention_limit).
+    pub limited_segments: usize,
 }
 
 pub(crate) struct LogParts {
@@ -63,11 +67,12 @@ pub(crate) struct LogParts {
     pub(crate) blob_above: usize,
     pub(crate) redaction: Redaction,
     pub(crate) anchors: Vec<Box<dyn Anchor>>,
+    pub(crate) retention_limit: Option<RetentionLimit>,
 }
 
 impl Log {
     pub(crate) fn start(parts: LogParts) -> Result<Self, AuditError> {
-        let LogParts { storage, settings, key, blob_above, redaction, anchors } = parts;
+        let LogParts { storage, settings, key, blob_above, redaction, anchors, retention_limit } = parts;
         let writer = writer_name()?;
         let redaction_key = Mutex::new(key.redaction_key());
         let AppenderSettings { durability, checkpoint_after, .. } = settings;
@@ -88,7 +93,7 @@ impl Log {
             waiting,
             sync_spin,
         });
-        let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after);
+        let worker = Worker::new(shared.clone(), appender, anchors, checkpoint_after, retention_limit);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let thread =
             thread.spawn(move || worker.run()).map_err(|error| AuditError::Storage { doing: "opened", error })?;
@@ -185,7 +190,7 @@ impl Log {
     }
 
     /// Removes the oldest segments, so that `segments` are left; their checkpoints stay. A segment with an unsealed session stays, with all later
-    /// ones.
+    /// ones. The status has the number of segments that stay because of the [limit](crate::LogOptions::retention_limit).
     ///
     /// # Errors
     /// If the segments cannot be removed.

@@ -12,7 +12,7 @@ use crate::Durability;
 use crate::anchor::{Anchor, AnchorWorkers};
 use crate::appender::{AppendEntry, Appender};
 use crate::error::AuditError;
-use crate::retention;
+use crate::retention::{self, RetentionLimit};
 use crate::storage::Storage;
 use crate::tail::Tail;
 
@@ -34,6 +34,8 @@ pub(super) struct Worker {
     failed_since: Option<Instant>,
     /// The number of waiters of the last batch, who may return soon.
     last_waiters: usize,
+    retention_limit: Option<RetentionLimit>,
+    limited_segments: usize,
 }
 
 impl Worker {
@@ -42,6 +44,7 @@ impl Worker {
         appender: Appender,
         anchors: Vec<Box<dyn Anchor>>,
         checkpoint_after: Duration,
+        retention_limit: Option<RetentionLimit>,
     ) -> Self {
         let anchor_workers = AnchorWorkers::start(anchors);
         let mut worker = Self {
@@ -53,6 +56,8 @@ impl Worker {
             taken: 0,
             failed_since: None,
             last_waiters: 0,
+            retention_limit,
+            limited_segments: 0,
         };
         worker.report();
         worker
@@ -246,8 +251,22 @@ impl Worker {
                 done(result);
             }
             Job::Retain(keep, done) => {
-                let plan = |storage: &dyn Storage, tail: &Tail| retention::plan(storage, keep, tail.segment);
-                done(self.appender.change(plan));
+                let removable = self.retention_limit.as_ref().map_or(u64::MAX, |limit| limit());
+                let limited = &mut self.limited_segments;
+                let plan = |storage: &dyn Storage, tail: &Tail| {
+                    let plan = retention::plan(storage, keep, tail.segment, removable)?;
+                    *limited = plan.limited;
+                    Ok(plan.change)
+                };
+                let result = self.appender.change(plan);
+                if self.limited_segments > 0 {
+                    tracing::warn!(
+                        segments = self.limited_segments,
+                        "retention keeps old segments until they are received"
+                    );
+                }
+                self.report();
+                done(result);
             }
             Job::Erase(blob, done) => {
                 let plan = |_: &dyn Storage, _: &Tail| Ok(Some(retention::erasure(&blob)));
@@ -308,6 +327,7 @@ impl Worker {
             breach: self.appender.found_breach().map(str::to_owned),
             anchors: self.anchor_workers.states(),
             public_key: Some(self.appender.tail().key),
+            limited_segments: self.limited_segments,
         };
         if let Some(key) = self.appender.take_new_key() {
             *self.shared.redaction_key.lock().unwrap_or_else(PoisonError::into_inner) = key.redaction_key();
