@@ -29,7 +29,26 @@ pub enum Body<'a> {
     },
 }
 
+/// A body that is stored in a file beside the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlobReference {
+    /// The hash of the content.
+    pub hash: Hash,
+    /// The size of the content.
+    pub bytes: u64,
+}
+
 impl<'a> Record<'a> {
+    /// Returns the reference to the body, if the body is not in the line.
+    pub fn blob(&self) -> Option<BlobReference> {
+        if !self.body.get().starts_with("{\"blob\":") {
+            return None;
+        }
+        let blob = self.body::<Blob<'_>>().ok()?;
+        Some(BlobReference { hash: blob.hash()?, bytes: blob.bytes })
+    }
+
     /// Returns the whole body, also if it is in a separate file or continues an earlier record. To read many records, use [`BodyReader`].
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Reads the records of a log in order, also while the log grows.
 
+mod seek;
+
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -372,7 +372,8 @@ impl Blob<'_> {
     }
 }
 
-pub(crate) fn blob_file(hash: &Hash) -> String {
+/// Returns the file of the large body with this hash, in the folder of the log.
+pub fn blob_file(hash: &Hash) -> String {
     let name = hash.to_string();
     format!("blobs/{}/{name}", &name[..2])
 }

@@ -12,6 +12,7 @@
 mod anchor;
 mod attacks;
 mod common;
+mod copy;
 mod disk;
 mod elsewhere;
 mod emissions;

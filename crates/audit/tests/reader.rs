@@ -153,3 +153,42 @@ fn a_line_that_is_not_a_record_is_named() {
     let read = LogReader::new().read(&Folder::new(place.log()), |_| Ok::<_, AuditError>(()));
     assert!(matches!(&read, Err(AuditError::Line { file, line: 5, .. }) if file == "seg-000001.jsonl"), "{read:?}");
 }
+
+#[test]
+fn a_reader_goes_to_any_record_and_knows_the_hash_before_it() {
+    let place = Place::new();
+    let log = place.options().segment_bytes(3_000).open().unwrap();
+    for number in 0..40 {
+        log.take(&message("s", &format!("number {number}"))).unwrap();
+    }
+    log.seal_blocking("s", "complete").unwrap();
+    let lines = place.lines();
+    let size = lines.len() as u64;
+    assert!(place.verify().segments > 3);
+    let folder = Folder::new(place.log());
+    let mut reader = LogReader::new();
+    for (number, line) in lines.iter().enumerate() {
+        let record = Record::parse(line.as_bytes()).unwrap();
+        assert_eq!(reader.seek(&folder, number as u64).unwrap(), Some(record.prev));
+        assert_eq!(added(&mut reader, &place).0, (number as u64..size).collect::<Vec<_>>());
+    }
+    let last = Record::parse(lines.last().unwrap().as_bytes()).unwrap();
+    assert_eq!(reader.seek(&folder, size).unwrap(), Some(last.h), "the next record of a growing log");
+    assert_eq!(reader.seek(&folder, size + 1).unwrap(), None);
+
+    reader.seek(&folder, size).unwrap();
+    log.take(&message("another", "one more")).unwrap();
+    log.retain(2).unwrap();
+    log.close().unwrap();
+    let after = place.verify();
+    assert_eq!(added(&mut reader, &place).0, (size..after.size).collect::<Vec<_>>());
+    assert_eq!(reader.seek(&folder, after.first - 1).unwrap(), None, "retention has removed it");
+    assert!(reader.seek(&folder, after.first).unwrap().is_some());
+    assert_eq!(added(&mut reader, &place).0, (after.first..after.size).collect::<Vec<_>>());
+}
+
+#[test]
+fn there_is_nothing_to_go_to_without_a_log() {
+    let place = Place::new();
+    assert_eq!(LogReader::new().seek(&Folder::new(place.log()), 0).unwrap(), None);
+}
