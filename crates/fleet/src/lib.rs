@@ -4,6 +4,7 @@ mod connection;
 mod error;
 mod message;
 mod name;
+pub mod records;
 mod streams;
 pub mod subjects;
 

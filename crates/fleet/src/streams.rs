@@ -20,7 +20,7 @@ pub enum Replicas {
 
 /// Creates the streams of a centre, or checks that existing ones have the same settings. Only an administrator may do this.
 ///
-/// `audit_bytes` limits the stream of records; a full stream refuses new ones, which then wait on their machines.
+/// `audit_bytes` limits the stream of records, and that of their large bodies; a full stream refuses new ones, which then wait on their machines.
 ///
 /// # Errors
 /// If a stream cannot be created, or exists with other settings.
@@ -59,6 +59,12 @@ fn streams(replicas: Replicas, audit_bytes: i64) -> Vec<Config> {
             max_bytes: audit_bytes,
             max_age: 30 * DAY,
             ..stream(subjects::AUDIT, "audit.>")
+        },
+        Config {
+            discard: DiscardPolicy::New,
+            max_bytes: audit_bytes,
+            max_age: 30 * DAY,
+            ..last_only(subjects::BLOBS, "blob.>")
         },
         // No age limit: an idle log resumes from its receipt.
         last_only(subjects::RECEIPT, "receipt.>"),

@@ -7,6 +7,9 @@ use crate::FleetName;
 /// The stream with the bytes of all logs.
 pub const AUDIT: &str = "AUDIT";
 
+/// The stream with the large bodies of records, in pieces.
+pub const BLOBS: &str = "BLOBS";
+
 /// The stream with the receipts of collectors.
 pub const RECEIPT: &str = "RECEIPT";
 
@@ -28,6 +31,17 @@ pub const BUNDLES: &str = "bundles";
 /// Returns the subject of the chunks of a log.
 pub fn audit(machine: &FleetName, log: &FleetName) -> String {
     format!("audit.{machine}.{log}")
+}
+
+/// Returns the machine and the log of a subject of [`audit`].
+pub fn log(subject: &str) -> Option<(FleetName, FleetName)> {
+    let (machine, log) = subject.strip_prefix("audit.")?.split_once('.')?;
+    Some((machine.parse().ok()?, log.parse().ok()?))
+}
+
+/// Returns the subject of a piece of a large body.
+pub fn blob(machine: &FleetName, log: &FleetName, hash: &str, piece: usize) -> String {
+    format!("blob.{machine}.{log}.{hash}.{piece}")
 }
 
 /// Returns the subject of the receipts of a collector for a log.

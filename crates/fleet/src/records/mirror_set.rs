@@ -1,0 +1,108 @@
+//! All mirrors of a collector.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_audit::{PublicKey, SigningKey};
+use amplifier_process::files::create_private_folder;
+use amplifier_process::locks::FileLock;
+
+use crate::FleetName;
+use crate::records::RecordsError;
+use crate::records::mirror::{Append, Mirror};
+use crate::records::stream_reader::StreamChunk;
+
+/// The key of a machine's log, if it is known.
+pub(crate) type KnownKeys = Arc<dyn Fn(&FleetName, &FleetName) -> Option<PublicKey> + Send + Sync>;
+
+/// A machine and one of its logs.
+pub(crate) type LogName = (FleetName, FleetName);
+
+/// The mirrors in a folder: `MACHINE/LOG/`.
+pub(crate) struct MirrorSet {
+    root: PathBuf,
+    keys: Option<KnownKeys>,
+    open: BTreeMap<LogName, Mirror>,
+    _lock: FileLock,
+}
+
+impl MirrorSet {
+    pub(crate) fn open(root: PathBuf, keys: Option<KnownKeys>) -> Result<Self, RecordsError> {
+        create_private_folder(&root).map_err(RecordsError::file(&root))?;
+        let lock = FileLock::try_lock(&root.join("collector.lock")).map_err(RecordsError::file(&root))?;
+        let lock = lock.ok_or_else(|| RecordsError::Locked(root.clone()))?;
+        Ok(Self { root, keys, open: BTreeMap::new(), _lock: lock })
+    }
+
+    /// Returns all logs that have a mirror.
+    pub(crate) fn logs(&self) -> Result<Vec<LogName>, RecordsError> {
+        list(&self.root)
+    }
+
+    /// Returns a mirror, which is opened when it is used first.
+    pub(crate) fn get(&mut self, name: &LogName) -> Result<&mut Mirror, RecordsError> {
+        // Not with `entry`, because opening can fail.
+        if !self.open.contains_key(name) {
+            let (machine, log) = name;
+            let key = self.keys.as_ref().and_then(|key| key(machine, log));
+            let mirror = Mirror::open(&mirror_folder(&self.root, machine, log), log.clone(), key)?;
+            self.open.insert(name.clone(), mirror);
+        }
+        self.open.get_mut(name).ok_or(RecordsError::Ended)
+    }
+
+    /// Appends a chunk to its mirror.
+    pub(crate) fn append(&mut self, chunk: &StreamChunk) -> Result<Append, RecordsError> {
+        let name = (chunk.machine.clone(), chunk.log.clone());
+        let result = self.get(&name)?.append(&chunk.header, &chunk.lines);
+        if result.is_err() {
+            // After a failed write, only a new look at the disk tells its content.
+            self.open.remove(&name);
+        }
+        result
+    }
+
+    /// Syncs a mirror, and signs its newest checkpoint.
+    pub(crate) fn sign(
+        &mut self,
+        name: &LogName,
+        collector: &FleetName,
+        key: &SigningKey,
+    ) -> Result<bool, RecordsError> {
+        let result = self.get(name)?.sign(collector, key);
+        if result.is_err() {
+            self.open.remove(name);
+        }
+        result
+    }
+}
+
+pub(crate) fn mirror_folder(root: &Path, machine: &FleetName, log: &FleetName) -> PathBuf {
+    root.join(&**machine).join(&**log)
+}
+
+/// Returns all logs that have a mirror in a folder.
+pub(crate) fn list(root: &Path) -> Result<Vec<LogName>, RecordsError> {
+    let mut logs = Vec::new();
+    for machine in names(root)? {
+        for log in names(&root.join(&*machine))? {
+            logs.push((machine.clone(), log));
+        }
+    }
+    Ok(logs)
+}
+
+/// Returns the folders in a folder whose names are valid, in order.
+fn names(folder: &Path) -> Result<Vec<FleetName>, RecordsError> {
+    let failed = || RecordsError::file(folder);
+    let mut names = Vec::new();
+    for entry in folder.read_dir().map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        if entry.file_type().map_err(failed())?.is_dir() {
+            names.extend(entry.file_name().to_str().and_then(|name| name.parse().ok()));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
