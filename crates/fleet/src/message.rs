@@ -6,8 +6,12 @@ use serde::Deserialize;
 
 use crate::FleetError;
 
-/// The error codes of a lost compare-and-set: [alone, and in clusters](https://github.com/nats-io/nats-server), and of a subject whose only message is stored.
-const CONFLICTS: [u64; 3] = [10071, 10164, 10077];
+/// The error codes of a lost compare-and-set: [alone, and in clusters](https://github.com/nats-io/nats-server).
+const CONFLICTS: [u64; 2] = [10071, 10164];
+
+/// The error code of every limit of a stream, and the description of the one that allows only one message of a subject.
+const LIMIT: u64 = 10077;
+const PER_SUBJECT: &str = "per subject";
 
 /// A message read from a stream.
 #[derive(Clone, Debug)]
@@ -38,13 +42,17 @@ struct Refusal {
     description: String,
 }
 
+impl Refusal {
+    fn is_conflict(&self) -> bool {
+        CONFLICTS.contains(&self.err_code) || self.err_code == LIMIT && self.description.contains(PER_SUBJECT)
+    }
+}
+
 /// Reads the reply of a stream to a published message.
 pub(crate) fn read_reply(subject: &str, payload: &[u8]) -> Result<u64, FleetError> {
     let subject = subject.to_owned();
     match serde_json::from_slice(payload) {
-        Ok(Reply { error: Some(Refusal { err_code, .. }), .. }) if CONFLICTS.contains(&err_code) => {
-            Err(FleetError::Conflict { subject })
-        }
+        Ok(Reply { error: Some(refusal), .. }) if refusal.is_conflict() => Err(FleetError::Conflict { subject }),
         Ok(Reply { error: Some(Refusal { err_code: code, description }), .. }) => {
             Err(FleetError::Refused { subject, code, description })
         }
@@ -81,8 +89,11 @@ mod tests {
             let reply = format!(r#"{{"error":{{"code":400,"err_code":{code},"description":"wrong last sequence"}}}}"#);
             assert!(matches!(read_reply("a", reply.as_bytes()), Err(FleetError::Conflict { .. })), "{code}");
         }
-        let full = br#"{"error":{"code":503,"err_code":10077000,"description":"x"}}"#;
-        assert!(matches!(read_reply("a", full), Err(FleetError::Refused { code: 10_077_000, .. })));
+        let second =
+            br#"{"error":{"code":400,"err_code":10077,"description":"maximum messages per subject exceeded"}}"#;
+        assert!(matches!(read_reply("a", second), Err(FleetError::Conflict { .. })));
+        let full = br#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#;
+        assert!(matches!(read_reply("a", full), Err(FleetError::Refused { code: 10_077, .. })));
         assert_eq!(read_reply("a", br#"{"stream":"AUDIT","seq":7}"#).unwrap(), 7);
         assert!(matches!(read_reply("a", b"{}"), Err(FleetError::Invalid { .. })));
     }
