@@ -182,8 +182,10 @@ impl ShipperTask {
             self.check(sent).await?;
         }
         self.sequence = last.map_or(0, |last| last.sequence);
+        // Messages that expired after a collector had read them are no loss.
+        let known = received.iter().map(Receipt::received).chain(sent.map(|sent| sent.size)).max().unwrap_or(0);
         self.lost = match self.acked {
-            Some((acked, sequence)) if self.sequence < sequence => acked.size.saturating_sub(position.size),
+            Some((acked, sequence)) if self.sequence < sequence => acked.size.saturating_sub(known),
             _ => 0,
         };
         let number = self.rewind.take().map_or(position.size, |number| number.min(position.size));

@@ -134,7 +134,12 @@ async fn until_received(shipper: &Shipper, machine: &Machine) {
 }
 
 /// Waits until the mirror has a state.
-async fn until_mirror(collector: &Collector, machine: &Machine, what: &str, mut is_so: impl FnMut(&MirrorStatus) -> bool) {
+async fn until_mirror(
+    collector: &Collector,
+    machine: &Machine,
+    what: &str,
+    mut is_so: impl FnMut(&MirrorStatus) -> bool,
+) {
     let name = (machine.name.clone(), machine.id());
     wait(collector.status(), what, |status| status.mirrors.get(&name).is_some_and(&mut is_so)).await;
 }
@@ -147,8 +152,10 @@ fn mirror_of(machine: &Machine, folder: &Path) -> PathBuf {
 fn segments(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut files: Vec<_> =
-        files.filter(|path| name(path).starts_with("seg-")).map(|path| (name(&path), fs::read(&path).unwrap())).collect();
+    let mut files: Vec<_> = files
+        .filter(|path| name(path).starts_with("seg-"))
+        .map(|path| (name(&path), fs::read(&path).unwrap()))
+        .collect();
     files.sort_unstable();
     files
 }

@@ -39,7 +39,8 @@ async fn a_mirror_has_the_bytes_of_the_log_and_the_machine_has_a_receipt() {
     let status = shipper.status().borrow().clone();
     assert_eq!((status.unreceived(), status.lost_by_centre, &status.problem), (0, 0, &None), "{status:?}");
     assert_eq!(status.state, ShipperState::Shipping);
-    let receipt = read_receipt(&connection, &machine.name, &machine.id(), &known_collectors()[0]).await.unwrap().unwrap();
+    let receipt =
+        read_receipt(&connection, &machine.name, &machine.id(), &known_collectors()[0]).await.unwrap().unwrap();
     assert_eq!(receipt.received(), machine.size());
     until_mirror(&collector, &machine, "signed", |mirror| mirror.received == receipt.received()).await;
     let reports = verify_mirrors(mirrors.path(), &known_collectors(), &[receipt]).unwrap();

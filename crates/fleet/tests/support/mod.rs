@@ -3,4 +3,4 @@
 #[allow(dead_code, reason = "not every test needs each failure")]
 mod server;
 
-pub(crate) use server::{Cluster, Server, new_server, old_server};
+pub(crate) use server::{Cluster, Server, free_port, new_server, old_server};

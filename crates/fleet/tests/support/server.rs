@@ -193,6 +193,6 @@ fn version_of(program: &Path) -> String {
 }
 
 /// A port that nothing listened on a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
