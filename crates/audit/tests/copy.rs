@@ -26,6 +26,9 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
+/// A change of the lines of a segment, at one of them.
+type Change = fn(&mut Vec<Vec<u8>>, usize);
+
 /// Copies line by line; returns the size of the copy, and the first error.
 fn copied(segments: &[Vec<u8>]) -> (u64, Option<String>) {
     let mut copy: Option<LogTail> = None;
@@ -80,7 +83,7 @@ fn a_copy_may_begin_with_a_later_segment() {
 
 #[test]
 fn no_line_can_be_changed_left_out_repeated_or_swapped() {
-    let changes: [fn(&mut Vec<Vec<u8>>, usize); 4] = [
+    let changes: [Change; 4] = [
         |lines, at| lines[at][40] ^= 1,
         |lines, at| drop(lines.remove(at)),
         |lines, at| lines.insert(at, lines[at].clone()),
