@@ -1,6 +1,13 @@
 //! The tests of this crate, as one program, with real servers.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test may fail loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "a test may fail loudly, and says when it does not run"
+)]
 
 mod connection;
 mod records;

@@ -10,8 +10,8 @@ use crate::{Connection, FleetError, FleetName, subjects};
 /// The size of a piece.
 const PIECE: usize = 512 << 10;
 
-/// The largest content: sizes come from other machines.
-const MAX_BYTES: usize = 1 << 30;
+/// The largest content: its size comes from another machine.
+const MAX_BYTES: usize = 256 << 20;
 
 const PIECES: &str = "Amp-Pieces";
 const ERASED: &str = "Amp-Erased";

@@ -5,7 +5,7 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use crate::FleetError;
-use crate::records::Position;
+use crate::records::LogPosition;
 
 /// The most records of a chunk.
 const MAX_RECORDS: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) struct ChunkHeader {
     /// The number of the first record.
     pub(crate) from: u64,
     /// The position after the last record.
-    pub(crate) to: Position,
+    pub(crate) to: LogPosition,
     /// The hash of the lines, if they are too long for a message and sent as a blob.
     pub(crate) lines: Option<Hash>,
 }
@@ -55,7 +55,7 @@ impl ChunkHeader {
         let number = |name: &str| header(headers, name).and_then(|text| text.parse().ok());
         let hash = |name: &str| header(headers, name).and_then(|text| Hash::from_hex(text.as_bytes()));
         let read = || {
-            let to = Position { size: number(TO)?, head: hash(HEAD)? };
+            let to = LogPosition { size: number(TO)?, head: hash(HEAD)? };
             Some(Self { segment: number(SEGMENT)?, first: number(FIRST)?, from: number(FROM)?, to, lines: hash(LINES) })
         };
         let is_valid = |chunk: &Self| chunk.from < chunk.to.size;
@@ -78,7 +78,7 @@ pub(crate) struct Chunk {
     /// The large bodies of the records.
     pub(crate) blobs: Vec<BlobReference>,
     /// The positions that checkpoints among the records cover.
-    pub(crate) covered: Vec<Position>,
+    pub(crate) covered: Vec<LogPosition>,
 }
 
 /// Collects lines until a chunk is full.
@@ -86,14 +86,14 @@ struct ChunkBuilder {
     text: Vec<u8>,
     records: usize,
     from: u64,
-    to: Position,
+    to: LogPosition,
     blobs: Vec<BlobReference>,
-    covered: Vec<Position>,
+    covered: Vec<LogPosition>,
 }
 
 impl ChunkBuilder {
     fn new(from: u64) -> Self {
-        let to = Position { size: from, ..Position::START };
+        let to = LogPosition { size: from, ..LogPosition::START };
         Self { text: Vec::new(), records: 0, from, to, blobs: Vec::new(), covered: Vec::new() }
     }
 
@@ -101,10 +101,10 @@ impl ChunkBuilder {
         self.text.extend_from_slice(record.line().as_bytes());
         self.text.push(b'\n');
         self.records += 1;
-        self.to = Position { size: record.seq + 1, head: record.h };
+        self.to = LogPosition { size: record.seq + 1, head: record.h };
         self.blobs.extend(record.blob());
         if is_checkpoint(record) {
-            self.covered.push(Position { size: record.seq, head: record.prev });
+            self.covered.push(LogPosition { size: record.seq, head: record.prev });
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_they_were_written() {
-        let to = Position { size: 9, head: Hash::sha256(b"head") };
+        let to = LogPosition { size: 9, head: Hash::sha256(b"head") };
         for lines in [None, Some(Hash::sha256(b"lines"))] {
             let chunk = ChunkHeader { segment: 2, first: 3, from: 4, to, lines };
             let headers = chunk.headers(77);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn other_messages_are_not_chunks() {
         assert!(ChunkHeader::read("audit.m.l", &HeaderMap::new()).is_err());
-        let to = Position { size: 9, head: Hash::ZERO };
+        let to = LogPosition { size: 9, head: Hash::ZERO };
         let empty = ChunkHeader { segment: 1, first: 0, from: 9, to, lines: None };
         assert!(ChunkHeader::read("audit.m.l", &empty.headers(0)).is_err());
     }

@@ -145,7 +145,9 @@ impl CollectorTask {
             for chunk in &chunks {
                 let name = (chunk.machine.clone(), chunk.log.clone());
                 match mirrors.append(chunk) {
-                    Ok(Append::Known) => {}
+                    // A collector may have been killed before it signed them.
+                    Ok(Append::Known) if !mirrors.get(&name)?.is_unsigned() => {}
+                    Ok(Append::Known) => _ = appends.changed.insert(name),
                     Ok(Append::Appended | Append::Rejected) => _ = appends.changed.insert(name),
                     Ok(Append::Gap) => _ = appends.gaps.insert(name.clone(), mirrors.get(&name)?.end().size),
                     // A damaged mirror must not stop the others. It is reported with its receipt.
@@ -172,6 +174,7 @@ impl CollectorTask {
                 }
             }
             if !is_new && self.requested.insert(log.clone()) {
+                self.changed.insert(log.clone());
                 self.unpublished.insert(log);
             }
         }
@@ -213,16 +216,14 @@ impl CollectorTask {
         }
         while let Some(name) = self.unpublished.first().cloned() {
             let log = name.clone();
-            let state =
-                self.mirrors(move |mirrors| mirrors.get(&log).map(|mirror| (mirror.state(), status_of(mirror))));
-            match state.await {
+            match self.mirrors(move |mirrors| mirrors.state(&log)).await {
                 Err(error) if is_damage(&error) => self.set_problem(&name, &error),
                 Err(error) => return Err(error),
-                Ok((state, status)) => {
+                Ok(None) => {}
+                Ok(Some(state)) => {
                     let (headers, payload) = state.message();
                     let subject = subjects::receipt(&name.0, &name.1, &self.options.name);
                     self.connection.publish(&subject, headers, payload).await?;
-                    self.status.send_modify(|all| _ = all.mirrors.insert(name.clone(), status));
                 }
             }
             self.unpublished.remove(&name);

@@ -10,7 +10,7 @@ use amplifier_audit::{
 use bytes::Bytes;
 
 use crate::records::chunk::{self, Chunk};
-use crate::records::{Position, RecordsError};
+use crate::records::{LogPosition, RecordsError};
 
 /// The number of remembered checkpoints, with which receipts are compared.
 const REMEMBERED: usize = 1024;
@@ -26,11 +26,11 @@ pub(crate) struct LocalLog {
     /// The chunks that are read and not yet taken.
     chunks: VecDeque<Chunk>,
     /// The position of the next chunk.
-    at: Option<Position>,
+    at: Option<LogPosition>,
     /// The first existing segment, and the number of its first record.
     first: Option<(u64, u64)>,
     /// The positions of the last checkpoints before `at`.
-    covered: VecDeque<Position>,
+    covered: VecDeque<LogPosition>,
 }
 
 /// The comparison of a position with the log.
@@ -88,13 +88,13 @@ impl LocalLog {
     }
 
     /// Returns the position of the next chunk; `None` before the first [`seek`](Self::seek).
-    pub(crate) fn at(&self) -> Option<Position> {
+    pub(crate) fn at(&self) -> Option<LogPosition> {
         self.at
     }
 
     /// Compares a position with the log.
-    pub(crate) fn compare(&mut self, position: Position) -> Result<Comparison, RecordsError> {
-        if position == Position::START || self.at == Some(position) {
+    pub(crate) fn compare(&mut self, position: LogPosition) -> Result<Comparison, RecordsError> {
+        if position == LogPosition::START || self.at == Some(position) {
             return Ok(Comparison::Same);
         }
         let known = self.covered.iter().find(|covered| covered.size == position.size);
@@ -118,7 +118,7 @@ impl LocalLog {
         self.chunks.clear();
         let number = self.first_number()?.map_or(number, |first| first.max(number));
         let head = self.reader.seek(&self.folder, number)?.ok_or(AuditError::Restarted)?;
-        self.at = Some(Position { size: number, head });
+        self.at = Some(LogPosition { size: number, head });
         Ok(())
     }
 

@@ -1,24 +1,23 @@
 //! The mirror of one log: the same bytes, in the folder of a collector.
 
+mod open;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 use amplifier_audit::{
-    BlobReference, Folder, Hash, LogReader, LogTail, Note, PublicKey, Record, RecordSource, RejectedLines, SigningKey,
-    Storage, blob_file, segment_file,
+    BlobReference, Checkpoint, Folder, Hash, LogTail, Note, NoteError, PublicKey, Record, RecordSource, RejectedLines,
+    SigningKey, Storage, blob_file, segment_file,
 };
-use amplifier_process::files::{Durability, read_regular, write_atomic};
+use amplifier_process::files::{Durability, write_atomic};
+
+pub(crate) use self::open::read_receipt_file;
 
 use crate::FleetName;
 use crate::records::chunk::{ChunkHeader, is_checkpoint};
 use crate::records::receipt::{self, MirrorState};
-use crate::records::{Position, RecordsError};
-
-/// The file with the last receipt.
-pub(crate) const RECEIPT_FILE: &str = "receipt";
-
-/// The largest receipt file.
-const MAX_RECEIPT: u64 = 64 << 10;
+use crate::records::{LogPosition, RecordsError};
 
 /// The mirror of one log.
 ///
@@ -30,17 +29,29 @@ pub(crate) struct Mirror {
     /// The key that a new log must begin with, if it is known.
     key: Option<PublicKey>,
     tail: Option<LogTail>,
-    /// The newest checkpoint in the records, and the number of records that it covers.
-    newest: Option<(u64, Note)>,
-    receipt: Option<Note>,
-    /// The number of records that the receipt covers.
-    receipted: u64,
+    /// The newest checkpoint in the records.
+    newest: Option<SignedCheckpoint>,
+    /// The newest checkpoint that the collector has signed.
+    receipt: Option<SignedCheckpoint>,
     /// The large bodies that are not stored yet.
     missing: BTreeMap<String, BlobReference>,
     /// The segments with bytes that are not synced, from this one on.
     dirty: Option<u64>,
     has_gap: bool,
     problem: Option<String>,
+}
+
+/// A checkpoint with its signatures.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedCheckpoint {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) note: Note,
+}
+
+impl SignedCheckpoint {
+    pub(crate) fn read(note: Note) -> Result<Self, NoteError> {
+        Ok(Self { checkpoint: Checkpoint::read(&note)?, note })
+    }
 }
 
 /// The effect of a chunk on a mirror.
@@ -56,68 +67,6 @@ pub(crate) enum Append {
 }
 
 impl Mirror {
-    /// Opens a mirror, which need not exist yet. A line that a killed collector left incomplete is removed.
-    pub(crate) fn open(path: &Path, log: FleetName, key: Option<PublicKey>) -> Result<Self, RecordsError> {
-        let mut mirror = Self {
-            path: path.to_owned(),
-            folder: Folder::new(path),
-            log,
-            key,
-            tail: None,
-            newest: None,
-            receipt: None,
-            receipted: 0,
-            missing: BTreeMap::new(),
-            dirty: None,
-            has_gap: false,
-            problem: None,
-        };
-        mirror.receipt = read_receipt_file(path)?;
-        mirror.receipted = mirror.receipt.as_ref().and_then(covered).unwrap_or(0);
-        let segments = LogReader::new().segments(&mirror.folder)?;
-        // Large bodies of records before the receipt are stored.
-        let begin = mirror.segment_with(&segments, mirror.receipted)?;
-        for &segment in &segments[begin..] {
-            mirror.load(segment, Some(&segment) == segments.last())?;
-        }
-        Ok(mirror)
-    }
-
-    fn segment_with(&self, segments: &[u64], number: u64) -> Result<usize, RecordsError> {
-        for (index, segment) in segments.iter().enumerate().rev() {
-            let mut reader = LogReader::segment(*segment);
-            let first: Vec<u64> = match reader.next_part(&self.folder)? {
-                amplifier_audit::LogPart::Lines(lines) => {
-                    lines.iter().take(1).filter_map(|line| line.record.ok()).map(|record| record.seq).collect()
-                }
-                _ => Vec::new(),
-            };
-            if first.first().is_some_and(|first| *first <= number) {
-                return Ok(index);
-            }
-        }
-        Ok(0)
-    }
-
-    fn load(&mut self, segment: u64, is_last: bool) -> Result<(), RecordsError> {
-        let file = segment_file(segment);
-        let path = self.path.join(&file);
-        let failed = || RecordsError::file(path.clone());
-        let mut text = self.folder.read(&file, 0).map_err(failed())?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        if whole < text.len() && is_last {
-            text.truncate(whole);
-            self.folder.truncate(&file, whole as u64).map_err(failed())?;
-            self.folder.sync(&file).map_err(failed())?;
-        }
-        if text.is_empty() && is_last {
-            return self.folder.remove(&file).map_err(failed());
-        }
-        let seen =
-            self.take(segment, &text).map_err(|rejected| RecordsError::Mirror { path: self.path.clone(), rejected })?;
-        self.remember(seen)
-    }
-
     /// Appends the records of a chunk that follow, and returns the effect.
     pub(crate) fn append(&mut self, chunk: &ChunkHeader, lines: &[u8]) -> Result<Append, RecordsError> {
         let end = self.end();
@@ -181,7 +130,7 @@ impl Mirror {
         for (number, blob) in seen.blobs {
             let file = blob_file(&blob.hash);
             let stored = self.folder.size(&file).map_err(RecordsError::file(self.path.join(&file)))?;
-            if number >= self.receipted && stored.is_none() {
+            if number >= self.covered() && stored.is_none() {
                 self.missing.insert(file, blob);
             }
         }
@@ -199,9 +148,9 @@ impl Mirror {
                 break Ok(());
             }
             match self.folder.append(&file, lines) {
-                Ok(0) => break Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(0) => break Err(ErrorKind::WriteZero.into()),
                 Ok(bytes) => lines = &lines[bytes..],
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
             }
         };
@@ -250,16 +199,14 @@ impl Mirror {
     /// Syncs all records, and signs the newest checkpoint if it covers more than the last receipt. Returns `true` if there is a new receipt.
     pub(crate) fn sign(&mut self, collector: &FleetName, key: &SigningKey) -> Result<bool, RecordsError> {
         self.sync()?;
-        let Some((size, note)) = self.newest.clone().filter(|(size, _)| *size > self.receipted) else {
-            return Ok(false);
-        };
-        if !self.missing.is_empty() {
+        if !self.is_unsigned() || !self.missing.is_empty() {
             return Ok(false);
         }
+        let Some(SignedCheckpoint { checkpoint, note }) = self.newest.clone() else { return Ok(false) };
         let note = receipt::sign(note, collector, key);
-        let file = self.path.join(RECEIPT_FILE);
+        let file = self.path.join(open::RECEIPT);
         write_atomic(&file, note.to_string().as_bytes(), Durability::Synced).map_err(RecordsError::file(file))?;
-        (self.receipted, self.receipt) = (size, Some(note));
+        self.receipt = Some(SignedCheckpoint { checkpoint, note });
         Ok(true)
     }
 
@@ -274,12 +221,23 @@ impl Mirror {
         Ok(())
     }
 
-    pub(crate) fn end(&self) -> Position {
-        self.tail.as_ref().map_or(Position::START, |tail| Position { size: tail.size(), head: tail.head() })
+    pub(crate) fn end(&self) -> LogPosition {
+        self.tail.as_ref().map_or(LogPosition::START, |tail| LogPosition { size: tail.size(), head: tail.head() })
     }
 
+    /// Returns `true` if a checkpoint covers more records than the receipt.
+    pub(crate) fn is_unsigned(&self) -> bool {
+        self.newest.as_ref().is_some_and(|newest| newest.checkpoint.size > self.covered())
+    }
+
+    /// Returns the number of records that the receipt covers.
+    fn covered(&self) -> u64 {
+        self.receipt.as_ref().map_or(0, |receipt| receipt.checkpoint.size)
+    }
+
+    /// Returns the number of received records: the covered ones, and the record with the checkpoint itself.
     pub(crate) fn received(&self) -> u64 {
-        if self.receipt.is_some() { self.receipted + 1 } else { 0 }
+        self.receipt.as_ref().map_or(0, |receipt| receipt.checkpoint.size + 1)
     }
 
     pub(crate) fn missing(&self) -> Vec<BlobReference> {
@@ -298,7 +256,7 @@ impl Mirror {
     pub(crate) fn state(&self) -> MirrorState {
         let blobs: Vec<Hash> = self.missing.values().map(|blob| blob.hash).collect();
         MirrorState {
-            note: self.receipt.clone(),
+            note: self.receipt.as_ref().map(|receipt| receipt.note.clone()),
             end: self.end(),
             has_gap: self.has_gap,
             blobs,
@@ -310,7 +268,7 @@ impl Mirror {
 /// The parts of records that a mirror remembers.
 #[derive(Default)]
 struct SeenRecords {
-    newest: Option<(u64, Note)>,
+    newest: Option<SignedCheckpoint>,
     blobs: Vec<(u64, BlobReference)>,
 }
 
@@ -323,24 +281,9 @@ impl SeenRecords {
         self.blobs.extend(record.blob().map(|blob| (record.seq, blob)));
         if is_checkpoint(record)
             && let Ok(NoteBody { note }) = serde_json::from_str(record.body.get())
-            && let Ok(note) = Note::parse(note)
+            && let Ok(newest) = Note::parse(note).and_then(SignedCheckpoint::read)
         {
-            self.newest = Some((record.seq, note));
+            self.newest = Some(newest);
         }
-    }
-}
-
-/// Returns the number of records that a note covers.
-fn covered(note: &Note) -> Option<u64> {
-    amplifier_audit::Checkpoint::read(note).ok().map(|checkpoint| checkpoint.size)
-}
-
-/// Reads the last receipt of a mirror.
-pub(crate) fn read_receipt_file(mirror: &Path) -> Result<Option<Note>, RecordsError> {
-    let file = mirror.join(RECEIPT_FILE);
-    match read_regular(&file, MAX_RECEIPT) {
-        Ok(text) => Note::parse(text).map(Some).map_err(|error| RecordsError::ReceiptFile { path: file, error }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(RecordsError::File { path: file, source }),
     }
 }

@@ -10,7 +10,8 @@ use amplifier_process::locks::FileLock;
 
 use crate::FleetName;
 use crate::records::RecordsError;
-use crate::records::mirror::{Append, Mirror};
+use crate::records::mirror::{Append, Mirror, read_receipt_file};
+use crate::records::receipt::MirrorState;
 use crate::records::stream_reader::StreamChunk;
 
 /// The key of a machine's log, if it is known.
@@ -50,6 +51,17 @@ impl MirrorSet {
             self.open.insert(name.clone(), mirror);
         }
         self.open.get_mut(name).ok_or(RecordsError::Ended)
+    }
+
+    /// Returns the state of a mirror for its machine; of a mirror that is not open, only its receipt.
+    pub(crate) fn state(&self, name: &LogName) -> Result<Option<MirrorState>, RecordsError> {
+        match self.open.get(name) {
+            Some(mirror) => Ok(Some(mirror.state())),
+            None => {
+                let receipt = read_receipt_file(&mirror_folder(&self.root, &name.0, &name.1))?;
+                Ok(receipt.map(MirrorState::of_receipt))
+            }
+        }
     }
 
     /// Appends a chunk to its mirror.

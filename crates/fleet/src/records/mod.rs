@@ -20,7 +20,7 @@ mod verify;
 
 pub use collector::{Collector, CollectorOptions, CollectorStatus, MirrorStatus};
 pub use error::RecordsError;
-pub use position::Position;
+pub use position::LogPosition;
 pub use receipt::{CollectorKey, Receipt, read_receipt};
 pub use shipper::{RecordsNotReceived, Shipper, ShipperOptions, ShipperState, ShipperStatus};
-pub use verify::{MirrorReport, verify_mirrors};
+pub use verify::{MirrorReport, read_receipts, verify_mirrors};

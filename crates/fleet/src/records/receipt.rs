@@ -6,8 +6,9 @@ use amplifier_audit::{Checkpoint, Hash, Note, PublicKey, SigningKey};
 use async_nats::HeaderMap;
 use bytes::Bytes;
 
-use crate::records::Position;
+use crate::records::LogPosition;
 use crate::records::chunk::header;
+use crate::records::mirror::SignedCheckpoint;
 use crate::{Connection, FleetError, FleetName, StoredMessage, subjects};
 
 const NEXT: &str = "Amp-Next";
@@ -77,8 +78,8 @@ impl Receipt {
     }
 
     /// Returns the covered position.
-    pub fn position(&self) -> Position {
-        Position { size: self.checkpoint.size, head: self.checkpoint.head }
+    pub fn position(&self) -> LogPosition {
+        LogPosition { size: self.checkpoint.size, head: self.checkpoint.head }
     }
 
     /// Returns the number of received records: the covered ones, and the record with the checkpoint itself.
@@ -93,7 +94,7 @@ pub(crate) struct MirrorState {
     /// The last receipt.
     pub(crate) note: Option<Note>,
     /// The end of the mirror.
-    pub(crate) end: Position,
+    pub(crate) end: LogPosition,
     /// `true` if records after the end of the mirror are missing, and later ones have arrived.
     pub(crate) has_gap: bool,
     /// Missing blobs.
@@ -103,6 +104,13 @@ pub(crate) struct MirrorState {
 }
 
 impl MirrorState {
+    /// Returns the state of a mirror that has this receipt, and perhaps more.
+    pub(crate) fn of_receipt(receipt: SignedCheckpoint) -> Self {
+        let SignedCheckpoint { checkpoint, note } = receipt;
+        let end = LogPosition { size: checkpoint.size, head: checkpoint.head };
+        Self { note: Some(note), end, has_gap: false, blobs: Vec::new(), problem: None }
+    }
+
     pub(crate) fn message(&self) -> (HeaderMap, Bytes) {
         let mut headers = HeaderMap::new();
         headers.insert(NEXT, self.end.size.to_string().as_str());
@@ -136,7 +144,7 @@ impl MirrorState {
         let hashes = header(headers, BLOBS).unwrap_or_default().split(' ');
         Ok(Self {
             note,
-            end: Position { size, head },
+            end: LogPosition { size, head },
             has_gap: header(headers, GAP).is_some(),
             blobs: hashes.filter_map(|text| Hash::from_hex(text.as_bytes())).collect(),
             problem: header(headers, PROBLEM).map(str::to_owned),

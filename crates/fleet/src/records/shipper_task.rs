@@ -1,5 +1,7 @@
 //! The task of a shipper.
 
+mod receipts;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use crate::records::blob::Blobs;
 use crate::records::chunk::{Chunk, ChunkHeader};
 use crate::records::error::blocking;
-use crate::records::local_log::{Comparison, LocalLog};
-use crate::records::receipt::{Receipt, read_state};
-use crate::records::{Position, RecordsError, ShipperOptions, ShipperState, ShipperStatus};
+use crate::records::local_log::LocalLog;
+use crate::records::receipt::Receipt;
+use crate::records::{LogPosition, RecordsError, ShipperOptions, ShipperState, ShipperStatus};
 use crate::{Connection, FleetError, FleetName, subjects};
 
 /// The interval at which the end of the log is read.
@@ -38,7 +40,7 @@ pub(crate) struct ShipperTask {
     /// The sequence number of the last message of the log's subject.
     sequence: u64,
     /// The newest chunk that the stream has stored for this process: its end, and its sequence number.
-    acked: Option<(Position, u64)>,
+    acked: Option<(LogPosition, u64)>,
     /// The number of acked records that the stream lacks now; certain when it takes them again.
     lost: u64,
     /// For each collector, the last message with a request that was served.
@@ -172,7 +174,7 @@ impl ShipperTask {
         let sizes = || received.iter().map(Receipt::position);
         let newest = sizes().max_by_key(|position| position.size);
         // An empty stream: perhaps its records have expired, and a collector that was off lacks some of them.
-        let oldest = sizes().min_by_key(|position| position.size).unwrap_or(Position::START);
+        let oldest = sizes().min_by_key(|position| position.size).unwrap_or(LogPosition::START);
         let position = match (sent, newest) {
             (Some(sent), Some(newest)) if newest.size > sent.size => newest,
             (Some(sent), _) => sent,
@@ -220,66 +222,12 @@ impl ShipperTask {
         Ok(())
     }
 
-    /// Reads the receipts of all collectors, serves their requests, and returns the valid ones.
-    async fn read_receipts(&mut self, log: &FleetName) -> Result<Vec<Receipt>, Failure> {
-        let mut receipts = Vec::new();
-        let mut problem = None;
-        for collector in self.options.collectors.clone() {
-            let read = read_state(&self.connection, &self.options.machine, log, &collector.name).await?;
-            let Some((sequence, state)) = read else { continue };
-            match state.receipt(log, &collector) {
-                Ok(receipt) => receipts.extend(receipt),
-                Err(error) => problem = Some(error.to_string()),
-            }
-            if let Some(text) = &state.problem {
-                problem = Some(format!("collector `{}`: {text}", collector.name));
-            }
-            let is_new = self.served.insert(collector.name, sequence) != Some(sequence);
-            if is_new {
-                self.send_blobs(log, state.blobs).await?;
-            }
-            if is_new && state.has_gap {
-                self.check(state.end).await?;
-                self.rewind = Some(self.rewind.map_or(state.end.size, |other| other.min(state.end.size)));
-            }
-        }
-        for receipt in &receipts {
-            self.check(receipt.position()).await?;
-        }
-        self.receipts_read = Some(Instant::now());
-        let received = receipts.iter().map(Receipt::received).max().unwrap_or(0);
-        self.status.send_if_modified(|status| {
-            let before = status.clone();
-            status.received = status.received.max(received);
-            status.problem = problem;
-            *status != before
-        });
-        Ok(receipts)
-    }
-
     async fn send_blobs(&self, log: &FleetName, hashes: Vec<Hash>) -> Result<(), Failure> {
         for hash in hashes {
             let content = self.local(move |local| local.blob(&hash)).await?;
             self.blobs(log).send(&hash, content).await?;
         }
         Ok(())
-    }
-
-    /// Compares a position of the centre with the local log.
-    async fn check(&self, position: Position) -> Result<(), Failure> {
-        match self.local(move |local| local.compare(position)).await? {
-            Comparison::Same | Comparison::Removed(_) => Ok(()),
-            Comparison::Different => Err(Failure::Breach(format!(
-                "record {} of the local log differs from the history that the centre has already received: \
-                 the log was rewritten, or another machine has a copy of it",
-                position.size.saturating_sub(1)
-            ))),
-            Comparison::Shorter => Err(Failure::Breach(format!(
-                "the centre has already received {} records, and the local log has fewer: \
-                 it was cut, or restored from an older copy",
-                position.size
-            ))),
-        }
     }
 
     fn blobs<'a>(&'a self, log: &'a FleetName) -> Blobs<'a> {

@@ -11,7 +11,6 @@ use futures::{FutureExt, StreamExt};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::message::read_last;
 use crate::records::chunk::ChunkHeader;
 use crate::{Connection, FleetError, FleetName, subjects};
 
@@ -182,10 +181,10 @@ async fn is_at_its_place(connection: &Connection, last: &LastMessage) -> Result<
     let request = format!("{{\"seq\":{}}}", last.sequence);
     let subject = format!("$JS.API.DIRECT.GET.{}", subjects::AUDIT);
     let reply = connection.request(&subject, HeaderMap::new(), request.into()).await?;
-    let Some(found) = read_last(&subject, reply)? else { return Ok(false) };
-    let headers = &found.headers;
+    // A status is an error: the message is gone.
+    let Some(headers) = reply.headers.filter(|_| reply.status.is_none()) else { return Ok(false) };
     let is_same_subject = headers.get("Nats-Subject").is_some_and(|subject| subject.as_str() == last.subject);
-    Ok(is_same_subject && ChunkHeader::read(&last.subject, headers).ok() == last.chunk)
+    Ok(is_same_subject && ChunkHeader::read(&last.subject, &headers).ok() == last.chunk)
 }
 
 async fn stream_info(connection: &Connection) -> Result<StreamInfo, FleetError> {

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use amplifier_audit::{Note, Report, Verifier};
 
-use crate::FleetName;
 use crate::records::mirror::read_receipt_file;
 use crate::records::mirror_set::{list, mirror_folder};
-use crate::records::receipt::{CollectorKey, Receipt};
+use crate::records::receipt::{CollectorKey, Receipt, read_receipt};
 use crate::records::{RecordsError, mirror_set};
+use crate::{Connection, FleetName};
 
 /// The verification of one mirror.
 #[derive(Clone, Debug)]
@@ -54,8 +54,26 @@ impl fmt::Display for MirrorReport {
     }
 }
 
+/// Reads the last receipts of all collectors for the mirrors in a folder from the centre.
+///
+/// # Errors
+/// If the folder cannot be read, the centre does not reply, or a receipt is not signed by its collector.
+pub async fn read_receipts(
+    connection: &Connection,
+    folder: &Path,
+    collectors: &[CollectorKey],
+) -> Result<Vec<Receipt>, RecordsError> {
+    let mut receipts = Vec::new();
+    for (machine, log) in list(folder)? {
+        for collector in collectors {
+            receipts.extend(read_receipt(connection, &machine, &log, collector).await?);
+        }
+    }
+    Ok(receipts)
+}
+
 /// Verifies all mirrors in a folder, and compares them with the receipts of all collectors: the own ones beside the mirrors, and others, which
-/// [`read_receipt`](crate::records::read_receipt) reads from the centre.
+/// [`read_receipts`] reads from the centre.
 ///
 /// # Errors
 /// If a mirror or a receipt file cannot be read.
@@ -77,8 +95,8 @@ fn verify_mirror(
     let size = Verifier::new().folder(&mirror)?.size;
     let mut problems = Vec::new();
     let mut own = Vec::new();
-    if let Some(note) = read_receipt_file(&mirror)? {
-        match collectors.iter().find_map(|collector| Receipt::read(note.clone(), &log, collector).ok()) {
+    if let Some(receipt) = read_receipt_file(&mirror)? {
+        match collectors.iter().find_map(|collector| Receipt::read(receipt.note.clone(), &log, collector).ok()) {
             Some(receipt) => own.push(receipt),
             None => problems.push("the receipt beside the mirror is not signed by a known collector".to_owned()),
         }

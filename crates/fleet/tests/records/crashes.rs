@@ -142,13 +142,13 @@ async fn nothing_is_lost_when_the_server_is_killed_or_paused() {
     let machines = ["m1", "m2", "m3"].map(Machine::new);
     let shippers = machines.each_ref().map(|machine| machine.ship(&connection));
     let writers = machines.each_ref().map(Writer::start);
-    for round in 0..3 {
+    for shipper in &shippers {
         tokio::time::sleep(Duration::from_millis(500)).await;
         server.kill();
         tokio::time::sleep(Duration::from_millis(200)).await;
         server.restart();
-        let received = shippers[round].status().borrow().received;
-        until(&shippers[round], "going on", |status| status.received > received).await;
+        let received = shipper.status().borrow().received;
+        until(shipper, "going on", |status| status.received > received).await;
     }
     // Longer than the time limit of a request: acks arrive too late.
     server.pause();
