@@ -11,7 +11,7 @@ pub use self::answer::{Actor, ApprovalAnswer, ApprovalError};
 pub use self::decision::{ApprovalDecision, DecisionBasis};
 pub(crate) use self::offer::OperationParts;
 pub use self::offer::{ChosenRule, RuleOffer};
-pub(crate) use self::request::{ApprovalKey, LateAnswers};
+pub(crate) use self::request::{ApprovalKey, RequestLog, late_answer};
 pub use self::request::{ApprovalRequest, OpenRequest};
 pub use self::rule::{ApprovalRule, InvalidRule, RuleScope};
 pub use self::rule_file::{ApprovalRules, InvalidRules};

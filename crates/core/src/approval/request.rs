@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::{ApprovalAnswer, ApprovalDecision, RuleOffer};
+use crate::audit::{AuditEntry, FailureEntry, LateAnswerEntry};
 use crate::event::{Digest, EventData, EventName};
 use crate::ports::preview::ActionPreview;
 use crate::result::{ApprovalOption, DefaultDecision};
@@ -71,15 +72,16 @@ pub struct OpenRequest {
     pub data: EventData,
     // The coordinator holds the other end while the request is open.
     pub(crate) open: watch::Receiver<Option<ApprovalDecision>>,
-    pub(crate) late: LateAnswers,
+    pub(crate) log: RequestLog,
 }
 
+/// The records of the request's session.
 #[derive(Clone)]
-pub(crate) struct LateAnswers(pub(crate) Arc<dyn Fn(ApprovalAnswer) + Send + Sync>);
+pub(crate) struct RequestLog(pub(crate) Arc<dyn Fn(AuditEntry) + Send + Sync>);
 
-impl std::fmt::Debug for LateAnswers {
+impl std::fmt::Debug for RequestLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("LateAnswers")
+        f.write_str("RequestLog")
     }
 }
 
@@ -95,7 +97,14 @@ impl OpenRequest {
     /// Records an answer to a closed request: after the time limit, or after another approver's answer. The decision stays. Call it for answers
     /// after the end of the request's future; the kernel itself records later answers of a pending one.
     pub fn record_late_answer(&self, answer: impl Into<ApprovalAnswer>) {
-        (self.late.0)(answer.into());
+        (self.log.0)(late_answer(self.number, &self.hook, answer.into()));
+    }
+
+    /// Records a failure of the approval system, such as a forged answer. The request stays open.
+    pub fn record_failure(&self, error: impl Into<String>) {
+        let error = error.into();
+        tracing::warn!({ hook.name = %self.hook, error }, "the approval system failed");
+        (self.log.0)(AuditEntry::Failure(FailureEntry { part: "approvals".into(), error }));
     }
 
     /// Waits until the request is closed, and returns the decision: by an answer, by the time limit, or cancelled.
@@ -105,6 +114,13 @@ impl OpenRequest {
         let decision = open.borrow().clone();
         decision.unwrap_or_else(|| ApprovalDecision::cancelled(&self.prompt))
     }
+}
+
+/// Returns the record of an answer that came too late.
+pub(crate) fn late_answer(id: u64, hook: &str, answer: ApprovalAnswer) -> AuditEntry {
+    tracing::warn!({ hook.name = %hook }, "an approval was answered too late");
+    let ApprovalAnswer { label: answer, by, .. } = answer;
+    AuditEntry::LateAnswer(LateAnswerEntry { id, hook: hook.to_owned(), answer, by })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

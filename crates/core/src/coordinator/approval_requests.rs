@@ -12,16 +12,16 @@ use super::offers::allows_always;
 use super::record::RecordWriter;
 use super::{ApprovalRuleSources, Coordinator, Verdict};
 use crate::approval::{
-    ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, LateAnswers,
-    OpenRequest, OperationParts,
+    ApprovalAnswer, ApprovalDecision, ApprovalError, ApprovalKey, ApprovalRequest, ApprovalRules, OpenRequest,
+    OperationParts, RequestLog, late_answer,
 };
-use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry, LateAnswerEntry};
+use crate::audit::{ApprovalDecisionEntry, ApprovalRequestEntry, AuditEntry};
 use crate::contain::{ContainedFuture, WaitResult, wait};
 use crate::event::events::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ApprovalDenied, ApprovalGranted, ApprovalRequired,
     USER_NOTIFICATION, UserNotification,
 };
-use crate::event::{Digest, EventData, EventKey};
+use crate::event::{Digest, EventData, EventKey, EventName};
 use crate::ports::approval::AnyApprovalSystem;
 use crate::ports::approval_rules::ToolDefinition;
 use crate::ports::display::ReportedDecision;
@@ -269,8 +269,8 @@ impl Coordinator {
             preview,
             offers,
         };
-        let (data, late) = (operation.data.clone(), self.late_answers(id, key.clone()));
-        let request = Arc::new(OpenRequest { request, data, open: still_open, late });
+        let (data, log) = (operation.data.clone(), self.request_log(key.event.clone()));
+        let request = Arc::new(OpenRequest { request, data, open: still_open, log });
         recording.record(AuditEntry::ApprovalRequest(ApprovalRequestEntry {
             id,
             hook: key.hook.to_string(),
@@ -353,7 +353,7 @@ impl Coordinator {
         let watch = async move {
             let waited = wait(&*clock, LATE, &mut waiting).await;
             if let (WaitResult::Done(Ok(answer)), Some(shared)) = (waited, session.upgrade()) {
-                Coordinator { shared }.record_late(id, &key, answer);
+                Coordinator { shared }.record_late(&key.event, late_answer(id, &key.hook, answer));
             }
         };
         if let Some(background) = &self.shared.background {
@@ -365,20 +365,18 @@ impl Coordinator {
         }
     }
 
-    /// Returns the callback that records late answers. It does not keep the session alive.
-    fn late_answers(&self, id: u64, key: ApprovalKey) -> LateAnswers {
+    /// Returns the log of a request. It does not keep the session alive.
+    fn request_log(&self, event: EventName) -> RequestLog {
         let session = Arc::downgrade(&self.shared);
-        LateAnswers(Arc::new(move |answer| {
+        RequestLog(Arc::new(move |entry| {
             if let Some(shared) = session.upgrade() {
-                Coordinator { shared }.record_late(id, &key, answer);
+                Coordinator { shared }.record_late(&event, entry);
             }
         }))
     }
 
-    fn record_late(&self, id: u64, key: &ApprovalKey, ApprovalAnswer { label: answer, by, .. }: ApprovalAnswer) {
-        tracing::warn!({ hook.name = %key.hook }, "an approval was answered too late");
-        let entry = AuditEntry::LateAnswer(LateAnswerEntry { id, hook: key.hook.to_string(), answer, by });
-        if let Err(error) = self.record(&key.event, entry) {
+    fn record_late(&self, event: &EventName, entry: AuditEntry) {
+        if let Err(error) = self.record(event, entry) {
             super::route::log("audit", &error);
         }
     }
