@@ -5,7 +5,9 @@ use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 
 use amplifier_core::text::truncate_bytes;
-use amplifier_core::{ActionPreview, ApprovalDecision, ApprovalRequest, ChosenRule, Effect, PreviewField, RuleScope};
+use amplifier_core::{
+    ActionPreview, ApprovalDecision, ApprovalRequest, ChosenRule, Effect, OpenRequest, PreviewField, RuleScope,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +90,9 @@ pub struct OpenApproval {
     pub session_name: Option<String>,
     /// The workspace.
     pub workspace: String,
+    /// The machine of the session, if it is another one than the server's. The server sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The request.
     #[serde(flatten)]
     pub request: ApprovalRequest,
@@ -124,7 +129,40 @@ impl DerefMut for OpenApproval {
     }
 }
 
+/// The session that sends approval requests to other programs.
+#[derive(Clone, Copy, Debug)]
+pub struct ApprovalAsker<'a> {
+    /// The id of the session. A request can name a sub-agent instead.
+    pub session: &'a str,
+    /// The name of the session.
+    pub name: Option<&'a str>,
+    /// The run of the session.
+    pub run: &'a str,
+    /// The workspace.
+    pub workspace: &'a str,
+}
+
 impl OpenApproval {
+    /// Creates the form of a request for other programs.
+    pub fn from_request(open: &OpenRequest, asker: &ApprovalAsker<'_>) -> Self {
+        let session = open.data.text("session_id").filter(|session| is_valid_id(session)).unwrap_or(asker.session);
+        let mut request = open.request.clone();
+        request.preview.warnings.splice(0..0, request.warning.take());
+        Self {
+            id: ApprovalId::new(session, asker.run, request.number),
+            session_name: asker.name.filter(|_| session == asker.session).map(str::to_owned),
+            session: session.to_owned(),
+            // The server sets these from the connection.
+            parent_session: None,
+            machine: None,
+            workspace: asker.workspace.to_owned(),
+            deadline: request.created_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
+            request,
+            truncated: false,
+            nonce: String::new(),
+        }
+    }
+
     /// Returns the session with the connection for the request and its answer.
     pub fn connected_session(&self) -> &str {
         self.parent_session.as_deref().unwrap_or(&self.session)
@@ -199,6 +237,7 @@ impl OpenApproval {
             parent_session: self.parent_session.clone(),
             session_name: self.session_name.clone(),
             workspace: self.workspace.clone(),
+            machine: self.machine.clone(),
             request,
             nonce: self.nonce.clone(),
             ..*self

@@ -8,7 +8,8 @@ mod transport;
 mod truncate;
 
 pub use approval::{
-    AnswerScope, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, invalid_option, is_valid_id,
+    AnswerScope, ApprovalAsker, ApprovalId, DecidedApproval, InvalidApprovalId, OpenApproval, invalid_option,
+    is_valid_id,
 };
 pub use client::{Command, LinkClient, LinkClientOptions, LinkHandle, RecordChange};
 pub use machine_message::{
@@ -19,3 +20,4 @@ pub use session_message::{
     AnswerStatus, ReloadResult, ReloadStatus, ServerMessage, SessionHello, SessionMessage, VERSION,
 };
 pub use transport::{LineReader, MAX_LINE_BYTES, PipeConnector, SOCKET, is_open, write};
+pub use truncate::truncate_request;

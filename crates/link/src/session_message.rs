@@ -1,6 +1,6 @@
 //! The messages of the link, as lines of JSON.
 
-use amplifier_core::{Actor, ApprovalAnswer, ApprovalDecision, ApprovalRule, Digest};
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalDecision, ApprovalRule, DecisionBasis, Digest};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,9 @@ pub enum SessionMessage {
         /// The decision, if the request is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<ApprovalDecision>,
+        /// The approver who was faster, if there is no decision yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// All approval rules of the session.
     Rules {
@@ -103,6 +106,9 @@ pub struct SessionHello {
     pub pid: u32,
     /// The workspace.
     pub workspace: String,
+    /// The machine, if it is another one. Only the server's own process can name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// `true` if the session takes prompts.
     #[serde(default)]
     pub takes_prompts: bool,
@@ -127,6 +133,19 @@ pub enum AnswerStatus {
     Closed,
     /// The answer is not an option of the request, or not available for that scope; the request stays open.
     NotOffered,
+    /// The answer is on its way to another machine, which has not confirmed it. It counts if it arrives within the time limit.
+    Sent,
+}
+
+impl AnswerStatus {
+    /// Returns the status of an answer that did not lead to this decision.
+    pub fn of_ignored_answer(decision: &ApprovalDecision) -> Self {
+        match decision.basis {
+            DecisionBasis::Timeout => Self::Late,
+            DecisionBasis::Answer | DecisionBasis::InvalidOption => Self::Answered,
+            _ => Self::Closed,
+        }
+    }
 }
 
 /// A message of the server to a session.

@@ -1,4 +1,4 @@
-//! Size limits of approval requests on the link.
+//! Size limits of approval requests outside of their session.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,11 @@ use amplifier_core::text::{truncate_bytes, truncate_chars};
 use amplifier_core::{ActionPreview, Effect};
 
 use crate::approval::OpenApproval;
-use crate::transport::MAX_LINE_BYTES;
 
 const MAX_TEXT_BYTES: usize = ActionPreview::LARGEST_TEXT;
 
-/// Truncates large texts and previews, and marks the request as truncated.
-pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
+/// Truncates large texts, and a preview that makes the request longer than `most` bytes of JSON. The request is then marked as truncated.
+pub fn truncate_request(mut approval: OpenApproval, most: usize) -> OpenApproval {
     let mut is_cut = false;
     let mut cut = |text: &mut String| {
         if let Cow::Owned(short) = truncate_bytes(text, MAX_TEXT_BYTES) {
@@ -31,7 +30,7 @@ pub(crate) fn truncate_request(mut approval: OpenApproval) -> OpenApproval {
         approval.request.preview = approval.request.preview.too_large();
     }
     // Escaped characters take up to six bytes each, and previews come from several sources.
-    if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > MAX_LINE_BYTES / 2) {
+    if serde_json::to_vec(&approval).is_ok_and(|line| line.len() > most) {
         let ActionPreview { title, target, summary, .. } = approval.request.preview;
         let brief = |text: String| truncate_chars(&text, 500).into_owned();
         let (title, target, summary) = (brief(title), target.map(brief), summary.map(brief));
@@ -47,6 +46,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::transport::MAX_LINE_BYTES;
+
+    const MOST: usize = MAX_LINE_BYTES / 2;
 
     fn request() -> OpenApproval {
         let question = json!({
@@ -65,14 +67,14 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told() {
-        assert_eq!(truncate_request(request()), request());
-        let long = truncate_request(with(|request| request.prompt = "x".repeat(MAX_TEXT_BYTES + 1)));
+        assert_eq!(truncate_request(request(), MOST), request());
+        let long = truncate_request(with(|request| request.prompt = "x".repeat(MAX_TEXT_BYTES + 1)), MOST);
         assert_eq!((long.prompt.len(), long.preview.truncated), (MAX_TEXT_BYTES + "…".len(), true));
         assert_eq!(long.preview.warnings, [ActionPreview::TOO_LARGE]);
         // No line of the link is longer, even with escapes.
         let row = PreviewRow::new(PreviewRowKind::Plain, "\u{1}".repeat(MAX_LINE_BYTES / 6));
         let preview = ActionPreview { body: vec![row], ..ActionPreview::new("Deploy") };
-        let left = truncate_request(with(|request| request.preview = preview)).preview.clone();
+        let left = truncate_request(with(|request| request.preview = preview), MOST).preview.clone();
         assert_eq!(left, ActionPreview::new("Deploy").too_large());
     }
 }

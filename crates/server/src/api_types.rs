@@ -32,6 +32,9 @@ pub struct Session {
     /// Location of a connected session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_in: Option<SessionHost>,
+    /// The machine of a connected session on another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Process id of a connected session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -132,6 +135,8 @@ pub enum SessionHost {
     Server,
     /// In a process of its own.
     Process,
+    /// On another machine. Only its approval requests are here.
+    Machine,
 }
 
 /// One record of the audit log.

@@ -137,13 +137,17 @@ async fn accept_session(connection: SocketConnection, hub: Hub) -> io::Result<()
 impl Hub {
     /// Returns the connector for sessions in the server's own process.
     pub fn pipes(&self) -> PipeConnector {
+        self.session_pipes(SessionHost::Server)
+    }
+
+    fn session_pipes(&self, place: SessionHost) -> PipeConnector {
         let hub = self.clone();
         PipeConnector::new(move || {
             let (own, theirs) = tokio::io::duplex(64 << 10);
             let hub = hub.clone();
             let (from, to) = tokio::io::split(own);
             tokio::spawn(async move {
-                if let Err(error) = serve_session(hub, from, to, SessionHost::Server, None).await {
+                if let Err(error) = serve_session(hub, from, to, place, None).await {
                     tracing::debug!(%error, "a session in the server disconnected");
                 }
             });
@@ -153,6 +157,12 @@ impl Hub {
 }
 
 impl Hub {
+    /// Returns the connector for sessions on other machines. Only the server's process has it: a client of this
+    /// connection names the machine of a session.
+    pub fn remote_pipes(&self) -> PipeConnector {
+        self.session_pipes(SessionHost::Machine)
+    }
+
     /// Returns the connector for the server's own machine. Only the server's process has it: a client of this
     /// connection can start sessions and write approval rules.
     pub fn machine_pipes(&self) -> PipeConnector {

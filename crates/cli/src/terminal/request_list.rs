@@ -68,7 +68,11 @@ impl Screen {
             let request = &listed.request;
             let session = session_id::short(&request.session);
             let line = StyledLine::new().exact(CYAN, listed.agent()).exact(DIM, "  session ").exact(PLAIN, session);
-            rows.push(line.exact(DIM, "  in ").exact(PLAIN, &request.workspace));
+            let line = line.exact(DIM, "  in ").exact(PLAIN, &request.workspace);
+            rows.push(match &request.machine {
+                Some(machine) => line.exact(DIM, "  on ").exact(PLAIN, machine),
+                None => line,
+            });
         }
         self.print_rows(rows);
     }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use amplifier_core::{ApprovalAnswer, ApprovalDecision, DecisionBasis, Digest, OpenRequest};
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::ClientState;
-use crate::approval::{AnswerScope, ApprovalId, OpenApproval, is_valid_id};
+use crate::approval::{AnswerScope, ApprovalAsker, ApprovalId, OpenApproval};
 use crate::session_message::{AnswerStatus, SessionMessage};
+use crate::transport::MAX_LINE_BYTES;
 use crate::truncate::truncate_request;
 
 /// The number of remembered closed requests, and their age. The session records late answers to these itself; for older ones, the server finds the
@@ -50,7 +50,7 @@ impl ClientState {
         answer: oneshot::Sender<ApprovalAnswer>,
         is_delivered: Arc<AtomicBool>,
     ) {
-        let approval = truncate_request(self.approval(&request));
+        let approval = truncate_request(self.approval(&request), MAX_LINE_BYTES / 2);
         let id = approval.id.clone();
         {
             let mut state = self.state();
@@ -75,22 +75,11 @@ impl ClientState {
     }
 
     fn approval(&self, open: &OpenRequest) -> OpenApproval {
-        let own = self.session.borrow().clone().unwrap_or_default();
-        let session = open.data.text("session_id").filter(|session| is_valid_id(session)).unwrap_or(&own).to_owned();
-        let mut request = open.request.clone();
-        request.preview.warnings.splice(0..0, request.warning.take());
-        OpenApproval {
-            id: ApprovalId::new(session.as_str(), self.options.run.as_str(), request.number),
-            session_name: self.options.name.clone().filter(|_| session == own),
-            session,
-            // The server sets this from the connection.
-            parent_session: None,
-            workspace: self.workspace.clone(),
-            deadline: request.created_at.checked_add(request.timeout).unwrap_or(Timestamp::MAX),
-            request,
-            truncated: false,
-            nonce: String::new(),
-        }
+        let session = self.session.borrow().clone().unwrap_or_default();
+        let run = self.options.run.as_str();
+        let asker =
+            ApprovalAsker { session: &session, name: self.options.name.as_deref(), run, workspace: &self.workspace };
+        OpenApproval::from_request(open, &asker)
     }
 
     /// Passes an answer to the kernel, and returns the result.
@@ -128,12 +117,7 @@ impl ClientState {
             AnswerTarget::Unknown => return (AnswerStatus::Closed, None),
         };
         tracing::debug!(hook.name = %request.hook, basis = decision.basis.as_str(), "an answer does not count");
-        let status = match decision.basis {
-            DecisionBasis::Timeout => AnswerStatus::Late,
-            DecisionBasis::Answer | DecisionBasis::InvalidOption => AnswerStatus::Answered,
-            _ => AnswerStatus::Closed,
-        };
-        (status, Some(decision))
+        (AnswerStatus::of_ignored_answer(&decision), Some(decision))
     }
 
     fn target(&self, id: &ApprovalId, digest: Digest, answer: &ApprovalAnswer) -> AnswerTarget {

@@ -155,6 +155,7 @@ impl ClientState {
             name: self.options.name.clone(),
             pid: std::process::id(),
             workspace: self.workspace.clone(),
+            machine: None,
             takes_prompts: self.options.takes_prompts,
             idle: self.state().is_idle,
             started_at: self.started_at,
@@ -184,7 +185,7 @@ impl ClientState {
                 let shared = self.clone();
                 tokio::spawn(async move {
                     let (status, decision) = shared.deliver_answer(&id, digest, answer).await;
-                    shared.state().send(SessionMessage::Answered { reference, id, status, decision });
+                    shared.state().send(SessionMessage::Answered { reference, id, status, decision, by: None });
                 });
                 return;
             }

@@ -35,6 +35,8 @@ struct PendingQuery {
     /// Only requests created after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
+    /// Only requests of sessions on this machine.
+    machine: Option<String>,
     /// Maximum number, 1000 by default and at most; requests created at the same moment as the last one are included.
     limit: Option<usize>,
 }
@@ -85,11 +87,12 @@ struct AnswerBody {
 async fn pending(
     Viewer(who): Viewer,
     State(app): State<App>,
-    Query(PendingQuery { after, limit }): Query<PendingQuery>,
+    Query(PendingQuery { after, machine, limit }): Query<PendingQuery>,
 ) -> Reply<PendingApprovals> {
     let mut open = app.hub.pending_shared();
     let pending = open.len();
     open.retain(|approval| after.is_none_or(|after| approval.created_at > after));
+    open.retain(|approval| machine.is_none() || approval.machine == machine);
     lists::cut(&mut open, limit.unwrap_or(LISTED.1).min(LISTED.1), |approval| approval.created_at);
     let approvals = open.iter().map(|approval| app.hub.redacted(approval, who.role).brief()).collect();
     Reply(PendingApprovals { approvals, pending, busy: redact::flood(app.hub.flood(), who.role) })

@@ -324,6 +324,7 @@ function draw() {
       (preview.fields ?? []).length ? el('dl', { class: 'fields' }, (preview.fields ?? []).flatMap((field) => [el('dt', null, shown(field.name, { limit: 80 })), el('dd', null, shown(field.value, { limit: 400 }))])) : null),
     el('dl', { class: 'facts' },
       el('dt', null, 'Event'), el('dd', null, el('code', null, shown(approval.event, { limit: 80 }))),
+      approval.machine ? [el('dt', null, 'Machine'), el('dd', null, el('code', null, shown(approval.machine, { limit: 130 })))] : null,
       el('dt', null, 'Folder'), el('dd', null, el('code', null, shown(approval.workspace, { limit: 300 }))),
       el('dt', null, 'Digest'), el('dd', null, el('code', { class: 'digest faint', title: 'SHA-256 of the operation. Only an operation with this digest will run.' }, shown(approval.digest, { limit: 100 })))));
   foot();

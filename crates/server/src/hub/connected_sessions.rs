@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use amplifier_core::{ApprovalDecision, ApprovalRule, DecisionBasis, DefaultDecision, Digest, RuleScope};
+use amplifier_core::{Actor, ApprovalDecision, ApprovalRule, DecisionBasis, DefaultDecision, Digest, RuleScope};
 use amplifier_link::{AnswerScope, AnswerStatus, ApprovalId, DecidedApproval, OpenApproval, SessionHello};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -58,6 +58,15 @@ pub(super) struct Process {
     run: String,
 }
 
+/// A session's reply to an answer.
+pub(super) struct AnswerReply {
+    pub(super) id: ApprovalId,
+    pub(super) status: AnswerStatus,
+    pub(super) decision: Option<ApprovalDecision>,
+    /// The approver who was faster, if there is no decision yet.
+    pub(super) by: Option<Actor>,
+}
+
 pub(super) struct Delivery<L> {
     pub(super) link: L,
     pub(super) connection: u64,
@@ -100,8 +109,10 @@ impl<L: Clone> ConnectedSessions<L> {
         now: Timestamp,
     ) -> Result<(u64, Vec<HubEvent>), String> {
         let mut changes = Vec::new();
+        // A session of this machine cannot pass for one of another.
+        let machine = hello.machine.clone().filter(|_| place == SessionHost::Machine);
         if let Some(known) = self.sessions.get(&hello.session) {
-            if known.process.peer != peer {
+            if known.process.peer != peer || known.about.machine != machine {
                 return Err(format!("session `{}` is already connected from another process", hello.session));
             }
             changes = self.leave(known.connection, now);
@@ -114,6 +125,7 @@ impl<L: Clone> ConnectedSessions<L> {
             pid,
             workspace,
             place,
+            machine,
             takes_prompts,
             mode: None,
             started_at,
@@ -165,7 +177,8 @@ impl<L: Clone> ConnectedSessions<L> {
         if member.about.pending >= OPEN as u64 {
             return Vec::new();
         }
-        let (connected, process) = (member.about.session.clone(), member.process.clone());
+        let (connected, process, machine) =
+            (member.about.session.clone(), member.process.clone(), member.about.machine.clone());
         // Sub-agents send requests over the connection of the session that delegated to them. A session with its own
         // connection is not a sub-agent.
         let is_sub_agent = !self.sessions.contains_key(&approval.id.session);
@@ -175,7 +188,8 @@ impl<L: Clone> ConnectedSessions<L> {
         if self.approvals.open(&id).is_some() {
             return Vec::new();
         }
-        let approval = OpenApproval { id: id.clone(), session: session.clone(), parent_session, nonce, ..approval };
+        let session_id = session.clone();
+        let approval = OpenApproval { id: id.clone(), session: session_id, parent_session, machine, nonce, ..approval };
         if let Some(closed) = self.approvals.closed(&id) {
             // A request may be open again if it was closed because the connection broke.
             let asked = &closed.request;
@@ -281,6 +295,10 @@ impl<L: Clone> ConnectedSessions<L> {
         if let Some(why) = asked.rejection(&answer.label, *scope, answer.rule.as_ref()) {
             return Err(HubError::new(HubErrorCode::InvalidOption, why));
         }
+        if let Some(machine) = asked.machine.as_ref().filter(|_| *scope == AnswerScope::Project) {
+            let message = format!("a rule of this server does not apply on the machine `{machine}`; answer once");
+            return Err(HubError::new(HubErrorCode::InvalidOption, message));
+        }
         let (session, digest) = (asked.connected_session().to_owned(), asked.digest);
         let rule = (*scope == AnswerScope::Project).then(|| project_rule(asked, submitted));
         let decided = closed.map(|closed| closed.decided.clone());
@@ -306,25 +324,25 @@ impl<L: Clone> ConnectedSessions<L> {
     pub(super) fn finish_answer(
         &mut self,
         connection: u64,
-        id: &ApprovalId,
-        status: AnswerStatus,
-        decision: Option<ApprovalDecision>,
+        reply: AnswerReply,
         now: Timestamp,
     ) -> (Result<DecidedApproval, HubError>, Vec<HubEvent>) {
+        let AnswerReply { id, status, decision, by } = reply;
         if self.member(connection).is_none() {
             return (Err(HubError::offline("")), Vec::new());
         }
-        let known = self.resolve(connection, id);
+        let known = self.resolve(connection, &id);
         // A session does not record an answer to a request that it has dropped.
         let is_undelivered = status == AnswerStatus::Closed && decision.is_none();
-        let changes = decision.map(|decision| self.close_request(connection, id, decision, now)).unwrap_or_default();
+        let changes = decision.map(|decision| self.close_request(connection, &id, decision, now)).unwrap_or_default();
         let decided = known.and_then(|id| self.approvals.closed(&id)).map(|closed| &closed.decided);
-        let by = decided.and_then(|decided| decided.by.clone());
+        let by = decided.and_then(|decided| decided.by.clone()).or(by);
         let answer = match (status, decided) {
             (AnswerStatus::Taken, Some(decided)) => Ok(decided.clone()),
             (AnswerStatus::Late, _) => Err(HubError::late()),
             (AnswerStatus::Answered, _) => Err(HubError::already_answered(by)),
             (AnswerStatus::NotOffered, _) => Err(HubError::new(HubErrorCode::InvalidOption, "unknown option")),
+            (AnswerStatus::Sent, _) => Err(HubError::sent()),
             (AnswerStatus::Closed, Some(decided)) => Err(HubError::already_decided(decided)),
             (AnswerStatus::Closed | AnswerStatus::Taken, None) => {
                 Err(HubError::new(HubErrorCode::Closed, "the approval request is no longer open"))
@@ -379,6 +397,10 @@ impl<L: Clone> ConnectedSessions<L> {
     /// prompts cannot be sent.
     pub(super) fn claim_link(&mut self, session: &str, is_prompt: bool) -> Result<(L, u64), HubError> {
         let Some(member) = self.sessions.get_mut(session) else { return Err(HubError::offline(session)) };
+        if let Some(machine) = &member.about.machine {
+            let message = format!("this session runs on the machine `{machine}`, and takes commands only there");
+            return Err(HubError::new(HubErrorCode::NoPrompts, message));
+        }
         if is_prompt && !member.about.takes_prompts {
             return Err(HubError::new(HubErrorCode::NoPrompts, "this session does not accept prompts from the server"));
         }
@@ -391,9 +413,9 @@ impl<L: Clone> ConnectedSessions<L> {
         Ok((member.link.clone(), member.connection))
     }
 
-    /// Returns all sessions with their channels and connections.
+    /// Returns all sessions of this machine with their channels and connections.
     pub(super) fn links(&self) -> Vec<(String, L, u64)> {
-        let all = self.sessions.iter();
+        let all = self.sessions.iter().filter(|(_, member)| member.about.machine.is_none());
         all.map(|(session, member)| (session.clone(), member.link.clone(), member.connection)).collect()
     }
 

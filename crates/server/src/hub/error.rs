@@ -81,6 +81,12 @@ impl HubError {
         Self::new(HubErrorCode::Late, "the approval request has expired; the answer is recorded and has no effect")
     }
 
+    /// The machine of the request has not confirmed the answer.
+    pub(super) fn sent() -> Self {
+        let message = "the answer is on its way, but the machine has not confirmed it; it counts if it arrives within the time limit";
+        Self::new(HubErrorCode::TimedOut, message)
+    }
+
     pub(super) fn already_answered(by: Option<Actor>) -> Self {
         let who = by.as_ref().map_or_else(|| "another approver".to_owned(), |by| format!("{} ({})", by.name, by.via));
         Self { by, ..Self::new(HubErrorCode::Answered, format!("{who} has already answered")) }

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
-use self::connected_sessions::{ConnectedSessions, Delivery};
+use self::connected_sessions::{AnswerReply, ConnectedSessions, Delivery};
 pub use self::error::{HubError, HubErrorCode};
 use self::presence::Presence;
 use self::replies::{NoReply, Replies};
@@ -82,8 +82,10 @@ pub struct ConnectedSession {
     pub pid: u32,
     /// Working folder.
     pub workspace: String,
-    /// Location of the session: in the server, or in its own process.
+    /// Location of the session: in the server, in its own process, or on another machine.
     pub place: SessionHost,
+    /// The machine, if it is another one.
+    pub machine: Option<String>,
     /// `true` if the session accepts prompts.
     pub takes_prompts: bool,
     /// Approval mode, if the session has one.
@@ -332,8 +334,9 @@ impl Hub {
             SessionMessage::ApprovalClosed { id, decision } => {
                 self.state().close_request(connection, &id, decision, now)
             }
-            SessionMessage::Answered { reference, id, status, decision } => {
-                let (answer, changes) = self.state().finish_answer(connection, &id, status, decision, now);
+            SessionMessage::Answered { reference, id, status, decision, by } => {
+                let reply = AnswerReply { id, status, decision, by };
+                let (answer, changes) = self.state().finish_answer(connection, reply, now);
                 self.shared.answers.complete(connection, reference, answer);
                 changes
             }

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use super::HubErrorCode::{Answered, Busy, Closed, InvalidOption, Late, NoPrompts, Nonce, NotFound, Offline};
-use super::connected_sessions::ConnectedSessions;
+use super::connected_sessions::{AnswerReply, ConnectedSessions};
 use super::{Hub, HubErrorCode, HubEvent, SubmittedAnswer};
 use crate::api_types::SessionHost;
 
@@ -30,10 +30,15 @@ fn hello(session: &str) -> SessionHello {
         name: None,
         pid: 7,
         workspace: "/work".to_owned(),
+        machine: None,
         takes_prompts: true,
         idle: true,
         started_at: BEGIN,
     }
+}
+
+fn reply(id: &ApprovalId, status: AnswerStatus, decision: Option<ApprovalDecision>) -> AnswerReply {
+    AnswerReply { id: id.clone(), status, decision, by: None }
 }
 
 fn digest() -> Digest {
@@ -48,6 +53,7 @@ fn asks(number: u64, hook: &str, prompt: &str, at: Timestamp) -> OpenApproval {
         parent_session: None,
         session_name: None,
         workspace: "/work".to_owned(),
+        machine: None,
         request: ApprovalRequest {
             number,
             hook: hook.to_owned(),
@@ -144,21 +150,19 @@ fn an_answer_needs_the_nonce_and_an_option() {
 fn the_first_answer_wins_and_the_second_learns_who_was_faster() {
     let (mut state, connection) = with_session();
     state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
-    let (taken, changes) =
-        state.finish_answer(connection, &own(1), AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
+    let (taken, changes) = state.finish_answer(
+        connection,
+        reply(&own(1), AnswerStatus::Taken, Some(outcome("answer", Some(ann())))),
+        after(1),
+    );
     assert_eq!(taken.unwrap().by, Some(ann()));
     assert!(matches!(&changes[0], HubEvent::ApprovalClosed { id, .. } if *id == own(1)), "{changes:?}");
     assert!(state.pending().is_empty());
     // The second answer is sent to the session all the same, which records it.
     let second = state.answer(&id("s.r.1"), &answering("Deny", "n1", AnswerScope::Once)).unwrap();
     assert!(second.decided.is_some());
-    let (second, changes) = state.finish_answer(
-        connection,
-        &own(1),
-        AnswerStatus::Answered,
-        Some(outcome("answer", Some(ann()))),
-        after(2),
-    );
+    let second = reply(&own(1), AnswerStatus::Answered, Some(outcome("answer", Some(ann()))));
+    let (second, changes) = state.finish_answer(connection, second, after(2));
     let second = second.unwrap_err();
     assert_eq!((second.code, second.by, changes.len()), (Answered, Some(ann()), 0));
     // A session that is gone receives nothing.
@@ -172,7 +176,7 @@ fn an_answer_after_the_time_limit_is_late() {
     let (mut state, connection) = with_session();
     state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
     state.close_request(connection, &own(1), outcome("timeout", None), after(300));
-    let (late, _) = state.finish_answer(connection, &own(1), AnswerStatus::Late, None, after(301));
+    let (late, _) = state.finish_answer(connection, reply(&own(1), AnswerStatus::Late, None), after(301));
     assert_eq!(late.unwrap_err().code, Late);
 }
 
@@ -246,8 +250,11 @@ fn a_sub_agent_asks_over_the_connection_of_its_session_and_is_named() {
 
     let delivery = state.answer(&id("child.r.1"), &answering("Allow", "n1", AnswerScope::Once)).unwrap();
     assert_eq!((delivery.link, delivery.session.as_str(), delivery.id), ("link", "s", child.clone()));
-    let (taken, changes) =
-        state.finish_answer(connection, &child, AnswerStatus::Taken, Some(outcome("answer", Some(ann()))), after(1));
+    let (taken, changes) = state.finish_answer(
+        connection,
+        reply(&child, AnswerStatus::Taken, Some(outcome("answer", Some(ann())))),
+        after(1),
+    );
     assert_eq!(taken.unwrap().session, "child");
     let is_told = |session: &str| changes.iter().any(|change| matches!(change, HubEvent::Session(id) if id == session));
     assert!(is_told("s") && is_told("child"), "{changes:?}");
@@ -470,4 +477,36 @@ async fn every_session_says_what_came_of_a_look_at_its_bundles_or_is_named() {
         [("gone", ReloadStatus::NoAnswer), ("quick", ReloadStatus::Refused), ("silent", ReloadStatus::NoAnswer)]
     );
     assert_eq!(reloaded[1].1.message.as_deref(), Some("line 3"));
+}
+
+#[test]
+fn a_session_of_another_machine_takes_answers_only() {
+    let mut state = ConnectedSessions::default();
+    let remote = |session: &str, machine: &str| SessionHello { machine: Some(machine.to_owned()), ..hello(session) };
+    let (connection, _) = state.join(remote("s", "m1"), SessionHost::Machine, None, "link", BEGIN).unwrap();
+    state.add_request(connection, asks(1, "guard", "Go?", BEGIN), "n1".to_owned(), BEGIN);
+    assert_eq!(state.approval(&own(1)).unwrap().machine.as_deref(), Some("m1"));
+    let refused = state.answer(&own(1), &answering("Allow", "n1", AnswerScope::Project)).err().unwrap();
+    assert_eq!(refused.code, InvalidOption);
+    assert!(refused.message.contains("does not apply on the machine `m1`"), "{}", refused.message);
+    assert_eq!(state.answer(&own(1), &answering("Allow", "n1", AnswerScope::Once)).unwrap().link, "link");
+    assert_eq!(state.claim_link("s", false).unwrap_err().code, HubErrorCode::NoPrompts);
+    assert!(state.links().is_empty());
+    // Its place is taken neither by another machine nor by a session in the server.
+    assert!(state.join(remote("s", "m2"), SessionHost::Machine, None, "other", BEGIN).is_err());
+    assert!(state.join(hello("s"), SessionHost::Server, None, "other", BEGIN).is_err());
+    // A session of this machine cannot name another one.
+    let (connection, _) = state.join(remote("t", "m1"), SessionHost::Process, Some(7), "link", BEGIN).unwrap();
+    state.add_request(
+        connection,
+        OpenApproval { session: "t".to_owned(), id: id("t.r.2"), ..asks(2, "guard", "Go?", BEGIN) },
+        "n2".to_owned(),
+        BEGIN,
+    );
+    assert_eq!(state.approval(&id("t.r.2")).unwrap().machine, None);
+    // A faster approver is named before the machine decides.
+    let reply = AnswerReply { by: Some(ann()), ..reply(&own(1), AnswerStatus::Answered, None) };
+    let (connection, _) = state.join(remote("s", "m1"), SessionHost::Machine, None, "link", after(1)).unwrap();
+    let (answered, _) = state.finish_answer(connection, reply, after(2));
+    assert_eq!(answered.unwrap_err().by, Some(ann()));
 }

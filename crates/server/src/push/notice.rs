@@ -29,9 +29,14 @@ impl Notice {
             let shown = visible(&truncate_chars(text, most), EscapeMode::Exact);
             truncate_chars(&shown, most).into_owned()
         };
+        let session = approval.session_name.as_ref().unwrap_or(&approval.session);
+        let session = match &approval.machine {
+            Some(machine) => format!("{session} on {machine}"),
+            None => session.clone(),
+        };
         Self {
             id: approval.id.clone(),
-            session: short(approval.session_name.as_ref().unwrap_or(&approval.session), NAME),
+            session: short(&session, NAME),
             hook: short(&approval.hook, NAME),
             tool: short(&approval.preview.title, NAME),
             summary: short(&approval.prompt, SUMMARY),
