@@ -12,6 +12,7 @@ use amplifier_process::sandbox::Sandbox;
 use crate::builtin::PendingTasks;
 use crate::bundle::SandboxConfig;
 use crate::condition::Scope;
+use crate::transport::RemoteHooks;
 
 /// The environment of hooks that come from configuration: the scope of their expressions, sandboxes for their programs, and state that modules keep
 /// across versions of a bundle.
@@ -23,6 +24,7 @@ pub struct HookEnvironment {
     pub(crate) unfinished: Arc<PendingTasks>,
     /// `true` if nothing outside of the hooks may change.
     pub(crate) is_trial: bool,
+    pub(crate) remote_hooks: Option<Arc<dyn RemoteHooks>>,
     make_sandbox: Option<MakeSandbox>,
     protected: Option<Arc<[PathBuf]>>,
     /// State of modules by hook key: a new version of a bundle continues with it. A std lock: nothing awaits while it is held.
@@ -51,6 +53,7 @@ impl HookEnvironment {
             name_session: None,
             unfinished: Arc::default(),
             is_trial: false,
+            remote_hooks: None,
             make_sandbox: None,
             protected: None,
             module_states: Arc::default(),
@@ -61,6 +64,13 @@ impl HookEnvironment {
     #[must_use]
     pub fn name_session(mut self, name: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
         self.name_session = Some(Arc::new(name));
+        self
+    }
+
+    /// Sets the client of the fleet's services. Without it, hooks of the kind `nats` cannot be registered.
+    #[must_use]
+    pub fn remote_hooks(mut self, services: Arc<dyn RemoteHooks>) -> Self {
+        self.remote_hooks = Some(services);
         self
     }
 

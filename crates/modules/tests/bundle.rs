@@ -126,7 +126,7 @@ fn mistakes_are_told_with_the_place_and_a_suggestion() {
             hooks:
               - on: tool:pre
             ",
-            "bundle.yaml:2:5: missing kind of hook: expected one of `module`, `rule`, `command`, `worker`, `http` and `wasm`\n \
+            "bundle.yaml:2:5: missing kind of hook: expected one of `module`, `rule`, `command`, `worker`, `http`, `nats` and `wasm`\n \
              2 |   - on: tool:pre\n   |     ^",
         ),
     ];

@@ -14,7 +14,7 @@ use crate::builtin::Module;
 use crate::rule::{ModifyOptions, RuleOptions};
 use crate::transport::{Grant, shown_address};
 
-/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http` and `wasm`, and its registration options.
+/// One hook of a bundle: exactly one of `module`, `rule`, `command`, `worker`, `http`, `nats` and `wasm`, and its registration options.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookEntry {
@@ -28,10 +28,12 @@ pub struct HookEntry {
     pub worker: Option<OneOrMany>,
     /// Address of a server.
     pub http: Option<String>,
+    /// Name of a service of the fleet.
+    pub nats: Option<String>,
     /// File of a sandboxed component, relative to the bundle.
     pub wasm: Option<String>,
 
-    /// Name of the hook. Default: the name of the rule or of the component's file, the program, or the address without secrets.
+    /// Name of the hook. Default: the name of the rule, the service or the component's file, the program, or the address without secrets.
     pub name: Option<String>,
     /// Events: one or several names or patterns.
     pub on: Option<OneOrMany>,
@@ -101,7 +103,7 @@ pub struct HookEntry {
 
 const WORKERS: RangeInclusive<usize> = 1..=64;
 
-const KINDS: &str = "`module`, `rule`, `command`, `worker`, `http` and `wasm`";
+const KINDS: &str = "`module`, `rule`, `command`, `worker`, `http`, `nats` and `wasm`";
 
 /// One text, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -158,6 +160,8 @@ pub enum HookKind<'a> {
     Worker(&'a OneOrMany),
     /// A server.
     Http(&'a str),
+    /// A service of the fleet.
+    Nats(&'a str),
     /// A component.
     Wasm(&'a str),
 }
@@ -194,6 +198,7 @@ impl HookEntry {
             self.command.as_ref().map(HookKind::Command),
             self.worker.as_ref().map(HookKind::Worker),
             self.http.as_deref().map(HookKind::Http),
+            self.nats.as_deref().map(HookKind::Nats),
             self.wasm.as_deref().map(HookKind::Wasm),
         ];
         let mut kinds = kinds.into_iter().flatten();
@@ -333,7 +338,7 @@ impl HookEntry {
         let program = |line: &OneOrMany| line.all().first().map(|first| first.to_owned());
         let of_kind = match self.kind() {
             Ok(HookKind::Module(module)) => Some(module.name.to_owned()),
-            Ok(HookKind::Rule(name) | HookKind::HostModule(name)) => Some(name.to_owned()),
+            Ok(HookKind::Rule(name) | HookKind::HostModule(name) | HookKind::Nats(name)) => Some(name.to_owned()),
             Ok(HookKind::Http(url)) => Some(shown_address(url)),
             Ok(HookKind::Command(line) | HookKind::Worker(line)) => program(line),
             Ok(HookKind::Wasm(file)) => Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()),

@@ -7,10 +7,11 @@ use super::HookEntry;
 /// Keys whose texts never name a file of the hook.
 ///
 /// INVARIANT: every other key is searched for files, so that trust also pins the files of keys that are unknown here.
-const PATHLESS_KEYS: [&str; 19] = [
+const PATHLESS_KEYS: [&str; 20] = [
     "module",
     "rule",
     "http",
+    "nats",
     "name",
     "on",
     "when",

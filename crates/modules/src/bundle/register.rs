@@ -18,7 +18,9 @@ use crate::builtin::{AnyHook, ModuleContext};
 use crate::condition::{Condition, ConditionError, Scope};
 use crate::environment::HookEnvironment;
 use crate::rule::{Rule, RuleError};
-use crate::transport::{CommandHook, CommandOptions, HttpHook, HttpOptions, Program, WorkerHook, WorkerOptions};
+use crate::transport::{
+    CommandHook, CommandOptions, HttpHook, HttpOptions, NatsHook, NatsOptions, Program, WorkerHook, WorkerOptions,
+};
 #[cfg(feature = "wasm")]
 use crate::transport::{WasmHook, WasmOptions};
 use crate::trust::PinnedFiles;
@@ -264,6 +266,7 @@ enum HookBackend {
     Command(CommandHook),
     Worker(WorkerHook),
     Http(Box<HttpHook>),
+    Nats(NatsHook),
     #[cfg(feature = "wasm")]
     Wasm(Box<WasmHook>),
 }
@@ -333,6 +336,12 @@ fn compile_parts(
                 options = options.header(header, value);
             }
             HookBackend::Http(Box::new(HttpHook::new(options).map_err(|error| problem(&error))?))
+        }
+        HookKind::Nats(service) => {
+            let missing = "services of a fleet are not available here; use a program with the feature `fleet`, and set `fleet` in the configuration";
+            let services = host.remote_hooks.clone().ok_or_else(|| problem(&missing))?;
+            let options = NatsOptions { workspace, timeout: timeout(definition), ..NatsOptions::new(name, service) };
+            HookBackend::Nats(NatsHook::new(options, services).map_err(|error| problem(&error))?)
         }
         #[cfg(feature = "wasm")]
         HookKind::Wasm(component) => {
@@ -408,6 +417,7 @@ impl Hook for BundleHook {
             HookBackend::Command(hook) => hook.handle(event, data).await,
             HookBackend::Worker(hook) => hook.handle(event, data).await,
             HookBackend::Http(hook) => hook.handle(event, data).await,
+            HookBackend::Nats(hook) => hook.handle(event, data).await,
             #[cfg(feature = "wasm")]
             HookBackend::Wasm(hook) => hook.handle(event, data).await,
         }?;

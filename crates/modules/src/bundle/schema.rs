@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     });
     let options: Vec<Value> = options.collect();
     if let Some(entry) = schema.pointer_mut("/$defs/HookEntry").and_then(Value::as_object_mut) {
-        let kinds = ["module", "rule", "command", "worker", "http", "wasm"];
+        let kinds = ["module", "rule", "command", "worker", "http", "nats", "wasm"];
         let one =
             kinds.map(|kind| json!({ "required": [kind], "properties": { kind: { "not": { "type": "null" } } } }));
         entry.insert("oneOf".to_owned(), json!(one));

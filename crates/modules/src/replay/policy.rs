@@ -135,6 +135,7 @@ fn effects(kind: &HookKind<'_>) -> Option<&'static str> {
         HookKind::Command(_) => Some("command"),
         HookKind::Worker(_) => Some("worker"),
         HookKind::Http(_) => Some("http"),
+        HookKind::Nats(_) => Some("nats"),
         // A WASM hook without grants has no side effects, but its grants are meant for the session.
         HookKind::Wasm(_) => Some("wasm"),
     }

@@ -1,4 +1,5 @@
-//! Hooks in any language: a command per event, a long-running worker, a server, or (with the feature `wasm`) a WebAssembly component.
+//! Hooks in any language: a command per event, a long-running worker, a server, a service of the fleet, or (with the feature `wasm`) a WebAssembly
+//! component.
 //!
 //! All use the protocol of `docs/reference/protocol.md`. A faulty peer cannot harm the agent: every call has limits of time and size, and every failure becomes
 //! a [`HookError`], to which the hook's `on_error` applies.
@@ -7,6 +8,7 @@ mod command;
 mod expand;
 mod grant;
 mod http;
+mod nats;
 mod post;
 mod program;
 mod protocol;
@@ -26,6 +28,7 @@ pub use expand::{ExpansionError, expand};
 pub use grant::{FolderGrant, Grant};
 pub(crate) use http::shown_address;
 pub use http::{HttpHook, HttpOptions};
+pub use nats::{NatsHook, NatsOptions, RemoteHooks};
 pub(crate) use post::Post;
 pub use program::Program;
 pub use protocol::{HookRequest, PROTOCOL};
@@ -76,6 +79,14 @@ pub enum TransportError {
         hook: String,
         /// The cause.
         why: String,
+    },
+    /// An invalid name of a service.
+    #[error("invalid service `{service}` of hook `{hook}`; expected 1 to 128 letters, digits, `-` and `_`")]
+    Service {
+        /// Name of the hook.
+        hook: String,
+        /// The service.
+        service: String,
     },
     /// Connections are not possible on this machine.
     #[error("hook `{hook}` cannot make connections")]
