@@ -79,7 +79,9 @@ impl ConnectionOptions {
 pub struct Connection {
     client: Client,
     name: FleetName,
+    servers: Arc<str>,
     time_limit: Duration,
+    takes_old_servers: bool,
     // A std lock: it is held for an assignment.
     server_error: Arc<Mutex<Option<String>>>,
 }
@@ -90,6 +92,20 @@ impl Connection {
     /// # Errors
     /// If no server answers, the identity is refused, or the server is too old.
     pub async fn open(options: ConnectionOptions) -> Result<Self, FleetError> {
+        let connection = Self::connect(options, false).await?;
+        connection.check_server()?;
+        Ok(connection)
+    }
+
+    /// Starts to connect without waiting for a server. Until one answers, requests fail at once.
+    ///
+    /// # Errors
+    /// If the identity is unusable.
+    pub async fn start(options: ConnectionOptions) -> Result<Self, FleetError> {
+        Self::connect(options, true).await
+    }
+
+    async fn connect(options: ConnectionOptions, is_patient: bool) -> Result<Self, FleetError> {
         let ConnectionOptions { name, servers, seed, credentials, root_certificate, time_limit, takes_old_servers } =
             options;
         let server_error = Arc::new(Mutex::new(None));
@@ -111,6 +127,9 @@ impl Connection {
                     }
                 }
             });
+        if is_patient {
+            nats = nats.retry_on_initial_connect();
+        }
         if let Some(seed) = seed {
             nats = nats.nkey(seed);
         }
@@ -127,11 +146,20 @@ impl Connection {
             cause: error.to_string(),
         };
         let client = nats.connect(&servers).await.map_err(unreachable)?;
-        let found = client.server_info().version;
-        if !takes_old_servers && !is_supported(&found) {
-            return Err(FleetError::OldServer { found, least: LEAST_VERSION });
+        let servers = servers.join(",").into();
+        Ok(Self { client, name, servers, time_limit, takes_old_servers, server_error })
+    }
+
+    /// Fails if no server has answered yet, or the server is too old.
+    fn check_server(&self) -> Result<(), FleetError> {
+        let Some(server) = self.client.try_server_info() else {
+            let cause = self.server_error().unwrap_or_else(|| "no server has answered yet".to_owned());
+            return Err(FleetError::Unreachable { servers: self.servers.to_string(), cause });
+        };
+        match self.takes_old_servers || is_supported(&server.version) {
+            true => Ok(()),
+            false => Err(FleetError::OldServer { found: server.version, least: LEAST_VERSION }),
         }
-        Ok(Self { client, name, time_limit, server_error })
     }
 
     /// Returns the identity's name.
@@ -192,6 +220,7 @@ impl Connection {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<async_nats::Message, FleetError> {
+        self.check_server()?;
         let mut request = Request::new().payload(payload).timeout(Some(limit));
         if !headers.is_empty() {
             request = request.headers(headers);

@@ -28,6 +28,9 @@ pub const STATUS: &str = "KV_status";
 /// The name of the object store with bundles.
 pub const BUNDLES: &str = "bundles";
 
+/// The queue group of the instances of a policy service.
+pub const HOOK_QUEUE: &str = "hooks";
+
 /// Returns the subject of the chunks of a log.
 pub fn audit(machine: &FleetName, log: &FleetName) -> String {
     format!("audit.{machine}.{log}")
@@ -59,7 +62,20 @@ pub fn answer(machine: &FleetName, id: &ApprovalId) -> String {
     format!("answer.{machine}.{id}")
 }
 
-/// Returns the machine and the approval request of a subject of [`ask`] or [`answer`].
+/// Returns the subject of the next answer to an approval request after a number of refused ones.
+pub fn answer_after(machine: &FleetName, id: &ApprovalId, refused: u32) -> String {
+    match refused {
+        0 => answer(machine, id),
+        refused => format!("{}.{refused}", answer(machine, id)),
+    }
+}
+
+/// Returns the subject of the answers to all requests of a run.
+pub fn answers_of_run(machine: &FleetName, run: &FleetName) -> String {
+    format!("answer.{machine}.*.{run}.>")
+}
+
+/// Returns the machine and the approval request of a subject of [`ask`].
 pub fn approval(subject: &str) -> Option<(FleetName, ApprovalId)> {
     let (_, rest) = subject.split_once('.')?;
     let (machine, id) = rest.split_once('.')?;

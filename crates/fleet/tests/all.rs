@@ -9,6 +9,8 @@
     reason = "a test may fail loudly, and says when it does not run"
 )]
 
+mod approvals;
 mod connection;
+mod hooks;
 mod records;
 mod support;

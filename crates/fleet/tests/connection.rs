@@ -92,6 +92,26 @@ async fn an_old_server_is_refused() {
 }
 
 #[tokio::test]
+async fn a_connection_without_a_server_fails_at_once_and_connects_later() {
+    let Some(program) = new_server() else { return };
+    let mut server = Server::start(&program, "");
+    server.kill();
+    let options = ConnectionOptions::new("m1".parse().unwrap(), [server.url()]);
+    let connection = Connection::start(options).await.unwrap();
+    let refused = connection.last_message(subjects::AUDIT, "audit.m1.log").await;
+    assert!(matches!(refused, Err(FleetError::Unreachable { .. })), "{refused:?}");
+    server.restart();
+    for _ in 0..600 {
+        match connection.last_message(subjects::AUDIT, "audit.m1.log").await {
+            Err(FleetError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(100)).await,
+            // There are no streams yet.
+            answered => return assert!(matches!(answered, Err(FleetError::NoResponders { .. })), "{answered:?}"),
+        }
+    }
+    panic!("it does not connect");
+}
+
+#[tokio::test]
 async fn a_missing_server_is_an_error() {
     let options = ConnectionOptions::new("m1".parse().unwrap(), ["nats://127.0.0.1:1"]);
     let error = Connection::open(options.time_limit(Duration::from_millis(300))).await.err().unwrap();

@@ -1,6 +1,9 @@
-//! Real NATS servers in temporary folders.
+//! Real NATS servers in temporary folders, and networks that fail.
 
+#[allow(dead_code, reason = "not every test needs each failure")]
+mod proxy;
 #[allow(dead_code, reason = "not every test needs each failure")]
 mod server;
 
+pub(crate) use proxy::Proxy;
 pub(crate) use server::{Cluster, Server, free_port, new_server, old_server};

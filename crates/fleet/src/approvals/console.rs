@@ -1,0 +1,363 @@
+//! The answering side: the open approval requests of all machines, and signed answers to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use amplifier_audit::SigningKey;
+use amplifier_core::{Actor, ApprovalAnswer, ApprovalDecision, DecisionBasis};
+use amplifier_link::{AnswerScope, AnswerStatus, ApprovalId, OpenApproval};
+use async_nats::HeaderMap;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+
+use super::request_feed::{self, RequestChange};
+use super::request_state::RequestState;
+use super::signed_answer::SignedAnswer;
+use crate::{Connection, FleetError, FleetName, subjects};
+
+/// The number of changes that wait for a subscriber. One that misses some reads everything again.
+const EVENTS: usize = 4096;
+const CHANGES: usize = 256;
+
+/// The time in which an answer is stored, which is longer than an election.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// The pause before an answer is stored again, doubled each time up to the second value.
+const PAUSE: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
+
+/// The time after its time limit for which a request is shown without a decision of its machine. Clocks differ.
+const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The time in which an older copy of a state may still arrive.
+const DELAY: Duration = Duration::from_secs(120);
+
+/// The interval of the checks for such requests.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A console: shows the open approval requests of all machines, and signs answers. Cheap to clone; clones share state.
+///
+/// It keeps nothing that it cannot read from the centre again, so any number of consoles can run.
+#[derive(Clone)]
+pub struct Console {
+    state: Arc<ConsoleState>,
+    _following: Arc<AbortOnDrop>,
+}
+
+struct ConsoleState {
+    connection: Connection,
+    key: SigningKey,
+    // A std lock: nothing awaits while it is held.
+    requests: Mutex<Requests>,
+    events: broadcast::Sender<ConsoleEvent>,
+}
+
+#[derive(Default)]
+struct Requests {
+    open: BTreeMap<RequestKey, OpenState>,
+    /// The positions of the last states, so that an older copy is ignored, and the time at which each was read.
+    positions: HashMap<RequestKey, (u64, Instant)>,
+}
+
+type RequestKey = (FleetName, ApprovalId);
+
+#[derive(Clone)]
+struct OpenState {
+    approval: Arc<OpenApproval>,
+    refused: u32,
+}
+
+/// A change that subscribers are notified of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ConsoleEvent {
+    /// A request is open. Its `machine` is set.
+    Opened(Arc<OpenApproval>),
+    /// A request is closed.
+    Closed {
+        /// The machine.
+        machine: FleetName,
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
+        decision: ApprovalDecision,
+    },
+}
+
+/// The reason why an answer was not sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Another answer was stored first.
+    #[error("{} has already answered", name_of(.0.as_ref()))]
+    Answered(Option<Actor>),
+    /// The request is closed.
+    #[error("the approval request is no longer open: {}", .0.reason)]
+    Closed(ApprovalDecision),
+    /// The request is not known at the centre.
+    #[error("unknown approval request `{id}` of the machine `{machine}`")]
+    Unknown {
+        /// The machine.
+        machine: FleetName,
+        /// The request.
+        id: ApprovalId,
+    },
+    /// The request does not offer this answer.
+    #[error("{0}")]
+    NotOffered(String),
+    /// The centre did not store the answer in time. It may have stored it without a reply.
+    #[error("the answer may not be stored: {0}")]
+    Fleet(#[from] FleetError),
+}
+
+impl AnswerError {
+    fn of_decision(decision: ApprovalDecision) -> Self {
+        match decision.basis {
+            DecisionBasis::Answer => Self::Answered(decision.by),
+            _ => Self::Closed(decision),
+        }
+    }
+}
+
+fn name_of(actor: Option<&Actor>) -> String {
+    actor.map_or_else(|| "another approver".to_owned(), |by| format!("{} ({})", by.name, by.via))
+}
+
+impl Console {
+    /// Starts to follow the requests of all machines. The name of the connection is the name of the console.
+    pub fn start(connection: Connection, key: SigningKey) -> Self {
+        let (events, _) = broadcast::channel(EVENTS);
+        let state = Arc::new(ConsoleState { connection: connection.clone(), key, requests: Mutex::default(), events });
+        let (send, changes) = mpsc::channel(CHANGES);
+        let (own, follower) = (state.clone(), request_feed::follow(connection, send));
+        let task = tokio::spawn(async move {
+            tokio::join!(follower, own.apply_changes(changes));
+        });
+        Self { state, _following: Arc::new(AbortOnDrop(task)) }
+    }
+
+    /// Returns the console's name.
+    pub fn name(&self) -> &FleetName {
+        self.state.connection.name()
+    }
+
+    /// Returns the open requests of all machines, by machine.
+    pub fn open_requests(&self) -> Vec<Arc<OpenApproval>> {
+        self.state.requests().open.values().map(|open| open.approval.clone()).collect()
+    }
+
+    /// Subscribes to changes. A subscriber that lags receives an error, and reads everything again.
+    pub fn subscribe(&self) -> broadcast::Receiver<ConsoleEvent> {
+        self.state.events.subscribe()
+    }
+
+    /// Signs an answer, and stores it at the centre if it is the first one.
+    ///
+    /// # Errors
+    /// If another answer was first, the request is closed or does not offer the answer, or the centre does not reply.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the answer may be stored, and counts.
+    pub async fn answer(
+        &self,
+        machine: &FleetName,
+        id: &ApprovalId,
+        answer: ApprovalAnswer,
+    ) -> Result<(), AnswerError> {
+        let Self { state, .. } = self;
+        let connection = &state.connection;
+        let key = (machine.clone(), id.clone());
+        let known = state.requests().open.get(&key).cloned();
+        let mut open = match known {
+            Some(open) => open,
+            None => state.read(&key).await?,
+        };
+        if let Some(reason) = open.approval.rejection(&answer.label, AnswerScope::Once, answer.rule.as_ref()) {
+            return Err(AnswerError::NotOffered(reason));
+        }
+        let signed = SignedAnswer {
+            machine: machine.clone(),
+            id: id.clone(),
+            digest: open.approval.digest,
+            answer,
+            console: connection.name().clone(),
+            reference: connection.client().new_inbox(),
+        };
+        let invalid = |error: serde_json::Error| FleetError::Invalid {
+            subject: subjects::answer(machine, id),
+            cause: error.to_string(),
+        };
+        let payload = signed.sign(&state.key).map_err(invalid)?.into_bytes();
+        let until = tokio::time::Instant::now() + ANSWER_LIMIT;
+        let mut pause = PAUSE[0];
+        loop {
+            let subject = subjects::answer_after(machine, id, open.refused);
+            let failure = match connection.publish(&subject, HeaderMap::new(), payload.clone().into()).await {
+                Ok(_) => return Ok(()),
+                Err(conflict @ FleetError::Conflict { .. }) => {
+                    match connection.last_message(subjects::ANSWER, &subject).await {
+                        // Stored by an attempt whose reply was lost.
+                        Ok(Some(first)) if first.payload == payload => return Ok(()),
+                        Ok(Some(first)) => match state.read(&key).await {
+                            // The machine has refused the first answer, and waits for another one.
+                            Ok(newer) if newer.refused > open.refused => {
+                                open = newer;
+                                continue;
+                            }
+                            Err(decided @ AnswerError::Answered(_)) => return Err(decided),
+                            _ => {
+                                let first = SignedAnswer::read(&first.payload).ok();
+                                return Err(AnswerError::Answered(first.and_then(|first| first.answer.by)));
+                            }
+                        },
+                        // The server that replied does not have it yet.
+                        Ok(None) => conflict,
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            if tokio::time::Instant::now() + pause > until {
+                return Err(failure.into());
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE[1]);
+        }
+    }
+
+    /// Waits for the decision on a request for a limited time, and returns the status of an answer by this approver.
+    pub async fn status(
+        &self,
+        machine: &FleetName,
+        id: &ApprovalId,
+        by: Option<&Actor>,
+        limit: Duration,
+    ) -> (AnswerStatus, Option<ApprovalDecision>) {
+        let Ok(decision) = tokio::time::timeout(limit, self.decision(machine, id)).await else {
+            return (AnswerStatus::Sent, None);
+        };
+        let is_taken = decision.basis == DecisionBasis::Answer && decision.by.as_ref() == by;
+        let status = if is_taken { AnswerStatus::Taken } else { AnswerStatus::of_ignored_answer(&decision) };
+        (status, Some(decision))
+    }
+
+    async fn decision(&self, machine: &FleetName, id: &ApprovalId) -> ApprovalDecision {
+        let key = (machine.clone(), id.clone());
+        loop {
+            let mut events = self.subscribe();
+            if let Ok(Some(RequestState::Closed { decision })) = self.state.read_state(&key).await {
+                return decision;
+            }
+            let next = async {
+                while let Ok(event) = events.recv().await {
+                    match event {
+                        ConsoleEvent::Closed { machine, id, decision } if (&machine, &id) == (&key.0, &key.1) => {
+                            return Some(decision);
+                        }
+                        _ => {}
+                    }
+                }
+                None
+            };
+            // Without a notification, the stream is read again.
+            if let Ok(Some(decision)) = tokio::time::timeout(TICK, next).await {
+                return decision;
+            }
+        }
+    }
+}
+
+impl ConsoleState {
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the last state of a request from the centre.
+    async fn read_state(&self, (machine, id): &RequestKey) -> Result<Option<RequestState>, FleetError> {
+        let subject = subjects::ask(machine, id);
+        let stored = self.connection.last_message(subjects::ASK, &subject).await?;
+        stored.map(|stored| RequestState::read(&subject, &stored.payload)).transpose()
+    }
+
+    /// Reads an open request from the centre.
+    async fn read(&self, key: &RequestKey) -> Result<OpenState, AnswerError> {
+        match self.read_state(key).await? {
+            Some(RequestState::Open { refused, approval }) => Ok(OpenState { approval: Arc::from(approval), refused }),
+            Some(RequestState::Closed { decision }) => Err(AnswerError::of_decision(decision)),
+            None => Err(AnswerError::Unknown { machine: key.0.clone(), id: key.1.clone() }),
+        }
+    }
+
+    async fn apply_changes(self: Arc<Self>, mut changes: mpsc::Receiver<RequestChange>) {
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                change = changes.recv() => match change {
+                    Some(change) => self.apply(change),
+                    None => return,
+                },
+                _ = ticks.tick() => self.drop_expired(Timestamp::now()),
+            }
+        }
+    }
+
+    fn apply(&self, RequestChange { subject, sequence, state }: RequestChange) {
+        let Some(key) = subjects::approval(&subject) else { return };
+        let mut requests = self.requests();
+        if requests.positions.get(&key).is_some_and(|(known, _)| *known >= sequence) {
+            return;
+        }
+        requests.positions.insert(key.clone(), (sequence, Instant::now()));
+        let event = match state {
+            RequestState::Open { approval, .. } if approval.id != key.1 || is_expired(&approval, Timestamp::now()) => {
+                return;
+            }
+            RequestState::Open { refused, approval } => {
+                // The subject names the machine: the message could name any.
+                let machine = Some(key.0.to_string());
+                let approval = Arc::new(OpenApproval { machine, ..*approval });
+                requests.open.insert(key, OpenState { approval: approval.clone(), refused });
+                ConsoleEvent::Opened(approval)
+            }
+            RequestState::Closed { decision } => {
+                if requests.open.remove(&key).is_none() {
+                    return;
+                }
+                let (machine, id) = key;
+                ConsoleEvent::Closed { machine, id, decision }
+            }
+        };
+        drop(requests);
+        // There may be no subscribers.
+        let _ = self.events.send(event);
+    }
+
+    /// Closes the requests whose machine has not reported a decision, because it is gone or not connected.
+    fn drop_expired(&self, now: Timestamp) {
+        let mut requests = self.requests();
+        let Requests { open, positions } = &mut *requests;
+        let expired: Vec<RequestKey> =
+            open.iter().filter(|(_, open)| is_expired(&open.approval, now)).map(|(key, _)| key.clone()).collect();
+        for key in expired {
+            open.remove(&key);
+            let reason = "the time limit has passed, and the machine has not reported its decision";
+            let decision = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
+            let (machine, id) = key;
+            let _ = self.events.send(ConsoleEvent::Closed { machine, id, decision });
+        }
+        positions.retain(|key, (_, at)| open.contains_key(key) || at.elapsed() < DELAY);
+    }
+}
+
+fn is_expired(approval: &OpenApproval, now: Timestamp) -> bool {
+    approval.deadline.checked_add(GRACE).is_ok_and(|end| end < now)
+}
+
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
