@@ -840,6 +840,8 @@ class _OpenApproval(TypedDict):
 class OpenApproval(_OpenApproval, total=False):
     """An open approval request with its session."""
 
+    #: The machine of the session, if it is another one than the server's. The server sets it.
+    machine: Union[str, None]
     #: Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it.
     nonce: str
     #: The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
@@ -1112,6 +1114,8 @@ class Session(_Session, total=False):
     ended: Union[str, None]
     #: The model's last text, possibly truncated.
     last_message: Union[str, None]
+    #: The machine of a connected session on another one.
+    machine: Union[str, None]
     #: Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
     mode: Union[str, None]
     #: The model of the last call, as far as the agent program names it.
@@ -1355,7 +1359,7 @@ SearchPart = Literal["prompt", "input", "reason", "approval"]
 
 
 #: The location of a session.
-SessionHost = Literal["server", "process"]
+SessionHost = Literal["server", "process", "machine"]
 
 
 #: The state of a session.

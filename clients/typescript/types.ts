@@ -704,6 +704,8 @@ export interface OpenApproval {
     hook: string;
     /** `SESSION.RUN.NUMBER`. */
     id: string;
+    /** The machine of the session, if it is another one than the server's. The server sets it. */
+    machine?: string | null;
     /** Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it. */
     nonce?: string;
     /** The number of the request in its session. Sub-agents count with the session that they work for. */
@@ -936,6 +938,8 @@ export interface Session {
     id: string;
     /** The model's last text, possibly truncated. */
     last_message?: string | null;
+    /** The machine of a connected session on another one. */
+    machine?: string | null;
     /** Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`. */
     mode?: string | null;
     /** The model of the last call, as far as the agent program names it. */
@@ -1155,7 +1159,7 @@ export type RuleScope = "session" | "project" | "user";
 export type SearchPart = "prompt" | "input" | "reason" | "approval";
 
 /** The location of a session. */
-export type SessionHost = "server" | "process";
+export type SessionHost = "server" | "process" | "machine";
 
 /** The state of a session. */
 export type SessionState = "running" | "waiting" | "idle" | "away" | "ended" | "failed" | "gone";

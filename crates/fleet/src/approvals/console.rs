@@ -168,10 +168,16 @@ impl Console {
         let Self { state, .. } = self;
         let connection = &state.connection;
         let key = (machine.clone(), id.clone());
+        let mut retries = Retries::new();
         let known = state.requests().open.get(&key).cloned();
         let mut open = match known {
             Some(open) => open,
-            None => state.read(&key).await?,
+            None => loop {
+                match state.read(&key).await {
+                    Err(AnswerError::Fleet(error)) => retries.wait(error).await?,
+                    read => break read?,
+                }
+            },
         };
         if let Some(reason) = open.approval.rejection(&answer.label, AnswerScope::Once, answer.rule.as_ref()) {
             return Err(AnswerError::NotOffered(reason));
@@ -189,8 +195,6 @@ impl Console {
             cause: error.to_string(),
         };
         let payload = signed.sign(&state.key).map_err(invalid)?.into_bytes();
-        let until = tokio::time::Instant::now() + ANSWER_LIMIT;
-        let mut pause = PAUSE[0];
         loop {
             let subject = subjects::answer_after(machine, id, open.refused);
             let failure = match connection.publish(&subject, HeaderMap::new(), payload.clone().into()).await {
@@ -218,11 +222,7 @@ impl Console {
                 }
                 Err(error) => error,
             };
-            if tokio::time::Instant::now() + pause > until {
-                return Err(failure.into());
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE[1]);
+            retries.wait(failure).await?;
         }
     }
 
@@ -352,6 +352,28 @@ impl ConsoleState {
 
 fn is_expired(approval: &OpenApproval, now: Timestamp) -> bool {
     approval.deadline.checked_add(GRACE).is_ok_and(|end| end < now)
+}
+
+/// The attempts to store an answer, during an election or without a network.
+struct Retries {
+    until: tokio::time::Instant,
+    pause: Duration,
+}
+
+impl Retries {
+    fn new() -> Self {
+        Self { until: tokio::time::Instant::now() + ANSWER_LIMIT, pause: PAUSE[0] }
+    }
+
+    /// Waits before the next attempt, or returns the failure of the last one.
+    async fn wait(&mut self, failure: FleetError) -> Result<(), FleetError> {
+        if tokio::time::Instant::now() + self.pause > self.until {
+            return Err(failure);
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE[1]);
+        Ok(())
+    }
 }
 
 struct AbortOnDrop(JoinHandle<()>);

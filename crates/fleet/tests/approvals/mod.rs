@@ -66,8 +66,12 @@ pub(crate) struct Session {
 impl Session {
     /// A session of the machine that the connection names. The consoles `c0` to `c7` can answer.
     pub(crate) async fn new(connection: &Connection, timeout: Duration) -> Self {
+        Self::of_run(connection, "run", timeout).await
+    }
+
+    pub(crate) async fn of_run(connection: &Connection, run: &str, timeout: Duration) -> Self {
         let options = FleetApprovalsOptions {
-            run: name("run"),
+            run: name(run),
             name: Some("deploy".to_owned()),
             workspace: PathBuf::from("/work"),
             consoles: keys(&["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]),

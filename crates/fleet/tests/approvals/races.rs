@@ -97,7 +97,7 @@ async fn three_servers_keep_one_answer_to_each_of_1000_requests_also_without_the
     let leader = cluster.leader(&machine, amplifier_fleet::subjects::ANSWER).await;
     // In the middle of the run, the leader ends without a word.
     let server = &mut cluster.servers[leader];
-    let session = Session::new(&machine, LIMIT * 2).await;
+    let session = Session::of_run(&machine, "run-2", LIMIT * 2).await;
     race(&session, &consoles, 500, async |wins| {
         until(|| (wins.load(Ordering::SeqCst) > 100).then_some(())).await;
         server.kill();

@@ -444,6 +444,7 @@
  * @property {string} event The event at which it asks.
  * @property {string} hook The hook that asks.
  * @property {string} id `SESSION.RUN.NUMBER`.
+ * @property {string | null} [machine] The machine of the session, if it is another one than the server's. The server sets it.
  * @property {string} [nonce] Must be returned with the answer, so that only a shown request can be answered. Empty for viewers, who cannot answer, and on the link: the server sets it.
  * @property {number} number The number of the request in its session. Sub-agents count with the session that they work for.
  * @property {RuleOffer[]} [offers] The rules that an answer may create, from narrow to wide, for each scope. An option that always allows then allows by one of them.
@@ -594,6 +595,7 @@
  * @property {number} errors Number of failed hook calls.
  * @property {string} id Session id.
  * @property {string | null} [last_message] The model's last text, possibly truncated.
+ * @property {string | null} [machine] The machine of a connected session on another one.
  * @property {string | null} [mode] Approval mode of a connected session: `ask`, `accept-edits`, `plan` or `deny`.
  * @property {string | null} [model] The model of the last call, as far as the agent program names it.
  * @property {string | null} [name] Name given by a hook or a user.
@@ -715,7 +717,7 @@
 /** @typedef {'viewer' | 'approver' | 'admin'} Role Permissions of a user. Each role includes those before it. */
 /** @typedef {'session' | 'project' | 'user'} RuleScope The sessions that a rule is for. */
 /** @typedef {'prompt' | 'input' | 'reason' | 'approval'} SearchPart A part of a record that is searched. */
-/** @typedef {'server' | 'process'} SessionHost The location of a session. */
+/** @typedef {'server' | 'process' | 'machine'} SessionHost The location of a session. */
 /** @typedef {'running' | 'waiting' | 'idle' | 'away' | 'ended' | 'failed' | 'gone'} SessionState The state of a session. */
 /** @typedef {{ approvals: OpenApproval[]; audit: AuditStatus; busy?: ApprovalFlood | null; cursor: number; known: number; me: Me; now: string; pending: number; sessions: Session[]; type: 'hello' } | { session: Session; type: 'session' } | { approval: OpenApproval; type: 'approval_requested' } | { decided: DecidedApproval; id: string; type: 'approval_closed' } | { busy?: ApprovalFlood | null; type: 'approval_flood' } | { type: 'rules' } | { audit: AuditStatus; type: 'audit' } | { error?: ErrorDetails | null; id: string; ok: boolean; type: 'answered' } | { cursor: number; records: LogRecord[]; type: 'records' }} StreamMessage A message of the server. */
 /** @typedef {{ [key: string]: any }} VerifyBody Request body without fields. */
