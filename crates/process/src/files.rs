@@ -2,7 +2,7 @@
 //!
 //! Each function states its limits on a system.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -267,6 +267,47 @@ pub fn can_write(path: &Path) -> bool {
 /// unknown.
 pub fn is_writable_by_owner_only(metadata: &Metadata) -> bool {
     system::is_writable_by_owner_only(metadata)
+}
+
+/// Returns the file, the folder above it, or the link on its path that another user than the administrator can change, if there is one.
+///
+/// # Errors
+/// If a part of the path cannot be read; always on Windows, where this is unknown.
+pub fn changeable_part(path: &Path) -> io::Result<Option<PathBuf>> {
+    for part in links_on(path).into_iter().chain([path.canonicalize()?]) {
+        // The owner of a link has no rights to it; those of its folder count.
+        let folder = part.parent().unwrap_or(&part).canonicalize()?;
+        let file = Some(part.as_path()).filter(|part| !part.is_symlink());
+        for path in file.into_iter().chain(folder.ancestors()) {
+            if !system::is_of_administrator(&path.metadata()?)? {
+                return Ok(Some(path.to_owned()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the links on a path, in the order in which they are followed.
+pub fn links_on(path: &Path) -> Vec<PathBuf> {
+    // The same limit as the system.
+    const MAX_LINKS: usize = 40;
+    let mut links = Vec::new();
+    let mut ahead: Vec<OsString> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let mut at = PathBuf::new();
+    while let Some(part) = ahead.pop() {
+        match part.to_str() {
+            Some("..") => _ = at.pop(),
+            _ => at.push(&part),
+        }
+        let Ok(target) = at.read_link() else { continue };
+        if links.len() == MAX_LINKS {
+            break;
+        }
+        links.push(at.clone());
+        at.pop();
+        ahead.extend(target.components().rev().map(|part| part.as_os_str().to_owned()));
+    }
+    links
 }
 
 /// Returns the id of this user; none on Windows.

@@ -1,14 +1,13 @@
 //! The protected paths of a session: files that decide about the agent, its records, and the built-in lists.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_agent::tool::Workspace;
 use amplifier_modules::bundle::{BundleError, BundleStack, LoadedBundle};
-use amplifier_process::files::{OpenOptionsExt, can_write, create_private_folder};
+use amplifier_process::files::{OpenOptionsExt, can_write, create_private_folder, links_on};
 use amplifier_process::sandbox::SandboxPolicy;
 
 use super::folders::{is_program, own_folder};
@@ -321,28 +320,6 @@ fn check_workspace(workspace: &Path, paths: &[PathBuf]) -> Result<()> {
         bail!("the workspace `{workspace}` is in `{folder}`, which tools cannot change; choose another workspace");
     }
     Ok(())
-}
-
-fn links_on(path: &Path) -> Vec<PathBuf> {
-    // The same limit as the system.
-    const MAX_LINKS: usize = 40;
-    let mut links = Vec::new();
-    let mut ahead: Vec<OsString> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
-    let mut at = PathBuf::new();
-    while let Some(part) = ahead.pop() {
-        match part.to_str() {
-            Some("..") => _ = at.pop(),
-            _ => at.push(&part),
-        }
-        let Ok(target) = at.read_link() else { continue };
-        if links.len() == MAX_LINKS {
-            break;
-        }
-        links.push(at.clone());
-        at.pop();
-        ahead.extend(target.components().rev().map(|part| part.as_os_str().to_owned()));
-    }
-    links
 }
 
 /// Rejects settings that would expose files that decide about the agent.

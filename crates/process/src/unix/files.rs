@@ -70,6 +70,13 @@ pub(crate) fn is_writable_by_owner_only(metadata: &Metadata) -> bool {
     [0, geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
 }
 
+/// Returns `true` if a file belongs to the administrator, and nobody else can write to it.
+pub(crate) fn is_of_administrator(metadata: &Metadata) -> io::Result<bool> {
+    // In a namespace, the administrator of the machine can have another number.
+    let administrators = [0, std::fs::metadata("/")?.uid()];
+    Ok(administrators.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0)
+}
+
 pub(crate) fn user() -> Option<u32> {
     Some(rustix::process::getuid().as_raw())
 }

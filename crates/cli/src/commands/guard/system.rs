@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use amplifier_process::files::changeable_part;
+#[cfg(target_os = "linux")]
+use anyhow::Context;
 use anyhow::Result;
 
 use crate::errors::usage;
@@ -12,25 +16,16 @@ use crate::errors::usage;
 /// If somebody else could, or if this system has no settings for all users.
 #[cfg(target_os = "linux")]
 pub(super) fn check_program(program: &Path) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
-
-    use anyhow::Context;
-
-    let metadata = |path: &Path| path.metadata().with_context(|| format!("`{}` cannot be read", path.display()));
-    // In a namespace, the administrator of the machine can have another number.
-    let administrators = [0, metadata(Path::new("/"))?.uid()];
-    for path in program.ancestors() {
-        let found = metadata(path)?;
-        if found.mode() & 0o022 != 0 || !administrators.contains(&found.uid()) {
-            return Err(usage(format!(
-                "the guard was not installed: `{}` can be changed by another user than the administrator; \
-                 copy `{}` and `amplifier-hook` to a folder such as `/usr/local/bin`, and run it there with `sudo`",
-                path.display(),
-                program.display()
-            )));
-        }
+    let read = changeable_part(program);
+    match read.with_context(|| format!("the owner of `{}` is unknown", program.display()))? {
+        Some(path) => Err(usage(format!(
+            "the guard was not installed: `{}` can be changed by another user than the administrator; \
+             copy `{}` and `amplifier-hook` to a folder such as `/usr/local/bin`, and run it there with `sudo`",
+            path.display(),
+            program.display()
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns the audit log of the calling user, as hooks for all users find it.
