@@ -25,6 +25,7 @@ mod guard_faults;
 mod headless;
 mod hooks;
 mod json;
+mod managed;
 mod mistakes;
 mod notify;
 mod protect;

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::{ErrorContext, Result};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
+use crate::managed::{MANAGED_BUNDLE, load_managed};
 use crate::mode::{ACCEPT_EDITS, PLAN};
 use crate::project_bundle::{ProjectBundle, ProjectTrust, find_project_bundle_file};
 use crate::protection::{self, ActiveSandbox, ProtectionPlan};
@@ -21,14 +22,20 @@ use crate::protection::{self, ActiveSandbox, ProtectionPlan};
 /// Names of built-in hooks, which hooks of a bundle cannot take.
 const RESERVED_HOOKS: [&str; 8] = [CONFIRM, PROTECT, PLAN, ACCEPT_EDITS, RELOAD_HOOK, COUNTER, WAITER, "json"];
 
-/// A stack with one bundle. A hook with the name of a built-in one is renamed, so that no approval rule applies to the wrong hook.
-pub fn single_bundle_stack(bundle: LoadedBundle) -> BundleStack {
-    BundleStack::new([(BundleScope::Explicit, bundle)], &RESERVED_HOOKS)
+/// Returns the stack of a program with a bundle of its own: that bundle, and the managed one. A hook with the name of a built-in one is renamed, so that
+/// no approval rule applies to the wrong hook.
+///
+/// # Errors
+/// If the managed bundle cannot be used.
+pub fn embedded_stack(bundle: LoadedBundle) -> Result<BundleStack, BundleError> {
+    let managed = load_managed(Path::new(MANAGED_BUNDLE))?.map(|managed| (BundleScope::Managed, managed));
+    Ok(BundleStack::new(managed.into_iter().chain([(BundleScope::Explicit, bundle)]), &RESERVED_HOOKS))
 }
 
 /// The bundles of a session.
 #[derive(Debug, Default)]
 pub struct Bundles {
+    managed: Option<LoadedBundle>,
     user: Option<LoadedBundle>,
     named: Option<LoadedBundle>,
     /// The bundle of the project.
@@ -36,20 +43,38 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// Finds the bundles of the user, of the project and of the configuration. A file with several roles is used once; a configured file needs no
-    /// trust.
+    /// Finds the bundles of the administrator, of the user, of the project and of the configuration. A file with several roles is used once; a
+    /// configured file needs no trust.
     ///
     /// # Errors
-    /// If a bundle of the user is invalid or unreadable.
+    /// If a bundle of the administrator or of the user is invalid or unreadable.
     pub fn find(config: &Config, home: &Home) -> Result<Self, BundleError> {
-        let user = Some(home.user_bundle()).filter(|file| exists(file));
-        let named = config.bundle.clone().filter(|named| user.as_deref().is_none_or(|user| !is_same_file(user, named)));
-        let own = [user.as_deref(), named.as_deref()];
+        let managed = load_managed(home.managed_bundle())?;
+        let above = managed.as_ref().map(|_| home.managed_bundle());
+        let is_new =
+            |file: &PathBuf, others: &[Option<&Path>]| !others.iter().flatten().any(|other| is_same_file(other, file));
+        let user = Some(home.user_bundle()).filter(|file| exists(file) && is_new(file, &[above]));
+        let named = config.bundle.clone().filter(|named| is_new(named, &[above, user.as_deref()]));
+        let own = [above, user.as_deref(), named.as_deref()];
         let project = find_project_bundle_file(&config.workspace)
-            .filter(|project| !own.iter().flatten().any(|own| is_same_file(own, project)))
+            .filter(|project| is_new(project, &own))
             .map(|file| ProjectBundle::find(file, &home.trust_store()));
         let load = |file: Option<PathBuf>| file.as_deref().map(load).transpose();
-        Ok(Self { user: load(user)?, named: load(named)?, project })
+        Ok(Self { managed, user: load(user)?, named: load(named)?, project })
+    }
+
+    /// Returns the bundles that need no trust, in the order of registration.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (BundleScope, &LoadedBundle)> {
+        let all = [
+            (BundleScope::Managed, self.managed.as_ref()),
+            (BundleScope::User, self.user.as_ref()),
+            (BundleScope::Explicit, self.named.as_ref()),
+        ];
+        all.into_iter().filter_map(|(scope, bundle)| Some((scope, bundle?)))
+    }
+
+    pub(crate) fn has_managed(&self) -> bool {
+        self.managed.is_some()
     }
 
     pub(crate) fn has_user(&self) -> bool {
@@ -67,15 +92,11 @@ impl Bundles {
     /// Returns the usable bundles as one stack.
     pub fn levels(&self) -> BundleStack {
         let project = self.project.as_ref().and_then(|project| match &project.state {
-            ProjectTrust::Trusted(bundle, _) => Some(bundle),
+            ProjectTrust::Trusted(bundle, _) => Some((BundleScope::Project, bundle)),
             ProjectTrust::Untrusted(..) | ProjectTrust::Unusable(_) => None,
         });
-        let all = [
-            (BundleScope::User, self.user.as_ref()),
-            (BundleScope::Project, project),
-            (BundleScope::Explicit, self.named.as_ref()),
-        ];
-        BundleStack::new(all.into_iter().filter_map(|(level, bundle)| Some((level, bundle?.clone()))), &RESERVED_HOOKS)
+        let all = self.own().chain(project).map(|(scope, bundle)| (scope, bundle.clone()));
+        BundleStack::new(all, &RESERVED_HOOKS)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration: flags, environment, file, defaults, in this order.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use amplifier_agent::Orchestrator;
 use amplifier_audit::Durability;
 use amplifier_core::{Approval, UnknownWord};
-use amplifier_modules::bundle::{self, BundleStack, McpServer, ProviderEntry};
+use amplifier_modules::bundle::{self, BundleStack, McpServer, ProviderEntry, SessionSettings};
 pub use amplifier_modules::bundle::{ApprovalChannel, ApprovalMode, Confirm};
 use amplifier_process::files::read_regular_text;
 use serde::Deserialize;
@@ -117,6 +118,8 @@ pub enum Source {
     Override,
     /// A bundle.
     Bundle,
+    /// A managed bundle, which requires more than the user has set.
+    Managed,
     /// The configuration file.
     File,
     /// The default.
@@ -128,6 +131,7 @@ impl fmt::Display for Source {
         f.write_str(match self {
             Self::Override => "flag or environment",
             Self::Bundle => "bundle",
+            Self::Managed => "managed bundle",
             Self::File => "configuration file",
             Self::Default => "default",
         })
@@ -252,7 +256,8 @@ impl Config {
 }
 
 impl Config {
-    /// Adds the settings of bundles. Flags and environment take precedence; settings that affect safety can only become stricter.
+    /// Adds the settings of bundles. Flags and environment take precedence; settings that affect safety can only become stricter, and those of managed
+    /// bundles apply to flags and environment, too.
     #[must_use]
     pub fn with_bundles(&self, levels: &BundleStack) -> Self {
         let mut config = self.clone();
@@ -273,7 +278,13 @@ impl Config {
         config.confirm = config.merge_guard("confirm", self.confirm, own_and_project);
         let own_and_project = (levels.own_settings().mode, levels.project_settings().mode);
         config.mode = config.merge_guard("mode", self.mode, own_and_project);
-        config.forbid_modes(&session.forbid_modes);
+        let required = levels.managed_settings();
+        let mut forbidden = session.forbid_modes;
+        // Otherwise a session could change to a mode that is less strict.
+        forbidden.extend(
+            ApprovalMode::ALL.into_iter().filter(|mode| required.mode.is_some_and(|least| is_less(mode, &least))),
+        );
+        config.forbid_modes(&forbidden);
         if let Some(audit) = session.audit.filter(|audit| *audit > self.audit && !self.is_overridden("audit")) {
             config.audit = audit;
             config.set_from_bundle("audit", audit.as_str());
@@ -285,6 +296,7 @@ impl Config {
             config.approval_timeout = timeout;
             config.set_from_bundle("approval_timeout", &timeout.as_secs_f64().to_string());
         }
+        config.require(&required);
         config.system = session.system.or(config.system);
         config.only = tools.only;
         for (name, server) in tools.mcp {
@@ -354,6 +366,32 @@ impl Config {
         merged
     }
 
+    /// Makes settings as strict as managed bundles require. A flag for another mode is an error when the policy is loaded.
+    fn require(&mut self, required: &SessionSettings) {
+        if let Some(approvals) = required.approvals.filter(|least| self.approvals < *least) {
+            self.approvals = approvals;
+            self.set("approvals", approvals.as_str(), Source::Managed);
+        }
+        if let Some(confirm) = required.confirm.filter(|least| self.confirm < *least) {
+            self.confirm = confirm;
+            self.set("confirm", confirm.as_str(), Source::Managed);
+        }
+        if let Some(audit) = required.audit.filter(|least| self.audit < *least) {
+            self.audit = audit;
+            self.set("audit", audit.as_str(), Source::Managed);
+        }
+        let is_flag = self.is_overridden("mode");
+        if let Some(mode) = required.mode.filter(|least| !is_flag && is_less(&self.mode, least)) {
+            self.mode = mode;
+            self.set("mode", mode.as_str(), Source::Managed);
+        }
+        let longest = required.approval_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        if let Some(timeout) = longest.filter(|longest| self.approval_timeout > *longest) {
+            self.approval_timeout = timeout;
+            self.set("approval_timeout", &timeout.as_secs_f64().to_string(), Source::Managed);
+        }
+    }
+
     /// Forbids the modes of bundles, too. A forbidden mode becomes the next stricter one, unless the user has asked for it: that is an error when
     /// the policy is loaded.
     fn forbid_modes(&mut self, modes: &[ApprovalMode]) {
@@ -380,14 +418,23 @@ impl Config {
     }
 
     fn set_from_bundle(&mut self, name: &str, value: &str) {
+        self.set(name, value, Source::Bundle);
+    }
+
+    fn set(&mut self, name: &str, value: &str, source: Source) {
         if let Some(setting) = self.settings.iter_mut().find(|setting| setting.name == name) {
-            *setting = Setting { name: setting.name, value: value.to_owned(), source: Source::Bundle };
+            *setting = Setting { name: setting.name, value: value.to_owned(), source };
         }
     }
 
     fn is_overridden(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.source == Source::Override)
     }
+}
+
+/// Returns `true` unless the first mode is at least as strict as the second: modes that cannot be compared are not.
+fn is_less(mode: &ApprovalMode, least: &ApprovalMode) -> bool {
+    !matches!(mode.partial_cmp(least), Some(Ordering::Equal | Ordering::Greater))
 }
 
 /// The name of the setting in the list for display.

@@ -8,12 +8,14 @@ use amplifier_process::HOME_VARIABLE;
 
 use crate::environment::Environment;
 use crate::error::{ErrorContext, Result};
+use crate::managed::MANAGED_BUNDLE;
 
 /// The data and configuration folders of the user.
 #[derive(Clone, Debug)]
 pub struct Home {
     data: PathBuf,
     config: PathBuf,
+    managed: PathBuf,
     environment: Environment,
     is_nonexistent: bool,
 }
@@ -33,13 +35,20 @@ impl Home {
         let user = || variable(HOME_VARIABLE).with_context(none);
         let data = variable("XDG_DATA_HOME").map_or_else(|| user().map(|home| home.join(".local/share")), Ok)?;
         let config = variable("XDG_CONFIG_HOME").map_or_else(|| user().map(|home| home.join(".config")), Ok)?;
-        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), environment, is_nonexistent: false })
+        Ok(Self { data: data.join("amplifier"), config: config.join("amplifier"), ..Self::at("") }.with(environment))
     }
 
     /// Uses one folder for everything, with an empty environment.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { data: folder.clone(), config: folder, environment: Environment::default(), is_nonexistent: false }
+        let managed = PathBuf::from(MANAGED_BUNDLE);
+        Self {
+            data: folder.clone(),
+            config: folder,
+            managed,
+            environment: Environment::default(),
+            is_nonexistent: false,
+        }
     }
 
     /// Sets the environment.
@@ -111,6 +120,11 @@ impl Home {
     /// Returns the user's bundle.
     pub fn user_bundle(&self) -> PathBuf {
         self.config.join("bundle.yaml")
+    }
+
+    /// Returns the bundle of the machine's administrator. No variable and no flag changes its path.
+    pub fn managed_bundle(&self) -> &Path {
+        &self.managed
     }
 
     /// Returns the configuration file.

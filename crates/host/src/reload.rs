@@ -47,6 +47,7 @@ impl BundleReloader {
             home: home.clone(),
             protection: protection.clone(),
             project: bundles.trusted_project(),
+            has_managed: AtomicBool::new(bundles.has_managed()),
             has_user: AtomicBool::new(bundles.has_user()),
             log: log.clone(),
         };
@@ -89,6 +90,8 @@ struct SessionFiles {
     protection: ProtectionPlan,
     /// The project's bundle at the start of the session, if trusted.
     project: Option<(PathBuf, LoadedBundle, BundlePins)>,
+    /// `true` once the administrator's bundle existed.
+    has_managed: AtomicBool,
     /// `true` once the user's bundle existed.
     has_user: AtomicBool,
     log: Log,
@@ -98,19 +101,23 @@ impl BundleSource for SessionFiles {
     fn load(&self) -> Result<BundleStack, BundleError> {
         let mut bundles = Bundles::find(&self.config, &self.home)?;
         // Some editors move a file away before they write it; its guards must stay active meanwhile.
+        if self.has_managed.load(Ordering::Relaxed) && !bundles.has_managed() {
+            return Err(missing(self.home.managed_bundle()));
+        }
         if self.has_user.load(Ordering::Relaxed) && !bundles.has_user() {
             return Err(missing(&self.home.user_bundle()));
         }
         let withheld = self.withhold(&mut bundles);
         let levels = bundles.levels().with_rejected_version(withheld);
         self.protection.check(&levels)?;
+        self.has_managed.store(bundles.has_managed(), Ordering::Relaxed);
         self.has_user.store(bundles.has_user(), Ordering::Relaxed);
         Ok(levels)
     }
 
-    fn expected(&self) -> Option<PathBuf> {
-        let file = self.home.user_bundle();
-        Some(std::path::absolute(&file).unwrap_or(file))
+    fn expected(&self) -> Vec<PathBuf> {
+        let user = self.home.user_bundle();
+        vec![self.home.managed_bundle().to_owned(), std::path::absolute(&user).unwrap_or(user)]
     }
 
     fn changed(&self, levels: &BundleStack) {

@@ -211,8 +211,8 @@ impl BundleSource for Watched {
         Ok(BundleStack::new(there.map(|bundle| (BundleScope::Explicit, bundle)), &[]))
     }
 
-    fn expected(&self) -> Option<PathBuf> {
-        self.need_not_be_there.then(|| self.file.clone())
+    fn expected(&self) -> Vec<PathBuf> {
+        self.need_not_be_there.then(|| self.file.clone()).into_iter().collect()
     }
 
     fn changed(&self, _: &BundleStack) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amplifier_core::{HookRegistry, OverBudget, SessionConfig, data};
-use amplifier_modules::bundle::{BundleScope, BundleStack, LoadedBundle, load, load_pinned};
+use amplifier_modules::bundle::{ApprovalMode, BundleScope, BundleStack, Confirm, LoadedBundle, load, load_pinned};
 use amplifier_modules::trust::{BundlePins, Difference, FileChange, TrustError, TrustStatus, TrustStore};
 use amplifier_modules::{HookEnvironment, Scope};
 
@@ -488,6 +488,33 @@ fn a_project_can_only_make_settings_stricter() {
     check("500 warn", "100 truncate", " ", (100, OverBudget::Truncate));
     check("500 drop", " ", "900 warn", (500, OverBudget::Drop));
     check(" ", "300 ", "900 truncate", (300, OverBudget::Truncate));
+}
+
+#[test]
+fn nobody_loosens_a_managed_bundle() {
+    let rule = "hooks:\n  - rule: guard\n    on: tool:pre\n    deny: no\n";
+    let loose = "session: { injection_size_limit: 90000, over_budget: warn, confirm: off, forbid_modes: [ask] }\ntools: { only: [Read, Bash] }\n";
+    let strict = "session: { injection_size_limit: 500, over_budget: drop, confirm: writes, mode: plan }\ntools: { only: [Read] }\n";
+    let levels = BundleStack::new(
+        [
+            level(BundleScope::Managed, &format!("{strict}{rule}")),
+            level(BundleScope::Fleet, &format!("session: {{ confirm: commands }}\n{rule}")),
+            level(BundleScope::User, &format!("{loose}{rule}    enabled: false\n")),
+            level(BundleScope::Explicit, &format!("{loose}{rule}")),
+        ],
+        &[],
+    );
+    let mut config = SessionConfig::default();
+    levels.apply(&mut config);
+    assert_eq!((config.injection_size_limit, config.over_budget), (Some(500), OverBudget::Drop));
+    assert_eq!(levels.tools().only, Some(vec!["Read".to_owned()]));
+    let managed = levels.managed_settings();
+    assert_eq!((managed.confirm, managed.mode), (Some(Confirm::Writes), Some(ApprovalMode::Plan)));
+    assert!(managed.forbid_modes.is_empty());
+    let hooks = HookRegistry::new();
+    levels.register(&hooks, &HookEnvironment::new(Scope::new(".").unwrap())).unwrap();
+    let names: Vec<_> = hooks.list_handlers().iter().map(|hook| hook.name.to_string()).collect();
+    assert_eq!(names, ["guard", "guard (fleet)", "guard (named)"]);
 }
 
 #[test]

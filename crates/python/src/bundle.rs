@@ -10,8 +10,8 @@ use amplifier_host::{
     reasons, record_change,
 };
 use amplifier_modules::bundle::{
-    self, BundleError, BundleInput, BundleSource, BundleStack, CompiledHook, HookEntry, LoadedBundle, RELOAD_HOOK,
-    load_hosted, reload_events,
+    self, BundleError, BundleInput, BundleScope, BundleSource, BundleStack, CompiledHook, HookEntry, LoadedBundle,
+    RELOAD_HOOK, load_hosted, reload_events,
 };
 use amplifier_modules::{HookEnvironment, MODULES, Module};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -36,6 +36,7 @@ pub(crate) fn mistake(error: &BundleError) -> PyErr {
 #[pyclass(module = "amplifier_core.bundles", frozen)]
 pub(crate) struct Bundle {
     loaded: LoadedBundle,
+    levels: BundleStack,
     from: BundleOrigin,
 }
 
@@ -58,16 +59,16 @@ impl BundleOrigin {
 impl Bundle {
     fn read(from: BundleOrigin) -> PyResult<Self> {
         let loaded = load_hosted(from.source()).map_err(|error| mistake(&error))?;
-        Ok(Self::of(&bundles::single_bundle_stack(loaded), from))
+        Ok(Self::of(bundles::embedded_stack(loaded).map_err(|error| mistake(&error))?, from))
     }
 
-    fn of(levels: &BundleStack, from: BundleOrigin) -> Self {
-        let loaded = levels.bundles().map(|(_, loaded)| loaded.clone()).next().unwrap_or_default();
-        Self { loaded, from }
+    fn of(levels: BundleStack, from: BundleOrigin) -> Self {
+        let own = levels.bundles().find(|(scope, _)| *scope == BundleScope::Explicit);
+        Self { loaded: own.map(|(_, loaded)| loaded.clone()).unwrap_or_default(), levels, from }
     }
 
     fn levels(&self) -> BundleStack {
-        bundles::single_bundle_stack(self.loaded.clone())
+        self.levels.clone()
     }
 
     pub(crate) fn loaded(&self) -> &LoadedBundle {
@@ -202,7 +203,9 @@ pub(crate) fn session_settings<'py>(
             (name.clone(), server)
         })
         .collect();
-    let timeout = is_from("approval_timeout", SettingSource::Bundle).then_some(config.approval_timeout.as_secs_f64());
+    let is_set =
+        [SettingSource::Bundle, SettingSource::Managed].into_iter().any(|source| is_from("approval_timeout", source));
+    let timeout = is_set.then_some(config.approval_timeout.as_secs_f64());
     let settings = json!({
         "config": limits,
         "orchestrator": config.orchestrator.as_str(),
@@ -226,7 +229,7 @@ struct BundleFiles {
 
 impl BundleSource for BundleFiles {
     fn load(&self) -> Result<BundleStack, BundleError> {
-        self.loaded.reload(self.from.source()).map(bundles::single_bundle_stack)
+        self.loaded.reload(self.from.source()).and_then(bundles::embedded_stack)
     }
 
     fn changed(&self, levels: &BundleStack) {
@@ -269,7 +272,7 @@ impl BundleWatcher {
                 });
             });
         }
-        let Bundle { loaded, from } = bundle.get();
+        let Bundle { loaded, from, .. } = bundle.get();
         let log = audit.and_then(|audit| audit.cast::<AuditLog>().ok()?.get().log().ok());
         let source = BundleFiles { loaded: loaded.clone(), from: from.clone(), log };
         Ok(Self { kernel: bundle::BundleWatcher::new(&hooks.kernel, host.clone(), source), host, from: from.clone() })
@@ -300,7 +303,7 @@ impl BundleWatcher {
             };
             Python::attach(|py| match found {
                 Ok(version) => {
-                    let bundle = Py::new(py, Bundle::of(version.stack(), from))?;
+                    let bundle = Py::new(py, Bundle::of(version.stack().clone(), from))?;
                     Ok(Py::new(py, PreparedVersion { version: Mutex::new(Some(version)), bundle })?.into_any())
                 }
                 Err(unused) => Ok(Py::new(py, Reload::new(unused))?.into_any()),

@@ -9,8 +9,8 @@ use amplifier_agent::tool::Workspace;
 use amplifier_core::HookRegistry;
 use amplifier_core::text::counted;
 use amplifier_host::{
-    ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, ModelChoice, ProjectBundle, ProjectTrust,
-    ProtectionPlan, SandboxLevel, Setting, bundles, open_log,
+    ActiveSandbox, ApprovalRuleFiles, Bundles, Config, Environment, Home, HookState, ModelChoice, ProjectBundle,
+    ProjectTrust, ProtectionPlan, SandboxLevel, Setting, bundles, open_log,
 };
 use amplifier_modules::bundle::{BundleScope, BundleStack};
 use amplifier_process::bash;
@@ -56,7 +56,8 @@ impl Doctor {
     pub fn run(self, home: &Home) -> Result<ExitCode> {
         let config = self.flags.load(home)?;
         // An invalid bundle is reported by its own check.
-        let levels = Bundles::find(&config, home).map(|bundles| bundles.levels()).unwrap_or_default();
+        let found = Bundles::find(&config, home).unwrap_or_default();
+        let (levels, hooks) = (found.levels(), found.hook_states());
         let config = config.with_bundles(&levels);
         let sandbox = find_sandbox(&config, home, &levels);
         let checks = run_checks(&config, home, &config.model(&levels, home.environment())?, &sandbox);
@@ -85,7 +86,10 @@ impl Doctor {
             writeln!(
                 out,
                 "{}",
-                json!({ "ok": is_well, "file": file, "settings": settings, "findings": checks, "sandbox": sandbox })
+                json!({
+                    "ok": is_well, "file": file, "settings": settings, "findings": checks, "hooks": hooks,
+                    "sandbox": sandbox,
+                })
             )?;
         } else {
             writeln!(out, "Configuration ({})\n", config.file.display())?;
@@ -99,6 +103,14 @@ impl Doctor {
                 if let Some(fix) = fix {
                     writeln!(out, "  {:<16} → {fix}", "")?;
                 }
+            }
+            if !hooks.is_empty() {
+                writeln!(out, "\nHooks\n")?;
+            }
+            for HookState { name, level, file, line, active, reason, .. } in &hooks {
+                let mark = if *active { "✓" } else { "✗" };
+                let text = format!("{mark} {name} ({level}, {}:{line}): {reason}", file.display());
+                writeln!(out, "  {}", visible(&text, EscapeMode::Exact))?;
             }
         }
         out.flush()?;

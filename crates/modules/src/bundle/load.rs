@@ -208,6 +208,11 @@ impl HookDefinition {
         &self.folder
     }
 
+    /// Returns the line in the file, from 1.
+    pub fn line(&self) -> u64 {
+        self.location.line()
+    }
+
     fn warning(&self) -> Option<BundleError> {
         let entry = &self.entry;
         if let Some(program) = entry.named_program() {

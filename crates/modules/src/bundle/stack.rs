@@ -14,6 +14,10 @@ use crate::environment::HookEnvironment;
 /// The origin of a bundle, which decides its rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BundleScope {
+    /// The machine's administrator: always used, and no other scope can weaken it.
+    Managed,
+    /// The organisation, which sends it to its machines. It has the rights of `Managed`.
+    Fleet,
     /// The user's configuration: always used.
     User,
     /// The project: used if the user trusts it. It can add to the user's policy, but not weaken it.
@@ -26,10 +30,17 @@ impl BundleScope {
     /// Returns the name of the scope.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Managed => "managed",
+            Self::Fleet => "fleet",
             Self::User => "user",
             Self::Project => "project",
             Self::Explicit => "named",
         }
+    }
+
+    /// Returns `true` if users cannot change the bundle.
+    pub const fn is_managed(self) -> bool {
+        matches!(self, Self::Managed | Self::Fleet)
     }
 }
 
@@ -41,11 +52,11 @@ impl fmt::Display for BundleScope {
 
 /// Bundles of several scopes, merged.
 ///
-/// Hooks are registered in the order user, project, explicit, in which they run if their priorities are equal. No scope can disable or replace a hook
+/// Hooks are registered in the order managed, fleet, user, project, explicit, in which they run if their priorities are equal. No scope can disable or replace a hook
 /// of another. If an earlier scope has a hook of the same name, the scope is appended to the name, as in `guard (project)`, so that approval rules
 /// never apply to the other hook.
 ///
-/// Of two settings, the stricter one applies; a project can only make settings stricter.
+/// Of two settings, the stricter one applies; a project can only make settings stricter. Flags cannot relax those of managed bundles.
 #[derive(Clone, Debug, Default)]
 pub struct BundleStack {
     bundles: BTreeMap<BundleScope, LoadedBundle>,
@@ -121,9 +132,14 @@ impl BundleStack {
         self.own_settings().stricter(self.project_settings())
     }
 
-    /// Returns the merged settings of the user's own bundles, which can also relax a default.
+    /// Returns the merged settings of the user's own and of managed bundles, which can also relax a default.
     pub fn own_settings(&self) -> SessionSettings {
-        self.own().fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()))
+        merge(self.own())
+    }
+
+    /// Returns the merged settings of managed bundles: no other source can relax them.
+    pub fn managed_settings(&self) -> SessionSettings {
+        merge(self.bundles.iter().filter(|(scope, _)| scope.is_managed()).map(|(_, bundle)| bundle))
     }
 
     /// Returns the settings of the project, without those that only users can decide.
@@ -132,7 +148,7 @@ impl BundleStack {
         SessionSettings { orchestrator: None, system: None, ..project.unwrap_or_default() }
     }
 
-    /// Returns the tools that every scope allows, and the servers of the user's own bundles.
+    /// Returns the tools that every scope allows, and the servers of all bundles but the project's.
     pub fn tools(&self) -> Tools {
         let mut tools = Tools::default();
         self.own().for_each(|bundle| tools.join(bundle.tools.clone()));
@@ -142,14 +158,15 @@ impl BundleStack {
         tools
     }
 
-    /// Returns the models of the user's own bundles, those of the explicit one first. Projects cannot add models, because a model's server receives
+    /// Returns the models of the user's own bundles, those of the explicit one first, then those of managed bundles. Projects cannot add models, because a model's server receives
     /// the API key.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
         self.own().flat_map(|bundle| &bundle.providers)
     }
 
     fn own(&self) -> impl Iterator<Item = &LoadedBundle> {
-        [BundleScope::Explicit, BundleScope::User].into_iter().filter_map(|scope| self.bundles.get(&scope))
+        let scopes = [BundleScope::Explicit, BundleScope::User, BundleScope::Fleet, BundleScope::Managed];
+        scopes.into_iter().filter_map(|scope| self.bundles.get(&scope))
     }
 
     pub(super) fn contents(&self) -> Vec<FileContent> {
@@ -158,14 +175,17 @@ impl BundleStack {
 
     /// Applies the limits of hooks to the configuration of a session.
     pub fn apply(&self, config: &mut SessionConfig) {
-        let settings = |scope| self.bundles.get(&scope).map(|bundle| bundle.session.clone()).unwrap_or_default();
-        settings(BundleScope::User).stricter(settings(BundleScope::Explicit)).apply(config);
+        self.own_settings().apply(config);
         let SessionSettings { injection_size_limit, injection_budget_per_turn, over_budget, .. } =
-            settings(BundleScope::Project);
+            self.project_settings();
         config.injection_size_limit = smaller(config.injection_size_limit, injection_size_limit);
         config.injection_budget_per_turn = smaller(config.injection_budget_per_turn, injection_budget_per_turn);
         config.over_budget = stricter_over_budget(config.over_budget, over_budget.unwrap_or(config.over_budget));
     }
+}
+
+fn merge<'a>(bundles: impl Iterator<Item = &'a LoadedBundle>) -> SessionSettings {
+    bundles.fold(SessionSettings::default(), |all, bundle| all.stricter(bundle.session.clone()))
 }
 
 impl SessionSettings {

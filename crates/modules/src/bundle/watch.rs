@@ -36,9 +36,9 @@ pub trait BundleSource: Send + Sync + 'static {
     /// If a bundle has an error.
     fn load(&self) -> Result<BundleStack, BundleError>;
 
-    /// Returns the absolute path of a bundle that may not exist yet.
-    fn expected(&self) -> Option<PathBuf> {
-        None
+    /// Returns the absolute paths of bundles that may not exist yet.
+    fn expected(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Called when a new version becomes active.
@@ -170,9 +170,9 @@ impl BundleWatcher {
             (active.contents.clone(), active.error.is_some(), active.unchanged())
         };
         let source = &self.0.source;
-        let is_new = |file: PathBuf| file.symlink_metadata().is_ok() && !known.iter().any(|known| known.path == file);
+        let is_new = |file: &PathBuf| file.symlink_metadata().is_ok() && !known.iter().any(|known| known.path == *file);
         // The error may be in a file that the active version does not have.
-        if !always && !had_error && are_current(&known) && !source.expected().is_some_and(is_new) {
+        if !always && !had_error && are_current(&known) && !source.expected().iter().any(is_new) {
             return Err(unchanged);
         }
         let loaded = source.load().and_then(|stack| refuse_emptied(stack.contents(), &known).map(|()| stack));
