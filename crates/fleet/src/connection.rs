@@ -8,7 +8,7 @@ use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Event, HeaderMap, Request};
 use bytes::Bytes;
 
-use crate::message::{StoredMessage, read_last, read_reply};
+use crate::message::{StoredMessage, read_reply, read_stored};
 use crate::{FleetError, FleetName, subjects};
 
 /// The oldest server whose clusters store a compare-and-set consistently, and whose `sync_interval: always` is known.
@@ -193,7 +193,22 @@ impl Connection {
     /// If the stream is missing or does not reply.
     pub async fn last_message(&self, stream: &str, subject: &str) -> Result<Option<StoredMessage>, FleetError> {
         let reply = self.request(&subjects::last_message(stream, subject), HeaderMap::new(), Bytes::new()).await?;
-        read_last(subject, reply)
+        read_stored(subject, reply)
+    }
+
+    /// Returns all messages of a stream with a subject, which may have wildcards, oldest first. Only readers of the whole stream may do this.
+    ///
+    /// # Errors
+    /// If the stream is missing or does not reply.
+    pub async fn messages(&self, stream: &str, subject: &str) -> Result<Vec<StoredMessage>, FleetError> {
+        let (mut messages, mut next) = (Vec::new(), 1);
+        loop {
+            let request = serde_json::json!({ "seq": next, "next_by_subj": subject }).to_string();
+            let reply = self.request(&format!("$JS.API.DIRECT.GET.{stream}"), HeaderMap::new(), request.into()).await?;
+            let Some(message) = read_stored(subject, reply)? else { return Ok(messages) };
+            next = message.sequence + 1;
+            messages.push(message);
+        }
     }
 
     /// Sends a request, and waits for the first reply.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod connection;
+pub mod enrol;
 mod error;
 mod hooks;
 mod message;

@@ -62,8 +62,8 @@ pub(crate) fn read_reply(subject: &str, payload: &[u8]) -> Result<u64, FleetErro
     }
 }
 
-/// Reads the reply to a request for the last message of a subject; `None` if there is no message.
-pub(crate) fn read_last(subject: &str, message: async_nats::Message) -> Result<Option<StoredMessage>, FleetError> {
+/// Reads the reply to a request for a message of a subject; `None` if there is no message.
+pub(crate) fn read_stored(subject: &str, message: async_nats::Message) -> Result<Option<StoredMessage>, FleetError> {
     let invalid = |cause: &str| FleetError::Invalid { subject: subject.to_owned(), cause: cause.to_owned() };
     match message.status.map(|status| status.as_u16()) {
         None => {}
@@ -76,7 +76,9 @@ pub(crate) fn read_last(subject: &str, message: async_nats::Message) -> Result<O
     let headers = message.headers.ok_or_else(|| invalid("no headers"))?;
     let sequence = headers.get("Nats-Sequence").and_then(|number| number.as_str().parse().ok());
     let sequence = sequence.ok_or_else(|| invalid("no sequence number"))?;
-    Ok(Some(StoredMessage { subject: subject.to_owned(), sequence, headers, payload: message.payload }))
+    // The requested subject may have wildcards.
+    let subject = headers.get("Nats-Subject").map_or(subject, |subject| subject.as_str()).to_owned();
+    Ok(Some(StoredMessage { subject, sequence, headers, payload: message.payload }))
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn streams(replicas: Replicas, audit_bytes: i64) -> Vec<Config> {
             allow_rollup: true,
             discard: DiscardPolicy::New,
             subjects: vec![format!("$O.{}.C.>", subjects::BUNDLES), format!("$O.{}.M.>", subjects::BUNDLES)],
-            ..stream(&format!("OBJ_{}", subjects::BUNDLES), "")
+            ..stream(&subjects::bundle_stream(), "")
         },
     ]
 }

@@ -1,5 +1,7 @@
 //! Subjects and streams of a centre. Permissions are built from the same functions as the messages.
 
+use std::fmt::Display;
+
 use amplifier_link::ApprovalId;
 
 use crate::FleetName;
@@ -100,6 +102,16 @@ pub fn hook(service: &FleetName, event: &str) -> String {
 /// Returns the subject of requests to all instances of a policy service.
 pub fn hook_all(service: &FleetName, event: &str) -> String {
     format!("hookall.{service}.{}", event.replace(':', "."))
+}
+
+/// Returns the stream of the object store with bundles.
+pub fn bundle_stream() -> String {
+    format!("OBJ_{BUNDLES}")
+}
+
+/// Returns the subject of a part of a bundle, addressed by the hash of its content.
+pub fn bundle_part(sha256: impl Display, part: impl Display) -> String {
+    format!("$O.{BUNDLES}.C.{sha256}.{part}")
 }
 
 /// Returns the subject for the last message of a subject in a stream. The permission of a reader contains the subject.

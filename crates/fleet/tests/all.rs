@@ -11,6 +11,8 @@
 
 mod approvals;
 mod connection;
+mod enrol;
 mod hooks;
 mod records;
+mod security;
 mod support;

@@ -44,9 +44,7 @@ impl Server {
     /// Starts a single server with JetStream that syncs each message. `extra` is added to the configuration: users, permissions, limits.
     pub(crate) fn start(program: &Path, extra: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // The oldest server does not know the setting.
-        let sync = if version_of(program).starts_with("2.9") { "" } else { "sync_interval: always" };
-        let mut server = Self::start_in(program, folder.path(), free_port(), &format!("{extra}\n"), sync);
+        let mut server = Self::start_in(program, folder.path(), free_port(), &format!("{extra}\n"), sync_of(program));
         server._folder = Some(folder);
         server
     }
@@ -57,6 +55,14 @@ impl Server {
         let configuration = folder.join("nats.conf");
         let text = format!("listen: 127.0.0.1:{port}\njetstream {{\n store_dir: {store:?}\n {sync}\n}}\n{extra}");
         fs::write(&configuration, text).unwrap();
+        let child = spawn(program, &configuration);
+        let mut server = Self { program: program.to_owned(), child, port, configuration, _folder: None };
+        server.wait_until_ready();
+        server
+    }
+
+    /// Starts a server with a given configuration, in its folder.
+    pub(crate) fn start_with(program: &Path, configuration: PathBuf, port: u16) -> Self {
         let child = spawn(program, &configuration);
         let mut server = Self { program: program.to_owned(), child, port, configuration, _folder: None };
         server.wait_until_ready();
@@ -96,6 +102,11 @@ impl Server {
     /// Continues a paused server.
     pub(crate) fn resume(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    /// Lets the server read its configuration again.
+    pub(crate) fn reload(&self) {
+        kill_process(self.pid(), Signal::HUP).unwrap();
     }
 
     fn pid(&self) -> Pid {
@@ -178,12 +189,19 @@ impl Cluster {
 fn spawn(program: &Path, configuration: &Path) -> Child {
     let log = fs::File::options().create(true).append(true).open(log_file(configuration)).unwrap();
     let mut command = Command::new(program);
+    // The names of certificates are relative to the current folder.
+    command.current_dir(configuration.parent().unwrap());
     command.arg("--config").arg(configuration).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command.spawn().unwrap()
 }
 
 fn log_file(configuration: &Path) -> PathBuf {
     configuration.with_extension("log")
+}
+
+/// The setting for a sync of each message, which the oldest server does not know.
+pub(crate) fn sync_of(program: &Path) -> &'static str {
+    if version_of(program).starts_with("2.9") { "" } else { "sync_interval: always" }
 }
 
 fn version_of(program: &Path) -> String {

@@ -1,0 +1,128 @@
+//! The membership of this machine, in a folder that only its user can read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use amplifier_audit::{Hash, PublicKey, SigningKey};
+use amplifier_process::files::{Durability, create_private_folder, read_regular, write_atomic};
+
+use super::{EnrolError, JoinToken, Role};
+use crate::{ConnectionOptions, FleetName};
+
+const MEMBER: &str = "member.json";
+const CERTIFICATE: &str = "organisation.pem";
+const MAX_MEMBER_BYTES: u64 = 1 << 20;
+
+/// The membership of this machine in a fleet.
+#[derive(Clone, Debug)]
+pub struct Member {
+    token: JoinToken,
+    folder: PathBuf,
+}
+
+impl Member {
+    /// Stores the membership in a folder.
+    ///
+    /// # Errors
+    /// If there is one already, or the folder cannot be written.
+    pub fn join(folder: &Path, token: JoinToken) -> Result<Self, EnrolError> {
+        if let Some(member) = Self::load(folder)? {
+            return Err(EnrolError::Joined { name: member.token.name.to_string() });
+        }
+        create_private_folder(folder).map_err(EnrolError::file(folder))?;
+        if let Some(certificate) = &token.certificate {
+            let file = folder.join(CERTIFICATE);
+            write_atomic(&file, certificate.as_bytes(), Durability::Synced).map_err(EnrolError::file(&file))?;
+        }
+        // Last: without this file, nothing has happened.
+        let file = folder.join(MEMBER);
+        write_atomic(&file, token.to_line()?.as_bytes(), Durability::Synced).map_err(EnrolError::file(&file))?;
+        Ok(Self { token, folder: folder.to_owned() })
+    }
+
+    /// Loads the membership from its folder; `None` without one.
+    ///
+    /// # Errors
+    /// If the file is unreadable or damaged.
+    pub fn load(folder: &Path) -> Result<Option<Self>, EnrolError> {
+        let file = folder.join(MEMBER);
+        let text = match read_regular(&file, MAX_MEMBER_BYTES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(EnrolError::file(&file))?,
+        };
+        let text = String::from_utf8_lossy(&text);
+        let token = JoinToken::from_line(&text).map_err(|error| EnrolError::damaged(&file, error))?;
+        Ok(Some(Self { token, folder: folder.to_owned() }))
+    }
+
+    /// Removes the membership.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub fn leave(self) -> Result<(), EnrolError> {
+        let file = self.folder.join(MEMBER);
+        fs::remove_file(&file).map_err(EnrolError::file(&file))
+    }
+
+    /// Returns the name of the identity.
+    pub fn name(&self) -> &FleetName {
+        &self.token.name
+    }
+
+    /// Returns the roles of the identity.
+    pub fn roles(&self) -> &[Role] {
+        &self.token.roles
+    }
+
+    /// Returns the group whose policy applies.
+    pub fn group(&self) -> &FleetName {
+        &self.token.group
+    }
+
+    /// Returns the addresses of the servers.
+    pub fn servers(&self) -> &[String] {
+        &self.token.servers
+    }
+
+    /// Returns the key of the organisation, which signs policies.
+    pub fn organisation(&self) -> PublicKey {
+        self.token.organisation
+    }
+
+    /// Returns the folder of the membership.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the options of a connection as this identity.
+    pub fn connection_options(&self) -> ConnectionOptions {
+        let JoinToken { name, servers, jwt, seed, certificate, .. } = &self.token;
+        let options = ConnectionOptions::new(name.clone(), servers).credentials(credentials(jwt, seed));
+        match certificate {
+            Some(_) => options.root_certificate(self.folder.join(CERTIFICATE)),
+            None => options,
+        }
+    }
+
+    /// Returns the key that signs answers or receipts of this identity.
+    ///
+    /// # Errors
+    /// If the seed is invalid.
+    pub fn signing_key(&self) -> Result<SigningKey, EnrolError> {
+        signing_key(&self.token.seed)
+    }
+}
+
+/// Derives the key for messages from a seed. A server chooses what the NKey itself signs, and must not be able to choose the text of an answer.
+pub(super) fn signing_key(seed: &str) -> Result<SigningKey, EnrolError> {
+    let (_, secret) = nkeys::decode_seed(seed)?;
+    let text = [b"amplifier-fleet messages\n".as_slice(), &secret].concat();
+    Ok(SigningKey::from_seed(*Hash::sha256(&text).as_bytes()))
+}
+
+/// Returns a JWT with its seed in the form of NATS.
+fn credentials(jwt: &str, seed: &str) -> String {
+    format!(
+        "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+    )
+}

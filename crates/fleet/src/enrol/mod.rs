@@ -1,0 +1,18 @@
+//! Identities of machines, consoles, collectors, services and administrators.
+
+mod certificates;
+mod error;
+mod jwt;
+mod member;
+mod organisation;
+mod permissions;
+mod role;
+mod server_config;
+mod token;
+
+pub use error::EnrolError;
+pub use member::Member;
+pub use organisation::{Identity, NewOrganisation, Organisation};
+pub use permissions::Permissions;
+pub use role::Role;
+pub use token::JoinToken;
