@@ -7,6 +7,7 @@ mod error;
 mod hooks;
 mod message;
 mod name;
+pub mod policies;
 pub mod records;
 mod streams;
 pub mod subjects;

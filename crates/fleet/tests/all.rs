@@ -13,6 +13,7 @@ mod approvals;
 mod connection;
 mod enrol;
 mod hooks;
+mod policies;
 mod records;
 mod security;
 mod support;
