@@ -14,8 +14,8 @@ import amplifier_core
     ("name", "hint"),
     [
         ("ModuleCoordinator", "use `SessionCoordinator`, of `amplifier_core.coordinator`"),
-        ("ToolResult", "a tool returns a text or a dict; `Session.execute_tool` returns a `ToolResult`, of `amplifier_core.session`"),
-        ("ApprovalRequest", "import it from `amplifier_core.approval`"),
+        ("ApprovalSystem", "import it from `amplifier_core.approval`"),
+        ("ToolResul", "did you mean `ToolResult`, of `amplifier_core`?"),
         ("TOOL_PRE", "import it from `amplifier_core.events`"),
         ("HookRegstry", "did you mean `HookRegistry`, of `amplifier_core`?"),
     ],

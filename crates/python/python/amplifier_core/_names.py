@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -11,25 +12,17 @@ _MODULES = ("approval", "audit", "bundles", "coordinator", "display", "events", 
 #: Names of the package ``amplifier-core``, and what takes their place here.
 _REPLACEMENTS = {
     "AmplifierSession": "use `Session`, of `amplifier_core.session`",
-    "ApprovalProvider": "use an `ApprovalSystem`, of `amplifier_core.approval`",
-    "ApprovalResponse": "an approval system returns the label of an option, or an `ApprovalAnswer`, of `amplifier_core.approval`",
-    "CancellationToken": "use `Session.cancel`",
-    "ChatRequest": "a provider is called as `complete(request)`; see `Session`, of `amplifier_core.session`",
-    "ChatResponse": "a provider returns a text or a dict; see `Session`, of `amplifier_core.session`",
-    "Message": "messages are dicts with `role` and `content`; see `Session.context`",
     "ModuleCoordinator": "use `SessionCoordinator`, of `amplifier_core.coordinator`",
     "ModuleLoader": "use `mount`, of `amplifier_core.modules`",
     "ModuleValidationError": "use `ModuleError`, of `amplifier_core.modules`",
     "RustSession": "use `Session`, of `amplifier_core.session`",
-    "ToolCall": "`tool:pre` has `tool_name` and `tool_input`",
-    "ToolResult": "a tool returns a text or a dict; `Session.execute_tool` returns a `ToolResult`, of `amplifier_core.session`",
 }
 
 
-def missing(name: str, own: list[str]) -> Exception:
+def missing(name: str, own: list[str], places: Iterable[str]) -> Exception:
     """Returns the error for a missing name of the package. For ``from amplifier_core import NAME`` it is an ``ImportError``, because
     Python would replace the text of an ``AttributeError``."""
-    text = f"cannot find `{name}` in `amplifier_core`: {_hint(name, own)}"
+    text = f"cannot find `{name}` in `amplifier_core`: {_hint(name, own, places)}"
     # The frames: this function, the module's `__getattr__`, and the code that looks the name up.
     caller = sys._getframe(2).f_code
     if caller.co_name == "_handle_fromlist":
@@ -37,10 +30,10 @@ def missing(name: str, own: list[str]) -> Exception:
     return AttributeError(text)
 
 
-def _hint(name: str, own: list[str]) -> str:
+def _hint(name: str, own: list[str], places: Iterable[str]) -> str:
     if name in _REPLACEMENTS:
         return _REPLACEMENTS[name]
-    offered = {one: "amplifier_core" for one in own}
+    offered = dict.fromkeys(places, "amplifier_core")
     for module in _MODULES:
         path = f"amplifier_core.{module}"
         offered.update({one: path for one in import_module(path).__all__ if one not in offered})
