@@ -98,6 +98,7 @@ impl Summary {
                 suppress_output: flat.suppress_output,
                 user_message: flat.user_message,
                 user_message_level: flat.user_message_level,
+                user_message_source: flat.user_message_source,
             },
         }
     }
@@ -205,6 +206,8 @@ fn flatten(come: &mut Summary, denial: Option<Denial>) {
         let texts: Vec<_> = come.messages.iter().map(|(_, message)| message.text.clone()).collect();
         flat.user_message = Some(texts.join("\n"));
         flat.user_message_level = level;
+        flat.user_message_source =
+            come.messages.first().filter(|_| texts.len() == 1).and_then(|(_, one)| one.source.clone());
     }
 }
 
@@ -354,8 +357,8 @@ fn any_approval() -> impl Strategy<Value = Approval> {
 }
 
 fn any_message() -> impl Strategy<Value = UserMessage> {
-    (any::<String>(), select(vec![Level::Info, Level::Warning, Level::Error]))
-        .prop_map(|(text, level)| UserMessage { text, level })
+    (any::<String>(), select(vec![Level::Info, Level::Warning, Level::Error]), any::<Option<String>>())
+        .prop_map(|(text, level, source)| UserMessage { text, level, source })
 }
 
 fn any_answer() -> impl Strategy<Value = Says> {
@@ -534,7 +537,8 @@ proptest! {
         let without_messages = |outcome: &Outcome| {
             let mut flat = outcome.flat();
             flat.data.iter_mut().for_each(|data| drop(data.remove("timestamp")));
-            FlatResult { user_message: None, user_message_level: Level::Info, suppress_output: false, ..flat }
+            let (user_message, user_message_level, user_message_source) = (None, Level::Info, None);
+            FlatResult { user_message, user_message_level, user_message_source, suppress_output: false, ..flat }
         };
         prop_assert_eq!(without_messages(&watched_outcome), without_messages(&outcome));
     }

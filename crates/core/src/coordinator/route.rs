@@ -110,7 +110,9 @@ impl Coordinator {
             }
         }
         for Attributed { hook, value } in messages {
-            self.show(&mut recording, value.level, format!("hook:{hook}"), value.text).await;
+            let source = format!("hook:{hook}");
+            let shown_source = value.source.map_or_else(|| source.clone(), |name| format!("hook:{name}"));
+            self.show_as(&mut recording, value.level, source, shown_source, value.text).await;
         }
         for Attributed { hook, value } in outputs {
             self.show_output(&mut recording, &hook, &value).await;
@@ -208,15 +210,22 @@ impl Coordinator {
     }
 
     pub(super) async fn show(&self, recording: &mut RecordWriter<'_>, level: Level, source: String, text: String) {
+        self.show_as(recording, level, source.clone(), source, text).await;
+    }
+
+    /// Records a message under its source, and shows it under another.
+    async fn show_as(
+        &self,
+        recording: &mut RecordWriter<'_>,
+        level: Level,
+        source: String,
+        shown_source: String,
+        text: String,
+    ) {
         let shown = self.shared.display.is_some();
-        recording.record(AuditEntry::Message(MessageEntry {
-            shown,
-            source: source.clone(),
-            level,
-            text: text.clone(),
-        }));
+        recording.record(AuditEntry::Message(MessageEntry { shown, source, level, text: text.clone() }));
         if let Some(display) = &self.shared.display {
-            let message = DisplayMessage { text, level, source };
+            let message = DisplayMessage { text, level, source: shown_source };
             // A failure is already recorded.
             let _ = recording.call("display", display.message(&message)).await;
         }

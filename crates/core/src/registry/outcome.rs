@@ -207,7 +207,12 @@ impl<D: Data> Outcome<D> {
         }
         if let Some(level) = self.messages().iter().map(|message| message.level).max() {
             let texts: Vec<_> = self.messages().iter().map(|message| message.text.as_str()).collect();
-            flat.set_message(UserMessage { text: texts.join("\n"), level });
+            // Several messages have several sources.
+            let source = match self.messages() {
+                [only] => only.source.clone(),
+                _ => None,
+            };
+            flat.set_message(UserMessage { text: texts.join("\n"), level, source });
         }
         flat
     }

@@ -61,6 +61,8 @@ pub struct UserMessage {
     pub text: String,
     /// The urgency.
     pub level: Level,
+    /// The name to show instead of the hook's. Records have the hook's name.
+    pub source: Option<String>,
 }
 
 words! {
@@ -218,7 +220,7 @@ impl HookResult {
     /// Shows a message to the user.
     #[must_use]
     pub fn message(mut self, level: Level, text: impl Into<String>) -> Self {
-        self.message = Some(Box::new(UserMessage { text: text.into(), level }));
+        self.message = Some(Box::new(UserMessage { text: text.into(), level, source: None }));
         self
     }
 

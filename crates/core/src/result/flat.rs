@@ -50,6 +50,8 @@ pub struct FlatResult<T = Map> {
     pub user_message: Option<String>,
     /// The urgency of the message.
     pub user_message_level: Level,
+    /// The name to show with the message instead of the hook's.
+    pub user_message_source: Option<String>,
 }
 
 words! {
@@ -101,6 +103,7 @@ impl<T> Default for FlatResult<T> {
             suppress_output: false,
             user_message: None,
             user_message_level: Level::default(),
+            user_message_source: None,
         }
     }
 }
@@ -143,6 +146,7 @@ impl<T> FlatResult<T> {
             suppress_output: self.suppress_output,
             user_message: self.user_message,
             user_message_level: self.user_message_level,
+            user_message_source: self.user_message_source,
         })
     }
 
@@ -177,6 +181,7 @@ impl<T> FlatResult<T> {
     pub(crate) fn set_message(&mut self, message: UserMessage) {
         self.user_message = Some(message.text);
         self.user_message_level = message.level;
+        self.user_message_source = message.source;
     }
 }
 
@@ -219,11 +224,11 @@ impl<O> HookResult<O> {
                 fallback: flat.approval_fallback,
             })),
         };
-        let level = flat.user_message_level;
+        let (level, source) = (flat.user_message_level, flat.user_message_source);
         Ok(Self {
             action,
             reason: flat.reason,
-            message: flat.user_message.map(|text| Box::new(UserMessage { text, level })),
+            message: flat.user_message.map(|text| Box::new(UserMessage { text, level, source })),
             output: None,
             suppress_output: flat.suppress_output,
         })
