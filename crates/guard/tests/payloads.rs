@@ -2,7 +2,8 @@
 
 use std::slice::from_ref;
 
-use amplifier_guard::{Client, EventKind, parse, tools};
+use amplifier_guard::{Client, EventKind, parse};
+use amplifier_modules::tool_words;
 use serde_json::{Value, json};
 
 use crate::samples;
@@ -123,10 +124,10 @@ fn an_unknown_event_that_may_decide_about_a_tool_is_a_gate() {
 
 #[test]
 fn fields_translate_to_ours_and_back() {
-    for row in tools::TOOLS {
+    for row in tool_words::TOOLS {
         let theirs = row.fields.iter().map(|(theirs, _)| ((*theirs).to_owned(), json!(1))).collect();
-        let ours = tools::to_ours(row.client, row.theirs, &theirs).unwrap();
-        assert_eq!(tools::to_theirs(row.client, row.theirs, &ours), theirs, "{row:?}");
+        let ours = tool_words::to_ours(row.vocabulary, row.theirs, &theirs).unwrap();
+        assert_eq!(tool_words::to_theirs(row.vocabulary, row.theirs, &ours), theirs, "{row:?}");
     }
 }
 

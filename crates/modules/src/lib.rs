@@ -12,6 +12,7 @@ pub mod shell;
 mod starter;
 mod template;
 mod tool_schema;
+pub mod tool_words;
 pub mod transport;
 pub mod trust;
 

@@ -1,6 +1,7 @@
 //! The common form of payloads: clients differ in the names of fields and events.
 
 use amplifier_core::Map;
+use amplifier_modules::tool_words;
 use serde_json::Value;
 
 use super::PayloadError;
@@ -183,7 +184,7 @@ impl PayloadForm {
             return Ok(tool(input, operations));
         }
         let Value::Object(fields) = &input else { return Err(self.missing(self.input)) };
-        let ours = tools::to_ours(self.client, name, fields).map_err(PayloadError::Input)?;
+        let ours = tool_words::to_ours(self.client.into(), name, fields).map_err(PayloadError::Input)?;
         let names = tools::names(self.client, name).map_err(PayloadError::Input)?;
         let operations = names.into_iter().map(|tool| ToolOperation { tool, input: ours.clone() });
         Ok(tool(input, operations.collect()))

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use amplifier_core::{AGENT_SPAWN, AgentSpawn, Map, TOOL_POST, TOOL_PRE, ToolPost, ToolPre, data};
+use amplifier_modules::tool_words;
 use serde_json::Value;
 
 use super::session::{GuardSession, allowed};
 use crate::answer::{Change, GuardAnswer};
 use crate::client::Client;
 use crate::event::{ClientEvent, ClientTool, ToolOperation};
-use crate::tools;
 
 /// Fields with paths that rules read.
 const PATH_FIELDS: [&str; 2] = ["file_path", "notebook_path"];
@@ -42,7 +42,8 @@ impl GuardSession {
             }
         };
         call.allow();
-        let change = change.map(|input| Change::Input(tools::to_theirs(event.client, &tool.name, &input).into()));
+        let change =
+            change.map(|input| Change::Input(tool_words::to_theirs(event.client.into(), &tool.name, &input).into()));
         Ok(GuardAnswer { change, ..GuardAnswer::default() })
     }
 
