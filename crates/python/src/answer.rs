@@ -128,6 +128,7 @@ impl HookResult {
             suppress_output: self.suppress_output,
             user_message: text(&self.user_message),
             user_message_level: self.user_message_level,
+            user_message_source: text(&self.user_message_source),
         })
     }
 
@@ -165,6 +166,7 @@ impl HookResult {
             suppress_output: flat.suppress_output,
             user_message: text(flat.user_message),
             user_message_level: flat.user_message_level,
+            user_message_source: text(flat.user_message_source),
             given: 0,
         })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -37,7 +38,7 @@ pub(crate) struct EmitRequest {
 
 impl EmitRequest {
     /// # Errors
-    /// If the event is not a str or the data is not a dict.
+    /// If the event is not a str, or the data is neither a dict nor a model nor `None`.
     #[inline]
     pub(crate) fn new(
         registry: Py<HookRegistry>,
@@ -47,14 +48,29 @@ impl EmitRequest {
         session: Option<SessionRef>,
     ) -> PyResult<Self> {
         let event = event.cast::<PyString>().map_err(|_| wrong_type("event", "a str", event))?;
-        let data = data.cast::<PyDict>().map_err(|_| wrong_type("data", "a dict", data))?;
+        let data = match data.cast::<PyDict>() {
+            Ok(data) => data.clone(),
+            Err(_) => other_data(data)?,
+        };
         // Handlers receive a plain str, not a member of an enum.
         let event = match event.is_exact_instance_of::<PyString>() {
             true => event.clone(),
             false => PyString::new(event.py(), &event.to_string_lossy()),
         };
-        Ok(Self { registry, event: event.unbind(), data: data.clone().unbind(), purpose, session })
+        Ok(Self { registry, event: event.unbind(), data: data.unbind(), purpose, session })
     }
+}
+
+/// Reads data that is not a dict: none, or a pydantic model.
+#[cold]
+fn other_data<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = data.py();
+    if data.is_none() {
+        return Ok(PyDict::new(py));
+    }
+    let dump = data.getattr_opt(intern!(py, "model_dump"))?.map(|dump| dump.call0()).transpose()?;
+    let dump = dump.and_then(|dump| dump.cast_into::<PyDict>().ok());
+    dump.ok_or_else(|| wrong_type("data", "a dict, a model or None", data))
 }
 
 pub(crate) type SessionRef = Py<Coordinator>;

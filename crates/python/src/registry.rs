@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::driving::RegistrySessions;
-use amplifier_core::{EventKey, EventPattern, HookInfo, HookRole, Listeners, OnError, Registration, catalog};
+use amplifier_core::{EventKey, EventPattern, HookInfo, HookRole, Listeners, OnError, Registration};
 use amplifier_host::GuardedSessions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -125,9 +125,9 @@ struct Settings {
     timeout: Duration,
 }
 
-/// Returns `true` if the pattern matches an event that the package emits.
+/// Returns `true` if the pattern matches an event with a constant.
 fn is_known(pattern: &EventPattern) -> bool {
-    catalog().iter().any(|spec| pattern.matches(spec.name))
+    crate::events::names().any(|event| pattern.matches(event))
 }
 
 fn invalid_name(error: &amplifier_core::InvalidEventName) -> PyErr {

@@ -33,6 +33,7 @@ pub(crate) struct HookResult {
     pub(crate) suppress_output: bool,
     pub(crate) user_message: Option<Py<PyString>>,
     pub(crate) user_message_level: Level,
+    pub(crate) user_message_source: Option<Py<PyString>>,
     /// The fields that were set, by index, even if set to the default.
     pub(crate) given: u16,
 }
@@ -56,6 +57,7 @@ impl Default for HookResult {
             suppress_output: flat.suppress_output,
             user_message: None,
             user_message_level: flat.user_message_level,
+            user_message_source: None,
             given: 0,
         }
     }
@@ -82,6 +84,7 @@ impl HookResult {
             "suppress_output" => self.suppress_output = read_flag(field, value)?,
             "user_message" => self.user_message = read_text(field, value)?,
             "user_message_level" => self.user_message_level = read_level(field, value)?,
+            "user_message_source" => self.user_message_source = read_text(field, value)?,
             _ => {
                 let name = visible(first_chars(field, 60), EscapeMode::Exact);
                 return Err(PyValueError::new_err(format!(
@@ -114,6 +117,7 @@ impl HookResult {
             "approval_fallback" => flag(self.approval_fallback),
             "suppress_output" => flag(self.suppress_output),
             "user_message" => optional(py, &self.user_message),
+            "user_message_source" => optional(py, &self.user_message_source),
             _ => level_word(py, self.user_message_level).clone().into_any(),
         }
     }
@@ -164,7 +168,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'a, 'py> {
 macro_rules! properties {
     ($($get:ident, $set:ident, $field:literal;)+) => {
         /// The fields in their documented order.
-        pub(crate) const FIELDS: [&str; 15] = [$($field),+];
+        pub(crate) const FIELDS: [&str; 16] = [$($field),+];
 
         #[pymethods]
         impl HookResult {
@@ -173,7 +177,7 @@ macro_rules! properties {
             #[allow(clippy::too_many_arguments, reason = "they are the documented ones")]
             #[pyo3(
                 signature = (*, $($get=Argument(None)),+),
-                text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', approval_fallback=False, suppress_output=False, user_message=None, user_message_level='info')"
+                text_signature = "(*, action='continue', data=None, reason=None, context_injection=None, context_injection_role='system', ephemeral=False, append_to_last_tool_result=False, approval_prompt=None, approval_options=None, approval_timeout=300.0, approval_default='deny', approval_fallback=False, suppress_output=False, user_message=None, user_message_level='info', user_message_source=None)"
             )]
             fn new($($get: Argument<'_, '_>),+) -> PyResult<Self> {
                 let mut result = Self::default();
@@ -426,13 +430,19 @@ properties! {
     suppress_output, set_suppress_output, "suppress_output";
     user_message, set_user_message, "user_message";
     user_message_level, set_user_message_level, "user_message_level";
+    user_message_source, set_user_message_source, "user_message_source";
 }
 
 impl HookResult {
-    /// Returns every field. `approval_fallback` is omitted if unset, because other implementations do not have it.
+    /// Returns every field. Later additions are omitted if unset, because other implementations do not have them.
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
-        for field in FIELDS.into_iter().filter(|field| self.approval_fallback || *field != "approval_fallback") {
+        let is_present = |field: &&str| match *field {
+            "approval_fallback" => self.approval_fallback,
+            "user_message_source" => self.user_message_source.is_some(),
+            _ => true,
+        };
+        for field in FIELDS.into_iter().filter(is_present) {
             fields.set_item(field, self.get(py, field))?;
         }
         Ok(fields)

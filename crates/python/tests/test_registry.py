@@ -103,7 +103,7 @@ def test_settings_are_checked() -> None:
 def test_what_is_wrong_is_named() -> None:
     registry = HookRegistry()
     for call, message in (
-        (lambda: registry.emit(EVENT, None), "`data` must be a dict; found None"),
+        (lambda: registry.emit(EVENT, 5), "`data` must be a dict, a model or None; found `int`"),
         (lambda: registry.emit(5, {}), "`event` must be a str; found `int`"),
         (lambda: registry.emit_and_collect(EVENT, {}, None), "`timeout` must be a number of seconds; found None"),
         (lambda: registry.register(EVENT, print, timeout="5"), "`timeout` must be a number of seconds; found `str`"),

@@ -195,7 +195,7 @@ def test_a_hook_for_all_events_is_tried_with_each(tried: dict[str, dict[str, Any
     assert set(tried) == set(ALL_EVENTS)
 
 
-@pytest.mark.parametrize("event", ALL_EVENTS)
+@pytest.mark.parametrize("event", sorted(set(SCHEMA) & set(ALL_EVENTS)))
 def test_ordinary_data_is_what_is_documented(event: str, tried: dict[str, dict[str, Any]]) -> None:
     kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
     for name, field in SCHEMA[event]["properties"].items():

@@ -3,7 +3,7 @@ from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias, TypeVar, final, overload
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
 
@@ -50,13 +50,18 @@ _Default: TypeAlias = Literal["allow", "deny"]
 _Level: TypeAlias = Literal["info", "warning", "error"]
 _Effect: TypeAlias = Literal["allow_once", "allow_always", "deny", "deny_always"]
 _Part: TypeAlias = tuple[Any, bool]
+
+class _Model(Protocol):
+    def model_dump(self) -> dict[str, Any]: ...
+
+_Data: TypeAlias = dict[str, Any] | _Model | None
 _Path: TypeAlias = str | PathLike[str]
 _End: TypeAlias = Literal["answered", "refused", "interrupted", "failed"]
 _Durability: TypeAlias = Literal["async", "group", "record"]
 
 EVENTS: dict[str, str]
 __version__: str
-ALL_EVENTS: tuple[str, ...]
+ALL_EVENTS: list[str]
 
 @disjoint_base
 class HookResult:
@@ -81,6 +86,7 @@ class HookResult:
     suppress_output: bool
     user_message: str | None
     user_message_level: _Level
+    user_message_source: str | None
     def __new__(
         cls,
         *,
@@ -99,6 +105,7 @@ class HookResult:
         suppress_output: bool = False,
         user_message: str | None = None,
         user_message_level: _Level = "info",
+        user_message_source: str | None = None,
     ) -> Self: ...
     def model_dump(
         self,
@@ -183,6 +190,16 @@ class HookRegistry:
     ERROR_TOOL: Final = "error:tool"
     ERROR_PROVIDER: Final = "error:provider"
     ERROR_ORCHESTRATION: Final = "error:orchestration"
+    PLAN_START: Final = "plan:start"
+    PLAN_END: Final = "plan:end"
+    LLM_REQUEST: Final = "llm:request"
+    LLM_RESPONSE: Final = "llm:response"
+    PROVIDER_RESOLVE: Final = "provider:resolve"
+    PROVIDER_TOOL_SEQUENCE_REPAIRED: Final = "provider:tool_sequence_repaired"
+    CONTEXT_INCLUDE: Final = "context:include"
+    CONTEXT_COMPACTION: Final = "context:compaction"
+    MODULE_LOAD_FAILED: Final = "module:load_failed"
+    MODULE_ON_SESSION_READY_FAILED: Final = "module:on_session_ready_failed"
     EXECUTION_END: Final = "execution:end"
     TOOL_ERROR: Final = "tool:error"
     PROVIDER_ERROR: Final = "provider:error"
@@ -239,10 +256,10 @@ class HookRegistry:
     ) -> Callable[[_Handler], _Handler]: ...
     def set_default_fields(self, **defaults: Any) -> None: ...
     def set_reserved_fields(self, **fields: Any) -> None: ...
-    def emit(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, HookResult]: ...
-    def emit_with_outcome(self, event: str, data: dict[str, Any]) -> Coroutine[Any, Any, Outcome]: ...
+    def emit(self, event: str, data: _Data) -> Coroutine[Any, Any, HookResult]: ...
+    def emit_with_outcome(self, event: str, data: _Data) -> Coroutine[Any, Any, Outcome]: ...
     def emit_and_collect(
-        self, event: str, data: dict[str, Any], timeout: float = 1.0
+        self, event: str, data: _Data, timeout: float = 1.0
     ) -> Coroutine[Any, Any, list[Any]]: ...
     def list_handlers(self, event: str | None = None) -> dict[str, list[str]]: ...
 

@@ -229,7 +229,11 @@ class SessionCoordinator:
     async def handle_user_message(self, result: HookResult, hook_name: str = "composite", event: str = _NO_EVENT) -> None:
         """Shows the message of a result."""
         if result.user_message:
-            message = HookResult(user_message=result.user_message, user_message_level=result.user_message_level)
+            message = HookResult(
+                user_message=result.user_message,
+                user_message_level=result.user_message_level,
+                user_message_source=result.user_message_source,
+            )
             await self._kernel.process(message, event, hook_name, {})
 
     def reset_turn(self) -> None:

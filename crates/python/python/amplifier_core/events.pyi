@@ -43,6 +43,16 @@ __all__ = [
     "ERROR_TOOL",
     "ERROR_PROVIDER",
     "ERROR_ORCHESTRATION",
+    "PLAN_START",
+    "PLAN_END",
+    "LLM_REQUEST",
+    "LLM_RESPONSE",
+    "PROVIDER_RESOLVE",
+    "PROVIDER_TOOL_SEQUENCE_REPAIRED",
+    "CONTEXT_INCLUDE",
+    "CONTEXT_COMPACTION",
+    "MODULE_LOAD_FAILED",
+    "MODULE_ON_SESSION_READY_FAILED",
     "EXECUTION_END",
     "TOOL_ERROR",
     "PROVIDER_ERROR",
@@ -87,6 +97,16 @@ CANCEL_COMPLETED: Final = "cancel:completed"
 ERROR_TOOL: Final = "error:tool"
 ERROR_PROVIDER: Final = "error:provider"
 ERROR_ORCHESTRATION: Final = "error:orchestration"
+PLAN_START: Final = "plan:start"
+PLAN_END: Final = "plan:end"
+LLM_REQUEST: Final = "llm:request"
+LLM_RESPONSE: Final = "llm:response"
+PROVIDER_RESOLVE: Final = "provider:resolve"
+PROVIDER_TOOL_SEQUENCE_REPAIRED: Final = "provider:tool_sequence_repaired"
+CONTEXT_INCLUDE: Final = "context:include"
+CONTEXT_COMPACTION: Final = "context:compaction"
+MODULE_LOAD_FAILED: Final = "module:load_failed"
+MODULE_ON_SESSION_READY_FAILED: Final = "module:on_session_ready_failed"
 EXECUTION_END: Final = "execution:end"
 TOOL_ERROR: Final = "tool:error"
 PROVIDER_ERROR: Final = "provider:error"

@@ -84,6 +84,17 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "error:tool": {"tool_name": "Write", **_ERROR},
     "error:provider": {"provider": "scripted", **_ERROR},
     "error:orchestration": _ERROR,
+    # Of modules of Amplifier, which choose the fields.
+    "plan:start": {"plan": "look around"},
+    "plan:end": {"plan": "look around"},
+    "llm:request": {**_MODEL, "message_count": 4},
+    "llm:response": {**_MODEL, "usage": {"input_tokens": 100, "output_tokens": 20}, "status": "ok"},
+    "provider:resolve": _MODEL,
+    "provider:tool_sequence_repaired": {"provider": "scripted", "repair_count": 1},
+    "context:include": _ARTIFACT,
+    "context:compaction": {"before_tokens": 900, "after_tokens": 300},
+    "module:load_failed": {"module_id": "tool-notes", **_ERROR},
+    "module:on_session_ready_failed": {"module_id": "tool-notes", **_ERROR},
 }
 
 _DEPTH = 200
