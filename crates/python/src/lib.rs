@@ -13,6 +13,7 @@ mod data;
 mod deadlines;
 mod emit;
 mod encode;
+mod event_words;
 mod events;
 mod fields;
 mod hook;

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::answer::DictResult;
 use crate::bridge::KernelFuture;
+use crate::event_words::EventWords;
 use crate::{encode, threads};
 
 /// The result of a native hook, passed through Python's task.
@@ -28,11 +29,13 @@ pub(crate) fn call(hook: ListedHook, data: EventData) -> KernelFuture {
 }
 
 impl NativeAnswer {
-    /// Returns the result over dicts; `None` for a plain "continue". `before` is the data that the hook received.
+    /// Returns the result over dicts; `None` for a plain "continue". `before` is the data in the words of the event; the hook received it in
+    /// ours.
     pub(crate) fn read(
         &self,
         current: &Bound<'_, PyDict>,
         before: Option<&EventData>,
+        words: Option<&EventWords>,
     ) -> Result<Option<DictResult>, HookError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.unwrap_or_else(|| Err(HookError::failed("the answer was already read")))?;
@@ -40,7 +43,15 @@ impl NativeAnswer {
             return Ok(None);
         }
         let unreadable = |error: PyErr| HookError::Unreadable(error.to_string());
+        let in_event_words = |change| match words {
+            Some(words) => words.to_theirs(change),
+            None => change,
+        };
         let action = match answer.action {
+            Action::Modify(change) => Action::Modify(in_event_words(change)),
+            other => other,
+        };
+        let action = match action {
             Action::Continue => Action::Continue,
             Action::Respond(said) => {
                 let said = encode::to_dict(current.py(), said.iter().map(|(key, value)| (key.as_str(), value)));

@@ -31,6 +31,8 @@ const SESSION_ID: &str = "session_id";
 pub(crate) struct HookRegistry {
     pub(crate) kernel: amplifier_core::HookRegistry,
     pub(crate) parallel_observers: bool,
+    /// `true` for events of an Amplifier session: handlers are told the emitted name, and all words of Amplifier are known.
+    pub(crate) compat: bool,
     /// Shared with the hooks, because a session does not call them through the registry.
     strict: Arc<AtomicBool>,
     // Std locks: nothing calls Python while they are held.
@@ -289,16 +291,17 @@ impl WithDict {
 #[pymethods]
 impl HookRegistry {
     /// Creates an empty registry. `parallel_observers` runs observers concurrently; `strict`, for tests, detects in-place changes of nested
-    /// values.
+    /// values; `compat` is for events of an Amplifier session.
     #[new]
     #[pyo3(
-        signature = (*args, parallel_observers=false, strict=false, **_named),
-        text_signature = "(*, parallel_observers=False, strict=False)"
+        signature = (*args, parallel_observers=false, strict=false, compat=false, **_named),
+        text_signature = "(*, parallel_observers=False, strict=False, compat=False)"
     )]
     fn new(
         args: &Bound<'_, PyTuple>,
         parallel_observers: bool,
         strict: bool,
+        compat: bool,
         _named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         WithDict::is_known(args.py())?;
@@ -306,14 +309,16 @@ impl HookRegistry {
         let builder = if parallel_observers { builder.parallel_observers() } else { builder };
         let (base, sessions, book) = (Mutex::default(), Mutex::default(), Arc::default());
         let (strict, guarded) = (Arc::new(strict.into()), GuardedSessions::default());
-        Ok(Self { kernel: builder.build(), parallel_observers, strict, base, sessions, guarded, book })
+        Ok(Self { kernel: builder.build(), parallel_observers, compat, strict, base, sessions, guarded, book })
     }
 
     /// Accepts the arguments that a subclass passes on from its own `__init__`, and rejects others.
-    #[pyo3(signature = (*, parallel_observers=None, strict=None))]
-    fn __init__(&self, parallel_observers: Option<bool>, strict: Option<bool>) -> PyResult<()> {
-        if parallel_observers.is_some_and(|given| given != self.parallel_observers) {
-            let text = "`parallel_observers` counts when a registry is made: give it as an argument of its class";
+    #[pyo3(signature = (*, parallel_observers=None, strict=None, compat=None))]
+    fn __init__(&self, parallel_observers: Option<bool>, strict: Option<bool>, compat: Option<bool>) -> PyResult<()> {
+        let fixed =
+            [("parallel_observers", parallel_observers, self.parallel_observers), ("compat", compat, self.compat)];
+        if let Some((name, ..)) = fixed.iter().find(|(_, given, own)| given.is_some_and(|given| given != *own)) {
+            let text = format!("`{name}` counts when a registry is made: give it as an argument of its class");
             return Err(PyTypeError::new_err(text));
         }
         if let Some(strict) = strict {

@@ -18,6 +18,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use self::call::{CallProgress, CallResult, begin, raised, raised_while};
 use crate::data::DictData;
 use crate::emit::{EmitRequest, Purpose, SessionRef};
+use crate::event_words::EventWords;
 use crate::hook::SharedHook;
 use crate::native::{self, NativeAnswer};
 use crate::outcome::{self, Outcome, may_be_collected};
@@ -255,13 +256,14 @@ impl Run {
         let Some(shared) = hook.downcast_ref::<SharedHook>() else {
             return contain(|| {
                 let data = self.as_json(&view)?;
+                let data = self.words(&data).map_or_else(|| data.clone(), |words| words.to_ours(&data));
                 then(Bound::new(py, native::call(self.emission.hook(index).clone(), data))?.into_any())
             });
         };
         // The hook may change nested values in place, and later hooks must see the actual values.
         self.json = None;
         let other;
-        let told = if hook.event() == self.emission.event() {
+        let told = if self.registry.get().compat || hook.event() == self.emission.event() {
             self.event.bind(py)
         } else {
             other = PyString::new(py, hook.event().as_str());
@@ -298,6 +300,11 @@ impl Run {
             None => Box::new(EventData::from(encode::to_map(view)?)),
         };
         Ok(EventData::clone(self.json.insert(data)))
+    }
+
+    /// Returns the words of the event that differ from those of native hooks.
+    fn words(&self, data: &EventData) -> Option<EventWords> {
+        EventWords::find(self.emission.event().as_str(), data, self.registry.get().compat)
     }
 
     /// Resumes the waiting call.
@@ -396,7 +403,9 @@ impl Run {
             Some(_) => answer::read(answer),
             None => {
                 let native = answer.cast::<NativeAnswer>()?.get();
-                native.read(self.emission.data().current.bind(py), self.json.as_deref())
+                let before = self.json.as_deref();
+                let words = before.and_then(|before| self.words(before));
+                native.read(self.emission.data().current.bind(py), before, words.as_ref())
             }
         };
         match read {
