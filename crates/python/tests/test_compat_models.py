@@ -83,7 +83,7 @@ def test_a_cost_is_exact(model: str) -> None:
     assert cost(Decimal("1E-7")).model_dump()["cost_usd"] == "1E-7"
     assert json.loads(cost(2).model_dump_json())["cost_usd"] == "2"
     assert cost(None).model_dump()["cost_usd"] is None
-    with pytest.raises(pydantic.ValidationError, match="must be a Decimal"):
+    with pytest.raises(pydantic.ValidationError, match="must be Decimal, not float"):
         cost(0.5)
 
 
@@ -95,6 +95,7 @@ def test_a_cost_is_exact(model: str) -> None:
         ({"output": ""}, ""),
         ({"output": {"a": [1]}}, '{"a": [1]}'),
         ({"output": 5}, "5"),
+        ({"output": {"cost": Decimal("0.10")}}, '{"cost": "0.10"}'),
         ({"success": False}, "Error: Failed"),
         ({"success": False, "error": {"code": 1}}, "Error: Unknown error"),
         ({"success": False, "error": {"message": "no"}}, "no"),
@@ -106,6 +107,11 @@ def test_the_text_of_a_tool_result(fields: dict[str, Any], text: str) -> None:
     result = ToolResult(**fields)
     assert result.get_serialized_output() == text
     assert str(result) == text
+
+
+def test_an_output_without_a_json_form_is_an_error() -> None:
+    with pytest.raises(TypeError, match="`set` in the output of a tool is not JSON serializable"):
+        ToolResult(output={"a": {1}}).get_serialized_output()
 
 
 def test_a_failed_result_has_its_message_as_output() -> None:

@@ -83,7 +83,7 @@ class ToolResult(BaseModel):
     def get_serialized_output(self) -> str:
         """Returns the text for the model."""
         if self.output is not None:
-            text = json.dumps(self.output, default=str) if isinstance(self.output, (dict, list)) else str(self.output)
+            text = json.dumps(self.output, default=_exact_number) if isinstance(self.output, (dict, list)) else str(self.output)
         elif self.success:
             text = "Success"
         else:
@@ -104,6 +104,12 @@ class ToolResult(BaseModel):
 
     def __str__(self) -> str:
         return self.get_serialized_output()
+
+
+def _exact_number(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"`{type(value).__name__}` in the output of a tool is not JSON serializable")
 
 
 def _block(given: Any) -> dict[str, Any]:

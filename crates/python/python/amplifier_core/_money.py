@@ -9,7 +9,7 @@ from typing import Any
 def exact(field: str, value: Any) -> Any:
     """Returns the value of a field; rejects floats, which are not exact."""
     if isinstance(value, float):
-        raise ValueError(f"{field} must be a Decimal, an int or a text, not a float: give {field}=Decimal('{value}')")
+        raise ValueError(f"{field} must be Decimal, not float: give Decimal('{value}')")
     return value
 
 
