@@ -62,6 +62,7 @@ def test_the_bash_guard_checks_the_shell(pre: Any, tool: str) -> None:
         ("bash", {"command": "cat infra/a.tf"}, "continue"),
         ("read_file", {"file_path": "infra/a.tf"}, "continue"),
         ("grep", {"pattern": "x", "path": "infra"}, "continue"),
+        ("glob", {"pattern": "infra/*"}, "continue"),
         # Any loop may have such a tool, so its effect is unknown.
         ("task", {"instruction": "x"}, "deny"),
         ("my_tool", {}, "deny"),
