@@ -9,14 +9,15 @@ from typing import Any
 _NUMBERS = ("injection_size_limit", "injection_budget_per_turn")
 _SWITCHES = ("forbid_default_allow", "audit_required")
 _OVER_BUDGET = ("warn", "drop", "truncate")
-_SETTINGS = (*_NUMBERS, "over_budget", *_SWITCHES)
+#: The names of all settings.
+SETTINGS = (*_NUMBERS, "over_budget", *_SWITCHES)
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings of a configuration: those under ``"session"``, or the configuration itself. The kernel checks them again, but
     cannot name invalid ones in its errors."""
     if "session" in config:
-        for name in _SETTINGS:
+        for name in SETTINGS:
             if name in config:
                 raise _wrong(f"`{name}` is next to `session` and has no effect; move it under `session`")
         # An empty YAML key.

@@ -6,14 +6,17 @@ import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amplifier_core._apart import called
 from amplifier_core._given import Given, give
 from amplifier_core._native import AuditLog, Channels, Collecting, Coordinator, HookRegistry, HookResult, Outcome
 from amplifier_core._settings import settings_of
 
-__all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "SessionCoordinator", "Verdict"]
+if TYPE_CHECKING:
+    from amplifier_core.module_coordinator import ModuleCoordinator as ModuleCoordinator
+
+__all__ = ["INJECTION_BUDGET_PER_TURN", "MAX_INJECTION_SIZE", "ModuleCoordinator", "SessionCoordinator", "Verdict"]
 
 logger = logging.getLogger("amplifier_core.coordinator")
 
@@ -389,3 +392,12 @@ def _parameters(method: Any) -> Collection[str]:
 def _misfit(part: Any, name: str, called: str) -> TypeError:
     signature = inspect.signature(getattr(part, name))
     return TypeError(f"`{name}` of `{type(part).__name__}` takes `{signature}`; it is called as `{called}`, with these names")
+
+
+def __getattr__(name: str) -> Any:
+    # It is written with a `SessionCoordinator`, and so imported later.
+    if name == "ModuleCoordinator":
+        from amplifier_core.module_coordinator import ModuleCoordinator
+
+        return ModuleCoordinator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
