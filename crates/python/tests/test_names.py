@@ -13,7 +13,7 @@ import amplifier_core
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("ModuleCoordinator", "use `SessionCoordinator`, of `amplifier_core.coordinator`"),
+        ("RustSession", "use `Session`, of `amplifier_core.session`"),
         ("ApprovalSystem", "import it from `amplifier_core.approval`"),
         ("ToolResul", "did you mean `ToolResult`, of `amplifier_core`?"),
         ("TOOL_PRE", "import it from `amplifier_core.events`"),
@@ -27,9 +27,9 @@ def test_an_import_of_a_missing_name_says_what_to_use(name: str, hint: str) -> N
 
 
 def test_a_missing_name_is_no_attribute() -> None:
-    assert not hasattr(amplifier_core, "ModuleCoordinator")
-    with pytest.raises(AttributeError, match="use `SessionCoordinator`"):
-        amplifier_core.ModuleCoordinator  # type: ignore[attr-defined]
+    assert not hasattr(amplifier_core, "RustSession")
+    with pytest.raises(AttributeError, match="use `Session`"):
+        amplifier_core.RustSession  # type: ignore[attr-defined]
 
 
 def test_an_import_of_a_missing_module_stays_one() -> None:

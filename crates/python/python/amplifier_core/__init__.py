@@ -72,6 +72,11 @@ _PLACES = {
     "RetryConfig": "utils.retry",
     "classify_error_message": "utils.retry",
     "retry_with_backoff": "utils.retry",
+    # Sessions of modules.
+    "AmplifierSession": "session",
+    "ModuleCoordinator": "coordinator",
+    "ModuleLoader": "loader",
+    "ModuleValidationError": "loader",
 }
 
 __all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator", "__version__"]

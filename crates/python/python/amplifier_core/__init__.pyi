@@ -7,6 +7,7 @@ from amplifier_core.content_models import TextContent as TextContent
 from amplifier_core.content_models import ThinkingContent as ThinkingContent
 from amplifier_core.content_models import ToolCallContent as ToolCallContent
 from amplifier_core.content_models import ToolResultContent as ToolResultContent
+from amplifier_core.coordinator import ModuleCoordinator as ModuleCoordinator
 from amplifier_core.coordinator import SessionCoordinator as SessionCoordinator
 from amplifier_core.hooks import HookRegistry as HookRegistry
 from amplifier_core.interfaces import ApprovalProvider as ApprovalProvider
@@ -33,6 +34,8 @@ from amplifier_core.llm_errors import ProviderUnavailableError as ProviderUnavai
 from amplifier_core.llm_errors import QuotaExceededError as QuotaExceededError
 from amplifier_core.llm_errors import RateLimitError as RateLimitError
 from amplifier_core.llm_errors import StreamError as StreamError
+from amplifier_core.loader import ModuleLoader as ModuleLoader
+from amplifier_core.loader import ModuleValidationError as ModuleValidationError
 from amplifier_core.message_models import ChatRequest as ChatRequest
 from amplifier_core.message_models import ChatResponse as ChatResponse
 from amplifier_core.message_models import Degradation as Degradation
@@ -60,6 +63,7 @@ from amplifier_core.models import Pricing as Pricing
 from amplifier_core.models import ProviderInfo as ProviderInfo
 from amplifier_core.models import SessionStatus as SessionStatus
 from amplifier_core.models import ToolResult as ToolResult
+from amplifier_core.session import AmplifierSession as AmplifierSession
 from amplifier_core.session import Session as Session
 from amplifier_core.utils.retry import RetryConfig as RetryConfig
 from amplifier_core.utils.retry import classify_error_message as classify_error_message

@@ -7,14 +7,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 
-_MODULES = ("approval", "audit", "bundles", "coordinator", "display", "events", "hooks", "models", "modules", "session", "testing")
+_MODULES = ("approval", "audit", "bundles", "coordinator", "display", "events", "hooks", "loader", "models", "module_sources", "modules", "session", "testing")
 
 #: Names of the package ``amplifier-core``, and what takes their place here.
 _REPLACEMENTS = {
-    "AmplifierSession": "use `Session`, of `amplifier_core.session`",
-    "ModuleCoordinator": "use `SessionCoordinator`, of `amplifier_core.coordinator`",
-    "ModuleLoader": "use `mount`, of `amplifier_core.modules`",
-    "ModuleValidationError": "use `ModuleError`, of `amplifier_core.modules`",
     "RustSession": "use `Session`, of `amplifier_core.session`",
 }
 

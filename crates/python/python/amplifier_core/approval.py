@@ -258,6 +258,11 @@ def _drawn(request: ApprovalRequest) -> str:
     return "\n".join(lines)
 
 
+def _has_terminal() -> bool:
+    """Returns ``True`` if somebody can answer on the terminal."""
+    return all(stream is not None and not stream.closed and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
 def _user() -> tuple[str, str] | None:
     """Returns the user at the terminal, if the system reports one."""
     try:

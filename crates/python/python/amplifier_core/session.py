@@ -16,12 +16,11 @@ import contextvars
 import inspect
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from amplifier_core._given import Given, give
 from amplifier_core._native import (
@@ -38,11 +37,15 @@ from amplifier_core._native import (
 )
 from amplifier_core._server import ServerCommands
 from amplifier_core._settings import settings_of
-from amplifier_core.approval import TerminalApprovals
+from amplifier_core.approval import TerminalApprovals, _has_terminal
 from amplifier_core.bundles import MountedBundle, Reload, _mount
 from amplifier_core.coordinator import SessionCoordinator, _approvals, _audit, _display
 
+if TYPE_CHECKING:
+    from amplifier_core.amplifier_session import AmplifierSession as AmplifierSession
+
 __all__ = [
+    "AmplifierSession",
     "RemoteProvider",
     "ScriptedProvider",
     "Session",
@@ -593,11 +596,6 @@ def _logged() -> Generator[None, None, None]:
         logger.error("A session did not end as it should: %s: %s", type(error).__name__, error, exc_info=error)
 
 
-def _has_terminal() -> bool:
-    """Returns ``True`` if somebody can answer on the terminal."""
-    return all(stream is not None and not stream.closed and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
 def _settled(name: str, path: str | os.PathLike[str]) -> str:
     """Resolves a path once, so that the same file is checked, protected and used, even if the current folder or links change later."""
     if not os.fspath(path):
@@ -635,3 +633,12 @@ def _tool(tool: Any) -> tuple[Callable[[dict[str, Any]], Any], str, str, dict[st
     description = getattr(tool, "description", None) or inspect.getdoc(tool) or ""
     schema = getattr(tool, "input_schema", None)
     return function, name, str(description), dict(schema if schema is not None else {"type": "object"})
+
+
+def __getattr__(name: str) -> Any:
+    # It needs more imports, and raises errors of this module.
+    if name == "AmplifierSession":
+        from amplifier_core.amplifier_session import AmplifierSession
+
+        return AmplifierSession
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,7 +17,7 @@ import asyncio
 import copy
 from collections.abc import Iterator, Mapping
 from reprlib import repr as _short
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unittest.mock import AsyncMock
 
 from amplifier_core.approval import ApprovalTimeoutError, ScriptedApprovals
@@ -25,17 +25,44 @@ from amplifier_core.coordinator import SessionCoordinator
 from amplifier_core.hooks import HookRegistry
 from amplifier_core.models import HookResult
 
+if TYPE_CHECKING:
+    from amplifier_core._module_mocks import (
+        MockContextManager,
+        MockCoordinator,
+        MockTool,
+        ScriptedOrchestrator,
+        create_test_coordinator,
+        wait_for,
+    )
+
+#: The parts for tests of modules, which are imported on first use.
+_OF_MODULES = ("MockContextManager", "MockCoordinator", "MockTool", "ScriptedOrchestrator", "create_test_coordinator", "wait_for")
+
 __all__ = [
     "ApprovalQuestion",
     "CollectingDisplay",
     "EventRecorder",
     "MockApprovalSystem",
     "MockContext",
+    "MockContextManager",
+    "MockCoordinator",
+    "MockTool",
     "RecordedEvent",
     "ScriptedApprovals",
+    "ScriptedOrchestrator",
     "ShownMessage",
+    "create_test_coordinator",
     "make_coordinator",
+    "wait_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_MODULES:
+        from amplifier_core import _module_mocks
+
+        return getattr(_module_mocks, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class RecordedEvent(NamedTuple):
@@ -74,6 +101,8 @@ class EventRecorder:
     async def emit(self, event: str, data: dict[str, Any]) -> HookResult:
         """Records an event as if emitted, for code that needs a registry."""
         return await self(event, data)
+
+    record = emit
 
     @property
     def names(self) -> list[str]:
