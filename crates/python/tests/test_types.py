@@ -11,7 +11,21 @@ from typing import Any
 
 import pytest
 
-MODULES = ("approval", "audit", "bundles", "coordinator", "display", "modules", "session", "testing", "validation")
+MODULES = (
+    "amplifier_session",
+    "approval",
+    "audit",
+    "bundles",
+    "coordinator",
+    "display",
+    "loader",
+    "module_coordinator",
+    "module_sources",
+    "modules",
+    "session",
+    "testing",
+    "validation",
+)
 
 #: What it gives is slow to import.
 SLOW = "amplifier_core.modules.available"

@@ -11,14 +11,61 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amplifier_core.modules import Module, ModuleError, load
 from amplifier_core.validation._mounting import examine
 from amplifier_core.validation._report import Finding, HookSummary, Report
 from amplifier_core.validation._trial import Limits
 
-__all__ = ["Finding", "HookSummary", "Limits", "Report", "validate"]
+if TYPE_CHECKING:
+    from amplifier_core.validation.base import ValidationCheck, ValidationResult
+    from amplifier_core.validation.modules import (
+        ContextValidator,
+        HookValidator,
+        OrchestratorValidator,
+        ProviderValidator,
+        ToolValidator,
+    )
+    from amplifier_core.validation.mount_plan import MountPlanValidationResult, MountPlanValidator
+
+#: The validators of other kinds of modules, which are imported on first use.
+_VALIDATORS = {
+    "ContextValidator": "modules",
+    "HookValidator": "modules",
+    "MountPlanValidationResult": "mount_plan",
+    "MountPlanValidator": "mount_plan",
+    "OrchestratorValidator": "modules",
+    "ProviderValidator": "modules",
+    "ToolValidator": "modules",
+    "ValidationCheck": "base",
+    "ValidationResult": "base",
+}
+
+__all__ = [
+    "ContextValidator",
+    "Finding",
+    "HookSummary",
+    "HookValidator",
+    "Limits",
+    "MountPlanValidationResult",
+    "MountPlanValidator",
+    "OrchestratorValidator",
+    "ProviderValidator",
+    "Report",
+    "ToolValidator",
+    "ValidationCheck",
+    "ValidationResult",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _VALIDATORS:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_VALIDATORS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 async def validate(
