@@ -120,6 +120,20 @@ impl Coordinator {
         }
     }
 
+    /// Records the end of an operation, for agents that emit no event with its result: a model call, or a tool that failed. `event` names the
+    /// operation; the intent with the same `tool_call_id` has an outcome then.
+    ///
+    /// # Errors
+    /// If the audit log fails.
+    pub fn record_outcome(
+        &self,
+        event: &EventName,
+        tool_call_id: Option<String>,
+        success: Option<bool>,
+    ) -> Result<(), PortError> {
+        self.record(event, AuditEntry::Outcome(OutcomeEntry { success, tool_call_id })).map(drop)
+    }
+
     pub(super) fn record(&self, event: &EventName, entry: AuditEntry) -> Result<Receipt, PortError> {
         let Some(audit) = &self.shared.audit else { return Ok(Receipt::default()) };
         let turn = self.shared.turn.load(Ordering::Relaxed);
