@@ -151,14 +151,11 @@ impl Protection {
             let (plan, warnings) = (ProtectionPlan::default(), Vec::new());
             return Ok(Self { plan, active, home, is_home_used, is_guarded: false, is_shared: false, warnings });
         }
-        let mut environment = Environment::from_process();
+        let (environment, launcher) = environment(py);
         let mut own = ProtectedPaths::default();
         let mut unavailable = None;
-        match launcher(py) {
-            Ok(PyLauncher { words, parts }) => {
-                environment = environment.launcher(words);
-                own.read_only = parts;
-            }
+        match launcher {
+            Ok(parts) => own.read_only = parts,
             Err(error) => unavailable = Some(error.value(py).to_string()),
         }
         let home = find_home(home, is_home_used, environment)?;
@@ -221,8 +218,18 @@ impl Protection {
     }
 }
 
+/// Returns the environment of this process with the sandbox launcher, and the files of the launcher. A program that can change one of them can
+/// escape the sandbox.
+pub(crate) fn environment(py: Python<'_>) -> (Environment, PyResult<Vec<PathBuf>>) {
+    let environment = Environment::from_process();
+    match launcher(py) {
+        Ok((words, parts)) => (environment.launcher(words), Ok(parts)),
+        Err(error) => (environment, Err(error)),
+    }
+}
+
 /// Returns the folders of this program: those in `home`, else the default ones. Missing folders are an error only if rules in them apply.
-fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> PyResult<Home> {
+pub(crate) fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> PyResult<Home> {
     if let Some(folder) = home {
         return Ok(Home::at(std::path::absolute(folder)?).with(environment));
     }
@@ -233,18 +240,9 @@ fn find_home(home: Option<PathBuf>, is_used: bool, environment: Environment) -> 
     }
 }
 
-struct PyLauncher {
-    words: Vec<OsString>,
-    /// Files of the launcher. A program that can change one of them can escape the sandbox.
-    parts: Vec<PathBuf>,
-}
-
-fn launcher(py: Python<'_>) -> PyResult<PyLauncher> {
+fn launcher(py: Python<'_>) -> PyResult<(Vec<OsString>, Vec<PathBuf>)> {
     let module = py.import("amplifier_core._confine")?;
-    Ok(PyLauncher {
-        words: module.call_method0("starter")?.extract()?,
-        parts: module.call_method0("parts")?.extract()?,
-    })
+    Ok((module.call_method0("starter")?.extract()?, module.call_method0("parts")?.extract()?))
 }
 
 /// Returns the Python code of a bundle's modules, and the paths that would be imported instead of them.

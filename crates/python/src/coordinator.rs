@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amplifier_core::{
     ApprovalRules, EventData, EventEffects, EventName, FlatAction, Injection, OperationPart, SessionConfig, Verdict,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -226,6 +226,13 @@ impl Coordinator {
             let verdict = verdict.map_err(|too_large| PyValueError::new_err(too_large.to_string()))?;
             Python::attach(|py| Ok(denial(py, &verdict)?.unbind()))
         }))
+    }
+
+    /// Records the end of an operation whose agent emits no event with its result.
+    #[pyo3(signature = (event, tool_call_id=None, success=None))]
+    fn record_outcome(&self, event: &str, tool_call_id: Option<String>, success: Option<bool>) -> PyResult<()> {
+        let recorded = self.kernel.record_outcome(&event_name(event)?, tool_call_id, success);
+        recorded.map_err(|error| PyOSError::new_err(format!("the audit log failed: {error}")))
     }
 
     /// Raises if the session would refuse the text because of its size.

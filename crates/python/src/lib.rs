@@ -19,6 +19,7 @@ mod fields;
 mod hook;
 mod log;
 mod native;
+mod observation;
 mod options;
 mod outcome;
 mod person_wait;
@@ -86,6 +87,10 @@ mod _native {
     use coordinator::Coordinator;
     #[pymodule_export]
     use emit::EmitAwaitable;
+    #[pymodule_export]
+    use observation::ObservedSession;
+    #[pymodule_export]
+    use observation::observe_session;
     #[pymodule_export]
     use outcome::Outcome;
     #[pymodule_export]

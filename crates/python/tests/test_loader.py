@@ -141,3 +141,10 @@ def test_a_source_with_other_packages_is_ambiguous(tmp_path: pathlib.Path) -> No
         package(tmp_path, name, COMPLETE.format(name=name))
     with pytest.raises(ModuleValidationError, match="found `amplifier_module_tool_a`, `amplifier_module_tool_b`"):
         mounted(ModuleLoader(), "tool-c", resolving(tmp_path))
+
+
+def test_installed_modules_are_listed() -> None:
+    pytest.importorskip("pydantic")
+    found = {module.id: module for module in asyncio.run(ModuleLoader().discover())}
+    policy = found["hooks-policy"]
+    assert (policy.type, policy.mount_point, policy.description) == ("hook", "hooks", "amplifier_core.observation:mount")

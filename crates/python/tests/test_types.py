@@ -22,6 +22,7 @@ MODULES = (
     "module_coordinator",
     "module_sources",
     "modules",
+    "observation",
     "session",
     "testing",
     "validation",

@@ -77,6 +77,7 @@ _PLACES = {
     "ModuleCoordinator": "coordinator",
     "ModuleLoader": "loader",
     "ModuleValidationError": "loader",
+    "observe": "observation",
 }
 
 __all__ = ["HookRegistry", "HookResult", "Session", "SessionCoordinator", "__version__"]

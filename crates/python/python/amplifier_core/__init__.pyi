@@ -63,6 +63,7 @@ from amplifier_core.models import Pricing as Pricing
 from amplifier_core.models import ProviderInfo as ProviderInfo
 from amplifier_core.models import SessionStatus as SessionStatus
 from amplifier_core.models import ToolResult as ToolResult
+from amplifier_core.observation import observe as observe
 from amplifier_core.session import AmplifierSession as AmplifierSession
 from amplifier_core.session import Session as Session
 from amplifier_core.utils.retry import RetryConfig as RetryConfig

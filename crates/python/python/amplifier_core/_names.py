@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 
-_MODULES = ("approval", "audit", "bundles", "coordinator", "display", "events", "hooks", "loader", "models", "module_sources", "modules", "session", "testing")
+_MODULES = ("approval", "audit", "bundles", "coordinator", "display", "events", "hooks", "loader", "models", "module_sources", "modules", "observation", "session", "testing")
 
 #: Names of the package ``amplifier-core``, and what takes their place here.
 _REPLACEMENTS = {

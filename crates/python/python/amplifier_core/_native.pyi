@@ -24,6 +24,7 @@ __all__ = [
     "Emitting",
     "HookRegistry",
     "HookResult",
+    "ObservedSession",
     "Outcome",
     "PreparedVersion",
     "Protection",
@@ -36,6 +37,7 @@ __all__ = [
     "builtin_modules",
     "meant",
     "no_module",
+    "observe_session",
     "records",
     "session_settings",
     "verify",
@@ -368,6 +370,7 @@ class Coordinator:
     def process(
         self, result: HookResult, event: str, hook_name: str, data: dict[str, Any]
     ) -> Coroutine[Any, Any, tuple[str, str] | None]: ...
+    def record_outcome(self, event: str, tool_call_id: str | None = None, success: bool | None = None) -> None: ...
     def check_injection(self, hook: str, text: str) -> None: ...
     def begin_turn(self) -> None: ...
     def forget_answers(self) -> None: ...
@@ -596,3 +599,32 @@ class Protection:
 def builtin_modules() -> list[dict[str, Any]]: ...
 def no_module(name: str) -> str: ...
 def session_settings(bundle: Bundle | None, *, confirm: str | None, mode: str | None, acts: bool) -> dict[str, Any]: ...
+@final
+class ObservedSession:
+    def coordinator(self) -> Coordinator: ...
+    @property
+    def workspace(self) -> str: ...
+    @property
+    def audit_folder(self) -> Path: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def is_served(self) -> bool: ...
+    def set_idle(self, idle: bool) -> None: ...
+    def end(self, reason: str) -> Coroutine[Any, Any, None]: ...
+
+def observe_session(
+    hooks: HookRegistry,
+    *,
+    session_id: str,
+    workspace: _Path,
+    home: _Path | None,
+    bundle: _Path | None,
+    mode: str | None,
+    confirm: str | None,
+    serve: bool | None,
+    context: _Part,
+    approvals: _Part | None,
+    display: _Part | None,
+    commands: Any,
+) -> Coroutine[Any, Any, ObservedSession]: ...

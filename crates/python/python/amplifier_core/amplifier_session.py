@@ -32,7 +32,8 @@ class AmplifierSession:
     ``config`` names the modules: ``session`` has ``orchestrator`` and ``context``; ``providers``, ``tools`` and ``hooks`` are lists. A
     module is ``{"module": id, "source": …, "config": {…}}``; see :class:`~amplifier_core.loader.ModuleLoader`.
 
-    ``async with`` initializes the session and cleans it up. A session with a ``parent_id`` is a sub-session.
+    ``async with`` initializes the session and cleans it up. A session with a ``parent_id`` is a sub-session; one whose parent is
+    observed is observed, too (:func:`amplifier_core.observe`).
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class AmplifierSession:
         if self.initialized:
             return
         self.loader.clear_on_session_ready_queue()
+        await self._observe_like_parent()
         session = self.config["session"]
         for kind in ("orchestrator", "context"):
             try:
@@ -98,6 +100,13 @@ class AmplifierSession:
         if self.parent_id is not None:
             await self._emit("session:fork", {"parent": self.parent_id})
         self.initialized = True
+
+    async def _observe_like_parent(self) -> None:
+        """Observes a sub-session before its modules run."""
+        if self.parent_id is not None:
+            from amplifier_core.observation import observe_child
+
+            await observe_child(self)
 
     async def _mount(self, kind: ModuleType, spec: Any, default: dict[str, Any] | None = None) -> None:
         spec = {"module": spec} if isinstance(spec, str) else spec
@@ -160,11 +169,14 @@ class AmplifierSession:
         orchestrator = self.coordinator.get("orchestrator")
         self._check_mounted(orchestrator, mounted)
         self.coordinator.reset_turn()
+        self.coordinator.set_idle(False)
         try:
             answer: str = await orchestrator.execute(prompt=prompt, **mounted, coordinator=self.coordinator)
         except Exception as error:
             await self._end_turn(f"{type(error).__name__}: {error}")
             raise RuntimeError(f"the turn failed: {type(error).__name__}: {error}") from error
+        finally:
+            self.coordinator.set_idle(True)
         await self._end_turn(None)
         return answer
 
