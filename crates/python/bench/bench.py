@@ -18,6 +18,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -211,6 +212,21 @@ def beside(python: str, ours: dict[int, float]) -> None:
         print(f"{'':<43}{handlers:>5}{loop:>11.2f}{said:>11}{native:>11.2f}{native / loop:>9.2f}x")
 
 
+def turns(peer: str) -> None:
+    """A turn with 40 tool calls, in a session of modules; the packages alternate."""
+    runs: dict[str, list[str]] = {"amplifier-core": [peer], "ours": [sys.executable], "ours, observed": [sys.executable]}
+    best: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as home:
+        for _ in range(3):
+            for name, command in runs.items():
+                command = [*command, os.path.join(HERE, "turn.py"), *(["observe"] if "observed" in name else [])]
+                ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "AMPLIFIER_HOME": home})
+                times = [float(time) for time in ended.stdout.split()] or [float("nan")] * 2
+                best[name] = [min(pair) for pair in zip(times, best.get(name, times), strict=True)]
+    for name, (wall, cpu) in best.items():
+        print(f"{'a turn with 40 tool calls':<43}{name:>16}{wall:>11.1f} ms{cpu:>9.1f} ms CPU{wall / best['amplifier-core'][0]:>9.2f}x")
+
+
 def starting(code: str) -> float:
     rounds = []
     for _ in range(21):
@@ -259,6 +275,8 @@ async def main() -> None:
     code = "from amplifier_core.hooks import HookRegistry; from amplifier_core.models import HookResult"
     if len(sys.argv) > 1:
         beside(sys.argv[1], answering)
+        print()
+        turns(sys.argv[1])
         print()
     interpreter, imported = starting("pass"), starting(code)
     print(f"start of a bare interpreter {interpreter:.1f} ms, with this package {imported:.1f} ms: {imported / interpreter:.2f}x")
