@@ -15,8 +15,8 @@ use amplifier_core::{
     Approval, ApprovalAnswer, Coordinator, EventData, Hook, HookRegistry, HookResult, TOOL_PRE, Verdict, data,
 };
 use amplifier_fleet::{
-    Connection, ConnectionOptions, Console, ConsoleKeys, FleetApprovals, FleetApprovalsOptions, FleetHooks, HookService,
-    Replicas, create_streams,
+    Connection, ConnectionOptions, Console, ConsoleKeys, FleetApprovals, FleetApprovalsOptions, FleetHooks,
+    HookService, Replicas, create_streams,
 };
 use amplifier_modules::transport::{HttpHook, HttpOptions, NatsHook, NatsOptions};
 use tokio::sync::watch;
@@ -210,8 +210,9 @@ impl Server {
                     addresses.join(", ")
                 ),
             };
-            let text =
-                format!("listen: 127.0.0.1:{port}\njetstream {{ store_dir: {own:?}, sync_interval: always }}\n{cluster}");
+            let text = format!(
+                "listen: 127.0.0.1:{port}\njetstream {{ store_dir: {own:?}, sync_interval: always }}\n{cluster}"
+            );
             let configuration = own.join("nats.conf");
             std::fs::write(&configuration, text)?;
             let mut command = Command::new(program);

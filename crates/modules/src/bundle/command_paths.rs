@@ -53,7 +53,7 @@ struct BundlePaths<'a> {
 
 impl BundlePaths<'_> {
     fn words(&self, words: &[String]) -> Vec<String> {
-        let mut role = Role::Program;
+        let mut role = WordRole::Program;
         let mut absolute = Vec::new();
         for word in words {
             absolute.push(self.word(word, role, 0, str::to_owned).unwrap_or_else(|| word.clone()));
@@ -67,10 +67,10 @@ impl BundlePaths<'_> {
         if depth == MAX_DEPTH {
             return line.to_owned();
         }
-        let mut role = Role::Program;
+        let mut role = WordRole::Program;
         let map = |word: LineWord<'_>| {
             match word.place {
-                Place::Begin => role = Role::Program,
+                Place::Begin => role = WordRole::Program,
                 Place::Inside => {}
                 Place::Input if word.is_literal => return self.file(word.text).map(|file| shell_line::quoted(&file)),
                 Place::Input => return None,
@@ -83,14 +83,14 @@ impl BundlePaths<'_> {
     }
 
     /// Returns the text that takes the place of a word; `None` if the word stays.
-    fn word(&self, word: &str, role: Role, depth: usize, quoted: fn(&str) -> String) -> Option<String> {
-        if role == Role::Line {
+    fn word(&self, word: &str, role: WordRole, depth: usize, quoted: fn(&str) -> String) -> Option<String> {
+        if role == WordRole::Line {
             return Some(quoted(&self.line(word, depth + 1)));
         }
         let is_own = match role {
-            Role::Program => word.contains('/') && !is_assignment(word),
-            Role::Script { .. } => !word.starts_with('-'),
-            Role::Line | Role::OptionValue | Role::Argument => false,
+            WordRole::Program => word.contains('/') && !is_assignment(word),
+            WordRole::Script { .. } => !word.starts_with('-'),
+            WordRole::Line | WordRole::OptionValue | WordRole::Argument => false,
         };
         if is_own && Path::new(word).is_relative() && !word.is_empty() {
             return Some(quoted(&self.absolute(word)));
@@ -116,7 +116,7 @@ impl BundlePaths<'_> {
 
 /// The role of the next word of a simple command.
 #[derive(Clone, Copy, PartialEq)]
-enum Role {
+enum WordRole {
     Program,
     /// The file that an interpreter runs, or an option before it.
     Script {
@@ -129,7 +129,7 @@ enum Role {
     Argument,
 }
 
-impl Role {
+impl WordRole {
     /// Returns the role of the word after this one.
     fn next(self, word: &str) -> Self {
         match self {

@@ -1,7 +1,6 @@
 //! `amplifier guard status`: where the guard is installed, what disables it, and its last calls.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
