@@ -3,7 +3,7 @@
 use crate::Hash;
 use crate::keys::PublicKey;
 use crate::record::Record;
-use crate::tail::{Tail, TailRemainder, segment_file};
+use crate::tail::{Tail, TailRemainder, segment_file, segment_number};
 
 /// The end of a copy of a log. It accepts only whole lines that follow: hashes, chain, numbers, checkpoints, key rotations and removals are
 /// checked as the log's own writer does.
@@ -40,7 +40,7 @@ impl LogTail {
         let mut next = self.clone();
         let first = match segment {
             _ if segment == self.tail.segment => 0,
-            _ if segment == self.tail.segment + 1 => next.next_segment(segment, lines)?,
+            _ if segment.checked_sub(1) == Some(self.tail.segment) => next.next_segment(segment, lines)?,
             _ => {
                 let (found, last) = (segment_file(segment), segment_file(self.tail.segment));
                 return Err(RejectedLines(format!("`{found}` does not follow `{last}`")));
@@ -115,6 +115,10 @@ impl LogTail {
 
 /// Reads the first record of a segment, and returns the length of its line.
 fn begin_segment(segment: u64, lines: &[u8]) -> Result<(Tail, usize), RejectedLines> {
+    // The number comes from another machine: its file must be found again.
+    if segment_number(&segment_file(segment)) != Some(segment) {
+        return Err(RejectedLines(format!("invalid number of a segment: {segment}")));
+    }
     let tail =
         Tail::begin(segment, lines).map_err(|what| RejectedLines(format!("`{}`: {what}", segment_file(segment))))?;
     let first = usize::try_from(tail.offset).unwrap_or(lines.len()).min(lines.len());

@@ -78,6 +78,9 @@ fn a_copy_may_begin_with_a_later_segment() {
     let segments = segments();
     let copy = LogTail::begin(2, &segments[1], |_| ()).unwrap();
     assert_eq!(copy.segment(), 2);
+    for segment in [0, 1, 3, u64::from(u32::MAX) + 1, u64::MAX] {
+        assert!(LogTail::begin(segment, &segments[1], |_| ()).is_err(), "{segment}");
+    }
     assert_eq!(copy.head(), Record::parse(lines(&segments[1]).last().unwrap().trim_ascii_end()).unwrap().h);
 }
 
