@@ -12,8 +12,8 @@ use bytes::Bytes;
 use crate::records::chunk::{self, Chunk};
 use crate::records::{LogPosition, RecordsError};
 
-/// The number of remembered checkpoints, with which receipts are compared.
-const REMEMBERED: usize = 1024;
+/// The number of remembered checkpoints, with which receipts are compared: those of sixteen million records.
+const REMEMBERED: usize = 1 << 16;
 
 /// The number of bytes in which the last line usually is.
 const END: u64 = 32 << 10;
@@ -29,7 +29,7 @@ pub(crate) struct LocalLog {
     at: Option<LogPosition>,
     /// The first existing segment, and the number of its first record.
     first: Option<(u64, u64)>,
-    /// The positions of the last checkpoints before `at`.
+    /// The positions of the last checkpoints before `at`, in order.
     covered: VecDeque<LogPosition>,
 }
 
@@ -97,10 +97,9 @@ impl LocalLog {
         if position == LogPosition::START || self.at == Some(position) {
             return Ok(Comparison::Same);
         }
-        let known = self.covered.iter().find(|covered| covered.size == position.size);
-        let head = match known {
-            Some(known) => Some(known.head),
-            None => LogReader::new().seek(&self.folder, position.size)?,
+        let head = match self.covered.binary_search_by_key(&position.size, |covered| covered.size) {
+            Ok(at) => self.covered.get(at).map(|covered| covered.head),
+            Err(_) => LogReader::new().seek(&self.folder, position.size)?,
         };
         match head {
             Some(head) if head == position.head => Ok(Comparison::Same),
@@ -116,6 +115,7 @@ impl LocalLog {
     pub(crate) fn seek(&mut self, number: u64) -> Result<(), RecordsError> {
         (self.at, self.first) = (None, None);
         self.chunks.clear();
+        self.covered.retain(|covered| covered.size < number);
         let number = self.first_number()?.map_or(number, |first| first.max(number));
         let head = self.reader.seek(&self.folder, number)?.ok_or(AuditError::Restarted)?;
         self.at = Some(LogPosition { size: number, head });

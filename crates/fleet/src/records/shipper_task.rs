@@ -46,6 +46,7 @@ pub(crate) struct ShipperTask {
     /// For each collector, the last message with a request that was served.
     served: HashMap<FleetName, u64>,
     receipts_read: Option<Instant>,
+    receipts_took: Duration,
     /// The first record that a collector lacks.
     rewind: Option<u64>,
 }
@@ -77,6 +78,7 @@ impl ShipperTask {
             lost: 0,
             served: HashMap::new(),
             receipts_read: None,
+            receipts_took: Duration::ZERO,
             rewind: None,
         }
     }
@@ -148,9 +150,7 @@ impl ShipperTask {
                 status.state = ShipperState::Shipping;
                 *status != before
             });
-            let is_received = self.status.borrow().unreceived() == 0;
-            let interval = if is_received { IDLE_RECEIPTS } else { RECEIPTS };
-            if self.receipts_read.is_none_or(|at| at.elapsed() >= interval) {
+            if self.receipts_read.is_none_or(|at| at.elapsed() >= self.receipts_pause()) {
                 let size = self.local(|local| local.size()).await?;
                 self.status.send_if_modified(|status| std::mem::replace(&mut status.size, size) != size);
                 self.read_receipts(log).await?;
@@ -162,6 +162,14 @@ impl ShipperTask {
                 sleep(POLL).await;
             }
         }
+    }
+
+    /// Returns the time until receipts are read again.
+    fn receipts_pause(&self) -> Duration {
+        let is_received = self.status.borrow().unreceived() == 0;
+        let pause = if is_received { IDLE_RECEIPTS } else { RECEIPTS };
+        // The comparison with records that are long past takes time, which belongs to the agent.
+        pause.max(20 * self.receipts_took)
     }
 
     /// Asks the centre for the position from which to continue.

@@ -11,6 +11,7 @@ use crate::records::receipt::{Receipt, read_state};
 impl ShipperTask {
     /// Reads the receipts of all collectors, serves their requests, and returns the valid ones.
     pub(super) async fn read_receipts(&mut self, log: &FleetName) -> Result<Vec<Receipt>, Failure> {
+        let began = Instant::now();
         let mut receipts = Vec::new();
         let mut problem = None;
         for collector in self.options.collectors.clone() {
@@ -35,7 +36,7 @@ impl ShipperTask {
         for receipt in &receipts {
             self.check(receipt.position()).await?;
         }
-        self.receipts_read = Some(Instant::now());
+        (self.receipts_read, self.receipts_took) = (Some(Instant::now()), began.elapsed());
         let received = receipts.iter().map(Receipt::received).max().unwrap_or(0);
         self.status.send_if_modified(|status| {
             let before = status.clone();
