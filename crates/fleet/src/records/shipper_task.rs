@@ -46,6 +46,7 @@ pub(crate) struct ShipperTask {
     /// For each collector, the last message with a request that was served.
     served: HashMap<FleetName, u64>,
     receipts_read: Option<Instant>,
+    /// The time that the comparison of the receipts with the log took.
     receipts_took: Duration,
     /// The first record that a collector lacks.
     rewind: Option<u64>,
@@ -120,18 +121,32 @@ impl ShipperTask {
             *lock = self.lock().await?;
         }
         if lock.is_none() {
-            self.read_receipts(&log).await?;
-            let size = self.local(|local| local.size()).await?;
-            self.status.send_if_modified(|status| {
-                let before = status.clone();
-                (status.size, status.state) = (size, ShipperState::OtherProcess);
-                *status != before
-            });
-            sleep(RECEIPTS).await;
-            return Ok(());
+            return self.follow(&log).await;
         }
         self.resume(&log).await?;
         self.ship(&log).await
+    }
+
+    /// Reads the progress of another process that ships the log.
+    async fn follow(&mut self, log: &FleetName) -> Result<(), Failure> {
+        self.read_receipts(log).await?;
+        let (_, sent) = self.last_chunk(log).await?;
+        let size = self.local(|local| local.size()).await?;
+        self.status.send_if_modified(|status| {
+            let before = status.clone();
+            (status.size, status.state) = (size, ShipperState::OtherProcess);
+            status.sent = sent.map_or(0, |sent| sent.size);
+            *status != before
+        });
+        sleep(RECEIPTS).await;
+        Ok(())
+    }
+
+    /// Returns the sequence number of the last message of the log's subject, and the position after its records.
+    async fn last_chunk(&self, log: &FleetName) -> Result<(u64, Option<LogPosition>), Failure> {
+        let subject = subjects::audit(&self.options.machine, log);
+        let Some(last) = self.connection.last_message(subjects::AUDIT, &subject).await? else { return Ok((0, None)) };
+        Ok((last.sequence, Some(ChunkHeader::read(&subject, &last.headers)?.to)))
     }
 
     /// Ships until an error.
@@ -174,10 +189,7 @@ impl ShipperTask {
 
     /// Asks the centre for the position from which to continue.
     async fn resume(&mut self, log: &FleetName) -> Result<(), Failure> {
-        let subject = subjects::audit(&self.options.machine, log);
-        let last = self.connection.last_message(subjects::AUDIT, &subject).await?;
-        let sent =
-            last.as_ref().map(|last| ChunkHeader::read(&subject, &last.headers)).transpose()?.map(|chunk| chunk.to);
+        let (sequence, sent) = self.last_chunk(log).await?;
         let received = self.read_receipts(log).await?;
         let sizes = || received.iter().map(Receipt::position);
         let newest = sizes().max_by_key(|position| position.size);
@@ -191,7 +203,7 @@ impl ShipperTask {
         if let Some(sent) = sent {
             self.check(sent).await?;
         }
-        self.sequence = last.map_or(0, |last| last.sequence);
+        self.sequence = sequence;
         // Messages that expired after a collector had read them are no loss.
         let known = received.iter().map(Receipt::received).chain(sent.map(|sent| sent.size)).max().unwrap_or(0);
         self.lost = match self.acked {

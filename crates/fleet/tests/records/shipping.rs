@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use amplifier_audit::{Hash, SigningKey, blob_file};
-use amplifier_fleet::records::{ShipperState, read_receipt, verify_mirrors};
+use amplifier_fleet::records::{LogProgress, ShipperState, read_receipt, verify_mirrors};
 
 use super::*;
 use crate::support::new_server;
@@ -74,12 +74,20 @@ async fn closing_waits_for_the_receipt_and_says_how_many_records_lack_one() {
     let machine = Machine::new("m1");
     machine.write(10);
     let size = machine.size();
+    let options = ShipperOptions::new(machine.log(), machine.name.clone());
+    let options = options.collector("a".parse().unwrap(), collector_key("a").public());
+    let progress = async || {
+        let progress = LogProgress::read(&connection, &options).await.unwrap().unwrap();
+        (progress.size, progress.sent, progress.received)
+    };
+    assert_eq!(progress().await, (size, 0, 0));
     let shipper = machine.ship(&connection);
     // There is no collector.
     let error = shipper.close(Duration::from_millis(1500)).await.unwrap_err();
     assert_eq!(error.records, size);
     let text = format!("the centre has not received the last {size} records of `{}`; ", machine.log().display());
     assert!(error.to_string().starts_with(&text), "{error}");
+    assert_eq!(progress().await, (size, size, 0));
     // Without expected receipts, the stream is enough.
     machine.write(10);
     machine.ship_to(&connection, &[]).close(LIMIT).await.unwrap();
@@ -88,6 +96,8 @@ async fn closing_waits_for_the_receipt_and_says_how_many_records_lack_one() {
     let _collector = collect(&connection, "a", mirrors.path()).await;
     machine.ship(&connection).close(LIMIT).await.unwrap();
     assert_mirrored(&machine, mirrors.path());
+    let size = machine.size();
+    assert_eq!(progress().await, (size, size, size));
 }
 
 #[tokio::test(flavor = "multi_thread")]

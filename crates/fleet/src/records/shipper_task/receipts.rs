@@ -11,7 +11,6 @@ use crate::records::receipt::{Receipt, read_state};
 impl ShipperTask {
     /// Reads the receipts of all collectors, serves their requests, and returns the valid ones.
     pub(super) async fn read_receipts(&mut self, log: &FleetName) -> Result<Vec<Receipt>, Failure> {
-        let began = Instant::now();
         let mut receipts = Vec::new();
         let mut problem = None;
         for collector in self.options.collectors.clone() {
@@ -33,6 +32,7 @@ impl ShipperTask {
                 self.rewind = Some(self.rewind.map_or(state.end.size, |other| other.min(state.end.size)));
             }
         }
+        let began = Instant::now();
         for receipt in &receipts {
             self.check(receipt.position()).await?;
         }
