@@ -6,7 +6,7 @@ use super::*;
 use crate::support::{Cluster, new_server};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_when_the_leader_of_three_servers_is_killed() {
+async fn nothing_is_lost_when_the_leader_of_three_servers_is_killed_or_paused() {
     let Some(program) = new_server() else { return };
     let mut cluster = Cluster::start(&program, "");
     let connection = cluster.connect("admin").await;
@@ -32,10 +32,22 @@ async fn nothing_is_lost_when_the_leader_of_three_servers_is_killed() {
         for (machine, shipper) in machines.iter().zip(&shippers) {
             until_received(shipper, machine).await;
         }
+        cluster.servers[leader].restart();
         if round == 0 {
-            cluster.servers[leader].restart();
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
+    }
+    // Longer than an election takes.
+    let leader = cluster.leader(&connection, subjects::AUDIT).await;
+    cluster.servers[leader].pause();
+    for machine in &machines {
+        machine.write(300);
+    }
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    cluster.servers[leader].resume();
+    for (machine, shipper) in machines.iter().zip(&shippers) {
+        machine.write(10);
+        until_received(shipper, machine).await;
     }
     for (machine, shipper) in machines.iter().zip(&shippers) {
         assert_eq!(shipper.status().borrow().lost_by_centre, 0, "{:?}", shipper.status().borrow());
