@@ -105,10 +105,10 @@ impl AskedRequest<'_> {
         }
         if let Some(answer) = passed.answer {
             let is_delivered = is_delivered.load(Ordering::SeqCst);
-            let counts = decision.basis == DecisionBasis::Answer && decision.by == answer.by;
+            let counts = is_delivered && decision.basis == DecisionBasis::Answer && decision.by == answer.by;
             // The kernel records late answers that it received itself.
-            let is_known = is_delivered && (counts || decision.basis == DecisionBasis::Timeout);
-            if !is_known {
+            let is_recorded = is_delivered && decision.basis == DecisionBasis::Timeout;
+            if !(counts || is_recorded) {
                 self.request.record_late_answer(answer);
             }
             return;

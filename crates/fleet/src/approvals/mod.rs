@@ -7,12 +7,14 @@ mod answer_reader;
 mod asked_request;
 mod asker;
 mod console;
+mod console_state;
 mod request_feed;
 mod request_state;
 mod server_bridge;
 mod signed_answer;
 
 pub use asker::{FleetApprovals, FleetApprovalsOptions};
-pub use console::{AnswerError, Console, ConsoleEvent};
+pub use console::{Console, ConsoleEvent};
+pub use console_state::AnswerError;
 pub use server_bridge::ServerBridge;
 pub use signed_answer::{ConsoleKeys, InvalidAnswer, SignedAnswer};

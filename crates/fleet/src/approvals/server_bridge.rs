@@ -15,7 +15,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::console::{AnswerError, Console, ConsoleEvent};
+use super::console::{Console, ConsoleEvent};
+use super::console_state::AnswerError;
 use crate::FleetName;
 
 /// The time in which the machine usually confirms an answer. It is shorter than the server's time limit for a reply.
