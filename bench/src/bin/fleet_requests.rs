@@ -1,6 +1,6 @@
 //! Prints what a hook and an answer cost over NATS, beside floors measured in the same run.
 //!
-//! `NATS_SERVER=$(.ci/nats-server) cargo run --profile dist -p amplifier-bench --features fleet --bin fleet`
+//! `NATS_SERVER=$(.ci/nats-server) cargo run --profile dist -p amplifier-bench --features fleet --bin fleet-requests`
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,6 +1,6 @@
 //! Prints the speed of records on their way from one log to a collector.
 //!
-//! `NATS_SERVER=PROGRAM cargo run --profile dist -p amplifier-bench --features fleet --bin fleet [--records N]`: the servers run on this machine,
+//! `NATS_SERVER=PROGRAM cargo run --profile dist -p amplifier-bench --features fleet --bin fleet-records [--records N]`: the servers run on this machine,
 //! and sync every message.
 
 mod centre;
