@@ -68,15 +68,16 @@ impl AskerState {
 impl AskedRequest<'_> {
     /// Publishes the request, and passes the first valid answer to the kernel. Returns early if no answer can come.
     async fn pass_answer(&self, passed: &mut PassedAnswer, kernel: oneshot::Sender<ApprovalAnswer>) {
-        for refused in 0..=MAX_REFUSED {
+        // A delayed copy of the request must not follow a later state.
+        let mut last = 0;
+        for refused in 0..MAX_REFUSED {
             passed.refused = refused;
             // Before the request is known, so that no notification is missed.
             let answers = self.answers(refused);
-            if let Err(error) =
-                self.publish(&RequestState::Open { refused, approval: Box::new(self.approval.clone()) }).await
-            {
-                self.request.record_failure(format!("consoles cannot see the request: {error}"));
-                return;
+            let state = RequestState::Open { refused, approval: Box::new(self.approval.clone()) };
+            match self.publish(&state, Some(last)).await {
+                Ok(sequence) => last = sequence,
+                Err(error) => return self.request.record_failure(format!("consoles cannot see the request: {error}")),
             }
             let message = answers.wait(POLL).await;
             if let Some(answer) = self.verified(&message) {
@@ -98,7 +99,7 @@ impl AskedRequest<'_> {
     ) {
         let answers = self.answers(passed.refused);
         let state = RequestState::closed(decision.clone());
-        let published = tokio::time::timeout(LATE, self.publish(&state)).await;
+        let published = tokio::time::timeout(LATE, self.publish(&state, None)).await;
         drop(unstored);
         if let Ok(Err(error)) = published {
             tracing::warn!(%error, "a decision cannot be stored at the centre");
@@ -136,26 +137,35 @@ impl AskedRequest<'_> {
             .ok()
     }
 
-    /// Stores a state, and tries again while the centre does not reply: during an election, or without a network.
-    async fn publish(&self, state: &RequestState) -> Result<(), FleetError> {
-        let payload = state.to_payload(&self.subject)?;
-        let most = self.asker.connection.client().max_payload();
+    /// Stores a state after the message `expected`, and tries again while the centre does not reply: during an election, or without a network.
+    /// Returns the position of the stored message.
+    async fn publish(&self, state: &RequestState, expected: Option<u64>) -> Result<u64, FleetError> {
+        let (subject, connection) = (&self.subject, &self.asker.connection);
+        let payload = state.to_payload(subject)?;
+        let most = connection.client().max_payload();
         if payload.len() > most {
             let cause = format!("the request has {} bytes, and the centre takes {most}", payload.len());
-            return Err(FleetError::Invalid { subject: self.subject.clone(), cause });
+            return Err(FleetError::Invalid { subject: subject.clone(), cause });
         }
         let mut headers = HeaderMap::new();
-        if matches!(state, RequestState::Open { refused: 0, .. }) {
-            // A delayed copy of the request must not follow the decision.
-            headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
+        if let Some(expected) = expected {
+            headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string().as_str());
         }
         let mut pause = PAUSE[0];
         loop {
-            match self.asker.connection.publish(&self.subject, headers.clone(), payload.clone()).await {
+            let failure = match connection.publish(subject, headers.clone(), payload.clone()).await {
+                Ok(sequence) => return Ok(sequence),
                 // Only this machine writes here, so it was stored by an attempt whose reply was lost.
-                Ok(_) | Err(FleetError::Conflict { .. }) => return Ok(()),
-                Err(error) => tracing::debug!(%error, "an approval request is not stored yet"),
-            }
+                Err(conflict @ FleetError::Conflict { .. }) => {
+                    match connection.last_message(subjects::ASK, subject).await {
+                        Ok(Some(stored)) => return Ok(stored.sequence),
+                        Ok(None) => conflict,
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            tracing::debug!(error = %failure, "an approval request is not stored yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE[1]);
         }

@@ -18,6 +18,10 @@ use crate::{Connection, FleetError, FleetName, subjects};
 /// The number of changes that wait for a subscriber. One that misses some reads everything again.
 const EVENTS: usize = 4096;
 
+/// The number of open requests of one machine, and their size in bytes. Beyond the size, requests are kept without details.
+const MAX_OPEN: usize = 10_000;
+const MAX_OPEN_BYTES: usize = 16 << 20;
+
 /// The time after its time limit for which a request is shown without a decision of its machine. Clocks differ.
 const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
@@ -38,8 +42,16 @@ pub(super) struct ConsoleState {
 #[derive(Default)]
 pub(super) struct Requests {
     pub(super) open: BTreeMap<RequestKey, OpenState>,
+    usage: HashMap<FleetName, Usage>,
     /// The positions of the last states, so that an older copy is ignored, and the time at which each was read.
     positions: HashMap<RequestKey, (u64, Instant)>,
+}
+
+/// The open requests of one machine.
+#[derive(Default)]
+struct Usage {
+    count: usize,
+    bytes: usize,
 }
 
 pub(super) type RequestKey = (FleetName, ApprovalId);
@@ -87,6 +99,37 @@ impl AnswerError {
 
 fn name_of(actor: Option<&Actor>) -> String {
     actor.map_or_else(|| "another approver".to_owned(), |by| format!("{} ({})", by.name, by.via))
+}
+
+impl Requests {
+    /// Adds an open request in the place of an earlier state. None if its machine has too many.
+    fn insert(&mut self, key: RequestKey, approval: OpenApproval, refused: u32) -> Option<Arc<OpenApproval>> {
+        self.remove(&key);
+        let usage = self.usage.entry(key.0.clone()).or_default();
+        if usage.count >= MAX_OPEN {
+            tracing::warn!(machine = %key.0, "an approval request is ignored: the machine has too many");
+            return None;
+        }
+        let has_room = usage.bytes + approval.weight() <= MAX_OPEN_BYTES;
+        let approval = Arc::new(if has_room { approval } else { approval.withheld() });
+        usage.count += 1;
+        usage.bytes += approval.weight();
+        self.open.insert(key, OpenState { approval: approval.clone(), refused });
+        Some(approval)
+    }
+
+    /// Removes an open request, and returns `true` if there was one.
+    fn remove(&mut self, key: &RequestKey) -> bool {
+        let Some(OpenState { approval, .. }) = self.open.remove(key) else { return false };
+        if let Some(usage) = self.usage.get_mut(&key.0) {
+            usage.count -= 1;
+            usage.bytes = usage.bytes.saturating_sub(approval.weight());
+            if usage.count == 0 {
+                self.usage.remove(&key.0);
+            }
+        }
+        true
+    }
 }
 
 impl ConsoleState {
@@ -142,12 +185,12 @@ impl ConsoleState {
             RequestState::Open { refused, approval } => {
                 // The subject names the machine: the message could name any.
                 let machine = Some(key.0.to_string());
-                let approval = Arc::new(OpenApproval { machine, ..*approval });
-                requests.open.insert(key, OpenState { approval: approval.clone(), refused });
+                let approval = OpenApproval { machine, ..*approval };
+                let Some(approval) = requests.insert(key, approval, refused) else { return };
                 ConsoleEvent::Opened(approval)
             }
             RequestState::Closed { decision } => {
-                if requests.open.remove(&key).is_none() {
+                if !requests.remove(&key) {
                     return;
                 }
                 let (machine, id) = key;
@@ -162,20 +205,50 @@ impl ConsoleState {
     /// Closes the requests whose machine has not reported a decision, because it is gone or not connected.
     fn drop_expired(&self, now: Timestamp) {
         let mut requests = self.requests();
-        let Requests { open, positions } = &mut *requests;
-        let expired: Vec<RequestKey> =
-            open.iter().filter(|(_, open)| is_expired(&open.approval, now)).map(|(key, _)| key.clone()).collect();
+        let expired = requests.open.iter().filter(|(_, open)| is_expired(&open.approval, now));
+        let expired: Vec<RequestKey> = expired.map(|(key, _)| key.clone()).collect();
         for key in expired {
-            open.remove(&key);
+            requests.remove(&key);
             let reason = "the time limit has passed, and the machine has not reported its decision";
             let decision = ApprovalDecision::new(false, DecisionBasis::Disconnected, reason);
             let (machine, id) = key;
             let _ = self.events.send(ConsoleEvent::Closed { machine, id, decision });
         }
+        let Requests { open, positions, .. } = &mut *requests;
         positions.retain(|key, (_, at)| open.contains_key(key) || at.elapsed() < DELAY);
     }
 }
 
 fn is_expired(approval: &OpenApproval, now: Timestamp) -> bool {
     approval.deadline.checked_add(GRACE).is_ok_and(|end| end < now)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_with_too_many_requests_does_not_fill_the_memory_of_a_console() {
+        let approval = json!({
+            "id": "s.r.1", "number": 1, "session": "s", "workspace": "/", "hook": "guard", "event": "tool:pre", "prompt": "x".repeat(16 << 10),
+            "options": [], "created_at": "2026-01-01T00:00:00Z", "deadline": "2026-01-01T00:05:00Z", "timeout_s": 300.0, "default": "deny",
+            "digest": "0".repeat(64), "preview": { "title": "Deploy" },
+        });
+        let approval: OpenApproval = serde_json::from_value(approval).unwrap();
+        let mut requests = Requests::default();
+        let key = |machine: &str, number| (machine.parse().unwrap(), ApprovalId::new("s", "r", number));
+        for number in 0..MAX_OPEN as u64 {
+            let kept = requests.insert(key("m1", number), approval.clone(), 0).unwrap();
+            assert!(kept.prompt.len() > 1000 || number > 900, "{number}");
+        }
+        assert!(requests.insert(key("m1", MAX_OPEN as u64), approval.clone(), 0).is_none());
+        assert_eq!(requests.insert(key("m2", 0), approval, 0).unwrap().prompt.len(), 16 << 10);
+        assert!(requests.usage.values().all(|usage| usage.bytes < 2 * MAX_OPEN_BYTES));
+        for number in 0..MAX_OPEN as u64 {
+            assert!(requests.remove(&key("m1", number)));
+        }
+        assert!(!requests.remove(&key("m1", 0)) && requests.usage.len() == 1);
+    }
 }

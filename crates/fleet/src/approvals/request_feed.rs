@@ -29,9 +29,9 @@ pub(super) struct RequestChange {
 
 /// Sends the last state of all requests, and later every change, until the receiver is dropped. States may come twice.
 pub(super) async fn follow(connection: Connection, changes: mpsc::Sender<RequestChange>) {
+    let both = async { tokio::join!(follow_stream(&connection, &changes), follow_notices(&connection, &changes)) };
     tokio::select! {
-        () = follow_stream(&connection, &changes) => {}
-        () = follow_notices(&connection, &changes) => {}
+        _ = both => {}
         () = changes.closed() => {}
     }
 }
@@ -64,7 +64,7 @@ async fn read_stream(connection: &Connection, changes: &mpsc::Sender<RequestChan
 
 /// Reads each subject with a new message. The consumer of the stream takes longer to notice a lost server.
 async fn follow_notices(connection: &Connection, changes: &mpsc::Sender<RequestChange>) {
-    let Ok(mut notices) = connection.client().subscribe(ALL).await else { return std::future::pending().await };
+    let Ok(mut notices) = connection.client().subscribe(ALL).await else { return };
     while let Some(notice) = notices.next().await {
         for _ in 0..READS.0 {
             match connection.last_message(subjects::ASK, &notice.subject).await {

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use amplifier_core::{DecisionBasis, Verdict};
 use amplifier_fleet::{AnswerError, Connection, ConnectionOptions, ConsoleEvent, Replicas};
 use amplifier_link::AnswerStatus;
+use async_nats::HeaderMap;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use super::{LIMIT, Session, answer, asked, console, done, name, streams, until};
 use crate::support::{Proxy, Server, new_server};
@@ -142,6 +145,37 @@ async fn a_cancelled_operation_withdraws_its_request() {
     assert_eq!(closed.await.unwrap().basis, DecisionBasis::Cancelled);
     let late = console.answer(&name("m1"), &request.id, answer("Deny", "ann")).await;
     assert!(matches!(&late, Err(AnswerError::Closed(decision)) if !decision.granted), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_a_machine_that_is_gone_is_closed_after_its_time_limit() {
+    let Some(program) = new_server() else { return };
+    let server = Server::start(&program, "");
+    let machine = server.connect("m1").await;
+    streams(&machine, Replicas::One).await;
+    let console = console(server.connect("c1").await);
+    let mut events = console.subscribe();
+    let created = Timestamp::now() - SignedDuration::from_secs(36);
+    let request = |id: &str, deadline: Timestamp| {
+        let approval = json!({
+            "id": id, "number": 1, "session": "s", "machine": "m2", "workspace": "/", "hook": "guard", "event": "tool:pre", "prompt": "Run it?",
+            "options": [], "created_at": created, "deadline": deadline, "timeout_s": 1.0, "default": "deny", "digest": "0".repeat(64),
+            "preview": { "title": "Deploy" },
+        });
+        json!({ "state": "open", "refused": 0, "approval": approval }).to_string()
+    };
+    // Long over: it is not shown at all.
+    let over = request("s.run.9", created);
+    machine.publish("ask.m1.s.run.9", HeaderMap::new(), over.into()).await.unwrap();
+    // Shown for the rest of half a minute, under the name of the subject's machine, whatever the message says.
+    let ending = request("s.run.1", created + SignedDuration::from_secs(10));
+    machine.publish("ask.m1.s.run.1", HeaderMap::new(), ending.into()).await.unwrap();
+    let mut next = async || tokio::time::timeout(LIMIT, events.recv()).await.unwrap().unwrap();
+    let ConsoleEvent::Opened(opened) = next().await else { panic!("it was not opened first") };
+    assert_eq!((opened.id.number, opened.machine.as_deref()), (1, Some("m1")));
+    let ConsoleEvent::Closed { id, decision, .. } = next().await else { panic!("it was not closed") };
+    assert_eq!((id.number, decision.basis), (1, DecisionBasis::Disconnected));
+    assert!(console.open_requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

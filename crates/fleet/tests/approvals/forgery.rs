@@ -1,7 +1,7 @@
 //! Answers of somebody who may publish to the centre, but has no key of a console.
 
 use amplifier_core::{DecisionBasis, Verdict};
-use amplifier_fleet::{Console, Replicas, subjects};
+use amplifier_fleet::{AnswerError, Console, Replicas, subjects};
 use async_nats::HeaderMap;
 
 use super::{LIMIT, Session, answer, asked, console, done, key, name, streams, until};
@@ -38,6 +38,27 @@ async fn forged_answers_are_recorded_and_the_request_stays_open() {
     assert!(failures[1].contains("the unknown console `c9`"), "{failures:?}");
     assert!(failures[2].starts_with("an answer is not readable"), "{failures:?}");
     assert!(session.late().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_sixteen_forged_answers_only_the_machine_itself_can_answer() {
+    let Some(program) = new_server() else { return };
+    let server = Server::start(&program, "");
+    let machine = server.connect("m1").await;
+    streams(&machine, Replicas::One).await;
+    let session = Session::new(&machine, LIMIT).await;
+    let operation = session.run("ls");
+    let ann = console(server.connect("c1").await);
+    let request = asked(&ann).await;
+    let forger = Console::start(server.connect("c2").await, key("stolen"));
+    for count in 1..=16 {
+        forger.answer(&name("m1"), &request.id, answer("Allow once", "eve")).await.unwrap();
+        until(|| (session.failures().len() == count).then_some(())).await;
+    }
+    let refused = ann.answer(&name("m1"), &request.id, answer("Allow once", "ann")).await;
+    assert!(matches!(&refused, Err(AnswerError::Answered(Some(by))) if by.name == "eve"), "{refused:?}");
+    assert!(!operation.is_finished() && session.decisions().is_empty());
+    operation.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -131,6 +131,8 @@ async fn a_gate_denies_if_every_instance_hangs_or_the_answer_is_invalid() {
     let short = gate(&machine, Duration::from_millis(200));
     let failed = reason(call(&short, "ls").await);
     assert!(failed.contains("200ms"), "{failed}");
+    let large = reason(call(&gate(&machine, LIMIT), &"x".repeat(2 << 20)).await);
+    assert!(!large.contains("no rm"), "{large}");
     drop(hanging);
     let client = machine.client().clone();
     let mut requests = client.subscribe("hook.policy.>").await.unwrap();
