@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use amplifier_fleet::enrol::{EnrolError, JoinToken, Member, NewOrganisation, Organisation, Role};
+use amplifier_fleet::enrol::{EnrolError, FleetRole, JoinToken, Member, NewOrganisation, Organisation};
 use amplifier_fleet::{Connection, ConnectionOptions, Replicas, create_streams};
 use async_nats::HeaderMap;
 
@@ -34,12 +34,12 @@ async fn three_servers_start_with_their_configuration_and_take_only_members_with
         let configuration = own.join(format!("nats-{}.conf", number + 1));
         running.push(Server::start_with(&program, configuration, *port));
     }
-    let mut join = |name: &str, role: Role| {
+    let mut join = |name: &str, role: FleetRole| {
         let token = organisation.add(name.parse().unwrap(), vec![role], "all".parse().unwrap(), None).unwrap();
         let token = JoinToken::from_line(&token.to_line().unwrap()).unwrap();
         Member::join(&folder.path().join(name), token).unwrap()
     };
-    let admin = Connection::open(join("admin", Role::Admin).connection_options()).await.unwrap();
+    let admin = Connection::open(join("admin", FleetRole::Admin).connection_options()).await.unwrap();
     let mut created = create_streams(&admin, Replicas::Three, 64 << 20).await;
     // A new cluster elects its leader first.
     for _ in 0..60 {
@@ -50,7 +50,7 @@ async fn three_servers_start_with_their_configuration_and_take_only_members_with
         created = create_streams(&admin, Replicas::Three, 64 << 20).await;
     }
     created.unwrap();
-    let machine = Connection::open(join("m1", Role::Machine).connection_options()).await.unwrap();
+    let machine = Connection::open(join("m1", FleetRole::Machine).connection_options()).await.unwrap();
     machine.publish("audit.m1.log", HeaderMap::new(), "one".into()).await.unwrap();
     // Without TLS, and without an identity.
     let plain = ConnectionOptions::new("m1".parse().unwrap(), [format!("nats://127.0.0.1:{}", ports[0])]);
@@ -70,8 +70,8 @@ fn a_member_is_stored_for_its_user_alone_and_once() {
     let add = |organisation: &mut Organisation, role| {
         organisation.add("m1".parse().unwrap(), vec![role], "all".parse().unwrap(), None)
     };
-    let token = add(&mut organisation, Role::Console).unwrap();
-    assert!(matches!(add(&mut organisation, Role::Machine), Err(EnrolError::Taken { .. })));
+    let token = add(&mut organisation, FleetRole::Console).unwrap();
+    assert!(matches!(add(&mut organisation, FleetRole::Machine), Err(EnrolError::Taken { .. })));
     let line = token.to_line().unwrap();
     assert!(!line.contains(char::is_whitespace));
     let home = folder.path().join("home/fleet");
@@ -81,13 +81,13 @@ fn a_member_is_stored_for_its_user_alone_and_once() {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
     }
     // The key of answers is the one that machines learn from the policy, and not the NKey.
-    let keys = organisation.keys(Role::Console);
+    let keys = organisation.keys(FleetRole::Console);
     assert_eq!(keys[&"m1".parse().unwrap()], member.signing_key().unwrap().public());
     assert!(!format!("{token:?}").contains(&token.seed));
     let reopened = Organisation::open(&place).unwrap();
     assert_eq!(reopened.identities(), organisation.identities());
     organisation.revoke("m1").unwrap();
-    assert!(organisation.keys(Role::Console).is_empty());
+    assert!(organisation.keys(FleetRole::Console).is_empty());
     assert!(matches!(organisation.revoke("m1"), Err(EnrolError::Unknown { .. })));
     member.leave().unwrap();
     assert!(Member::load(&home).unwrap().is_none());

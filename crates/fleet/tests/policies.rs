@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use amplifier_audit::{Hash, SigningKey};
-use amplifier_fleet::enrol::{Member, Role};
+use amplifier_fleet::enrol::{FleetRole, Member};
 use amplifier_fleet::policies::{
     BundleArchive, PolicyCache, PolicyChange, PolicyError, PolicyFollower, PolicyPointer, PolicyPublisher, history,
     machine_statuses,
@@ -29,7 +29,7 @@ struct Machine {
 
 impl Machine {
     async fn join(centre: &mut Centre, name: &str, group: &str) -> Self {
-        let token = centre.add(name, &[Role::Machine], group, None);
+        let token = centre.add(name, &[FleetRole::Machine], group, None);
         let member = centre.join(&token);
         let cache = PolicyCache::new(member.folder().join("policy"), member.organisation(), member.group().clone());
         let connection = centre.open(&member).await.unwrap();
@@ -81,7 +81,7 @@ async fn publish(admin: &Connection, key: &SigningKey, group: &str, folder: &Pat
 async fn a_policy_reaches_the_canary_first_then_all_and_is_rolled_back() {
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let (one, two) = (centre.bundle("one", ONE), centre.bundle("two", TWO));
     let canary = Machine::join(&mut centre, "m1", "canary").await;
@@ -115,7 +115,7 @@ async fn a_machine_refuses_what_the_organisation_has_not_signed() {
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
     // With valid permissions, but without the organisation's key.
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let machine = Machine::join(&mut centre, "m1", "all").await;
     let (one, two) = (centre.bundle("one", ONE), centre.bundle("two", TWO));
@@ -162,7 +162,7 @@ async fn a_machine_refuses_what_the_organisation_has_not_signed() {
 async fn a_bundle_that_cannot_be_used_changes_nothing() {
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let machine = Machine::join(&mut centre, "m1", "all").await;
     publish(&admin, &key, "all", &centre.bundle("one", ONE)).await;
@@ -175,7 +175,7 @@ async fn a_bundle_that_cannot_be_used_changes_nothing() {
 async fn a_policy_applies_from_its_time() {
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let machine = Machine::join(&mut centre, "m1", "all").await;
     let publisher = PolicyPublisher::new(&admin, &key, BTreeMap::new(), BTreeMap::new());
@@ -191,7 +191,7 @@ async fn a_policy_applies_from_its_time() {
 async fn a_machine_starts_without_the_centre_and_notices_changed_files() {
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let machine = Machine::join(&mut centre, "m1", "all").await;
     let folder = centre.bundle("one", ONE);
@@ -237,7 +237,7 @@ async fn a_hundred_machines_follow_by_notification() {
     const MACHINES: usize = 100;
     let Some(program) = new_server() else { return };
     let mut centre = Centre::start(&program).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let key = centre.policy_key();
     let (sender, mut active) = tokio::sync::mpsc::unbounded_channel();
     let mut followers = Vec::new();

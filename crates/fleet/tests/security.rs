@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use amplifier_fleet::enrol::{JoinToken, Member, Role};
+use amplifier_fleet::enrol::{FleetRole, JoinToken, Member};
 use amplifier_fleet::{Connection, FleetError, subjects};
 use async_nats::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
@@ -54,12 +54,12 @@ async fn can_receive(connection: &Connection, subject: &str) -> bool {
 
 async fn check(program: &Path) {
     let mut centre = Centre::start(program).await;
-    let m1 = centre.connect("m1", &[Role::Machine]).await;
-    let _m2 = centre.connect("m2", &[Role::Machine]).await;
-    let console = centre.connect("console-1", &[Role::Console]).await;
-    let collector = centre.connect("collector-1", &[Role::Collector]).await;
-    let service = centre.connect("secrets", &[Role::Service]).await;
-    let admin = centre.connect("admin", &[Role::Admin]).await;
+    let m1 = centre.connect("m1", &[FleetRole::Machine]).await;
+    let _m2 = centre.connect("m2", &[FleetRole::Machine]).await;
+    let console = centre.connect("console-1", &[FleetRole::Console]).await;
+    let collector = centre.connect("collector-1", &[FleetRole::Collector]).await;
+    let service = centre.connect("secrets", &[FleetRole::Service]).await;
+    let admin = centre.connect("admin", &[FleetRole::Admin]).await;
     let policy = subjects::POLICY;
     let table: [(&Connection, Attempt, bool); 52] = [
         // A machine uses what is its own.
@@ -166,14 +166,14 @@ async fn is_refused(centre: &Centre, member: &Member) -> bool {
 async fn check_ends(program: &Path) {
     let mut centre = Centre::start(program).await;
     // An identity without an enrolment.
-    let token = centre.add("m1", &[Role::Machine], "all", None);
+    let token = centre.add("m1", &[FleetRole::Machine], "all", None);
     let mut foreign: JoinToken = token.clone();
     foreign.seed = nkeys::KeyPair::new_user().seed().unwrap();
     foreign.name = "foreign".parse().unwrap();
     assert!(is_refused(&centre, &centre.join(&foreign)).await);
     // An expired one.
     let soon = Timestamp::now() + SignedDuration::from_secs(2);
-    let token_of_runner = centre.add("runner", &[Role::Machine], "all", Some(soon));
+    let token_of_runner = centre.add("runner", &[FleetRole::Machine], "all", Some(soon));
     let runner = centre.join(&token_of_runner);
     assert!(!is_refused(&centre, &runner).await);
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -194,7 +194,7 @@ async fn check_ends(program: &Path) {
     assert!(connected.publish("audit.m1.log", HeaderMap::new(), "{}".into()).await.is_err());
     assert!(centre.organisation.revoke("m1").is_err());
     // The name can be used again, by another key.
-    let again = centre.add("m1", &[Role::Machine], "all", None);
+    let again = centre.add("m1", &[FleetRole::Machine], "all", None);
     member.leave().unwrap();
     assert!(!is_refused(&centre, &centre.join(&again)).await);
 }

@@ -23,8 +23,8 @@ pub enum EnrolError {
         /// The cause.
         cause: String,
     },
-    /// The folder has an organisation already.
-    #[error("`{}` has an organisation already; choose another folder", path.display())]
+    /// The folder exists already.
+    #[error("`{}` exists already; choose another folder for the organisation", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,

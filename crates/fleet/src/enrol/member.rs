@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use amplifier_audit::{Hash, PublicKey, SigningKey};
 use amplifier_process::files::{Durability, create_private_folder, read_regular, write_atomic};
 
-use super::{EnrolError, JoinToken, Role};
+use super::{EnrolError, FleetRole, JoinToken};
 use crate::{ConnectionOptions, FleetName};
 
 const MEMBER: &str = "member.json";
@@ -55,6 +55,13 @@ impl Member {
         Ok(Some(Self { token, folder: folder.to_owned() }))
     }
 
+    /// Sets other addresses of the servers.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl IntoIterator<Item = String>) -> Self {
+        self.token.servers = servers.into_iter().collect();
+        self
+    }
+
     /// Removes the membership.
     ///
     /// # Errors
@@ -70,7 +77,7 @@ impl Member {
     }
 
     /// Returns the roles of the identity.
-    pub fn roles(&self) -> &[Role] {
+    pub fn roles(&self) -> &[FleetRole] {
         &self.token.roles
     }
 

@@ -14,5 +14,5 @@ pub use error::EnrolError;
 pub use member::Member;
 pub use organisation::{Identity, NewOrganisation, Organisation};
 pub use permissions::Permissions;
-pub use role::Role;
+pub use role::FleetRole;
 pub use token::JoinToken;

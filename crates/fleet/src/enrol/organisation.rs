@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{PublicKey, SigningKey};
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::certificates::Certificates;
 use super::member::signing_key;
-use super::{EnrolError, JoinToken, Permissions, Role, jwt, server_config};
+use super::server_config::ServerAddress;
+use super::{EnrolError, FleetRole, JoinToken, Permissions, jwt, server_config};
 use crate::FleetName;
 
 const LIST: &str = "organisation.json";
@@ -56,7 +58,7 @@ pub struct Identity {
     /// The name.
     pub name: FleetName,
     /// The roles.
-    pub roles: Vec<Role>,
+    pub roles: Vec<FleetRole>,
     /// The group whose policy applies.
     pub group: FleetName,
     /// The public NKey.
@@ -83,13 +85,23 @@ impl Organisation {
     /// Creates an organisation in a folder: its keys, and the configuration of its servers.
     ///
     /// # Errors
-    /// If the folder has one already or cannot be written, or an address is invalid.
+    /// If the folder exists or cannot be written, or an address is invalid.
     pub fn create(folder: &Path, new: &NewOrganisation) -> Result<Self, EnrolError> {
-        let file = folder.join(LIST);
-        if file.symlink_metadata().is_ok() {
+        let addresses = server_config::addresses(&new.servers)?;
+        if folder.symlink_metadata().is_ok() {
             return Err(EnrolError::Exists { path: folder.to_owned() });
         }
-        let addresses = server_config::addresses(&new.servers)?;
+        // Visible only when complete.
+        let unfinished = folder.with_added_extension("new");
+        match fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(EnrolError::file(&unfinished)(error)),
+            _ => Self::create_in(&unfinished, new, &addresses)?,
+        }
+        fs::rename(&unfinished, folder).map_err(EnrolError::file(folder))?;
+        Self::open(folder)
+    }
+
+    fn create_in(folder: &Path, new: &NewOrganisation, addresses: &[ServerAddress]) -> Result<(), EnrolError> {
         create_private_folder(&folder.join("servers")).map_err(EnrolError::file(folder))?;
         let system = KeyPair::new_account();
         let operator = KeyPair::new_operator();
@@ -106,7 +118,7 @@ impl Organisation {
             write(&folder.join("servers/server.key"), server_key.as_bytes())?;
         }
         for (number, address) in addresses.iter().enumerate() {
-            let text = server_config::server(number, address, &addresses, &new.store);
+            let text = server_config::server(number, address, addresses, &new.store);
             write(&folder.join(format!("servers/nats-{}.conf", number + 1)), text.as_bytes())?;
         }
         let list = OrganisationFile {
@@ -118,9 +130,7 @@ impl Organisation {
         };
         let organisation = Self { folder: folder.to_owned(), list };
         organisation.write_accounts()?;
-        // Last: without this file, the folder has no organisation.
-        organisation.save()?;
-        Ok(organisation)
+        organisation.save()
     }
 
     /// Opens the organisation in a folder.
@@ -141,7 +151,7 @@ impl Organisation {
     pub fn add(
         &mut self,
         name: FleetName,
-        roles: Vec<Role>,
+        roles: Vec<FleetRole>,
         group: FleetName,
         expires: Option<Timestamp>,
     ) -> Result<JoinToken, EnrolError> {
@@ -153,7 +163,7 @@ impl Organisation {
         let claims = Permissions::new(&name, &roles).claims();
         let jwt = jwt::user(&self.key("account.nk")?, &nkey, &name, expires, claims)?;
         let certificate = match fs::read_to_string(self.folder.join(CERTIFICATE)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
             read => Some(read.map_err(EnrolError::file(&self.folder.join(CERTIFICATE)))?),
         };
         let (key, since) = (signing_key(&seed)?.public(), Timestamp::now());
@@ -201,7 +211,7 @@ impl Organisation {
     }
 
     /// Returns the public keys of the active identities with a role.
-    pub fn keys(&self, role: Role) -> BTreeMap<FleetName, PublicKey> {
+    pub fn keys(&self, role: FleetRole) -> BTreeMap<FleetName, PublicKey> {
         let active =
             self.list.identities.iter().filter(|identity| identity.is_active() && identity.roles.contains(&role));
         active.map(|identity| (identity.name.clone(), identity.key)).collect()

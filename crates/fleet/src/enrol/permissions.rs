@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Role;
+use super::FleetRole;
 use crate::{FleetName, subjects};
 
 /// The longest time in which a service may reply.
@@ -23,15 +23,15 @@ pub struct Permissions {
 
 impl Permissions {
     /// Returns the permissions of an identity with these roles.
-    pub fn new(name: &FleetName, roles: &[Role]) -> Self {
+    pub fn new(name: &FleetName, roles: &[FleetRole]) -> Self {
         let mut all = Self { subscribe: vec![format!("{}.>", subjects::inbox(name))], ..Self::default() };
         for role in roles {
             match role {
-                Role::Machine => all.add_machine(name),
-                Role::Console => all.add_console(),
-                Role::Collector => all.add_collector(name),
-                Role::Service => all.add_service(name),
-                Role::Admin => all.add_admin(),
+                FleetRole::Machine => all.add_machine(name),
+                FleetRole::Console => all.add_console(),
+                FleetRole::Collector => all.add_collector(name),
+                FleetRole::Service => all.add_service(name),
+                FleetRole::Admin => all.add_admin(),
             }
         }
         all

@@ -3,7 +3,7 @@ use amplifier_core::words;
 words! {
     /// The work of an identity, which decides its permissions.
     #[derive(PartialOrd, Ord)]
-    pub enum Role("role") {
+    pub enum FleetRole("role") {
         /// Sends its own records and approval requests, and follows the policy.
         Machine = "machine",
         /// Shows approval requests of all machines, and answers them.
@@ -17,7 +17,7 @@ words! {
     }
 }
 
-impl Role {
+impl FleetRole {
     /// Returns `true` if the identity signs messages with a key that machines know from the policy.
     pub const fn signs(self) -> bool {
         matches!(self, Self::Console | Self::Collector)

@@ -3,7 +3,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::{EnrolError, Role};
+use super::{EnrolError, FleetRole};
 use crate::FleetName;
 
 /// All that a machine needs to join, as one line of text. It contains a secret.
@@ -14,7 +14,7 @@ pub struct JoinToken {
     /// The name of the identity.
     pub name: FleetName,
     /// Its roles.
-    pub roles: Vec<Role>,
+    pub roles: Vec<FleetRole>,
     /// The group whose policy applies.
     pub group: FleetName,
     /// The addresses of the servers.

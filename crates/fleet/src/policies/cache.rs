@@ -65,6 +65,14 @@ impl PolicyCache {
         }
     }
 
+    /// Returns the file of the active bundle, without looking at it; `None` before the first policy.
+    ///
+    /// # Errors
+    /// As [`pointer`](Self::pointer).
+    pub fn bundle_file(&self) -> Result<Option<PathBuf>, PolicyError> {
+        Ok(self.pointer()?.map(|pointer| BundleArchive::bundle(&self.bundle_folder(&pointer))))
+    }
+
     /// Returns the active policy, after its signature and all its files were checked; `None` before the first policy.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_audit::SigningKey;
-use amplifier_fleet::enrol::{JoinToken, Member, NewOrganisation, Organisation, Role};
+use amplifier_fleet::enrol::{FleetRole, JoinToken, Member, NewOrganisation, Organisation};
 use amplifier_fleet::{Connection, FleetError, Replicas, create_streams};
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -31,13 +31,19 @@ impl Centre {
         fs::copy(organisation.server_folder().join("accounts.conf"), place.join("accounts.conf")).unwrap();
         let server = Server::start_in(program, &place, port, "include accounts.conf\n", sync_of(program));
         let mut centre = Self { server, organisation, folder };
-        let admin = centre.connect("first-admin", &[Role::Admin]).await;
+        let admin = centre.connect("first-admin", &[FleetRole::Admin]).await;
         create_streams(&admin, Replicas::One, 64 << 20).await.unwrap();
         centre
     }
 
     /// Adds an identity.
-    pub(crate) fn add(&mut self, name: &str, roles: &[Role], group: &str, expires: Option<Timestamp>) -> JoinToken {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        roles: &[FleetRole],
+        group: &str,
+        expires: Option<Timestamp>,
+    ) -> JoinToken {
         self.organisation.add(name.parse().unwrap(), roles.to_vec(), group.parse().unwrap(), expires).unwrap()
     }
 
@@ -55,7 +61,7 @@ impl Centre {
     }
 
     /// Adds an identity in the group `all`, and connects as it.
-    pub(crate) async fn connect(&mut self, name: &str, roles: &[Role]) -> Connection {
+    pub(crate) async fn connect(&mut self, name: &str, roles: &[FleetRole]) -> Connection {
         let token = self.add(name, roles, "all", None);
         self.open(&self.join(&token)).await.unwrap()
     }
