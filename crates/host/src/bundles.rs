@@ -12,6 +12,7 @@ use amplifier_process::sandbox::Sandbox;
 
 use crate::config::Config;
 use crate::error::{ErrorContext, Result};
+use crate::fleet::load_fleet_bundle;
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 use crate::managed::{MANAGED_BUNDLE, load_managed};
@@ -36,6 +37,7 @@ pub fn embedded_stack(bundle: LoadedBundle) -> Result<BundleStack, BundleError> 
 #[derive(Debug, Default)]
 pub struct Bundles {
     managed: Option<LoadedBundle>,
+    fleet: Option<LoadedBundle>,
     user: Option<LoadedBundle>,
     named: Option<LoadedBundle>,
     /// The bundle of the project.
@@ -43,11 +45,11 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// Finds the bundles of the administrator, of the user, of the project and of the configuration. A file with several roles is used once; a
+    /// Finds the bundles of the administrator, of the organisation, of the user, of the project and of the configuration. A file with several roles is used once; a
     /// configured file needs no trust.
     ///
     /// # Errors
-    /// If a bundle of the administrator or of the user is invalid or unreadable.
+    /// If a bundle of the administrator, of the organisation or of the user is invalid or unreadable.
     pub fn find(config: &Config, home: &Home) -> Result<Self, BundleError> {
         let managed = load_managed(home.managed_bundle())?;
         let above = managed.as_ref().map(|_| home.managed_bundle());
@@ -60,13 +62,15 @@ impl Bundles {
             .filter(|project| is_new(project, &own))
             .map(|file| ProjectBundle::find(file, &home.trust_store()));
         let load = |file: Option<PathBuf>| file.as_deref().map(load).transpose();
-        Ok(Self { managed, user: load(user)?, named: load(named)?, project })
+        let fleet = load_fleet_bundle(home)?;
+        Ok(Self { managed, fleet, user: load(user)?, named: load(named)?, project })
     }
 
     /// Returns the bundles that need no trust, in the order of registration.
     pub(crate) fn own(&self) -> impl Iterator<Item = (BundleScope, &LoadedBundle)> {
         let all = [
             (BundleScope::Managed, self.managed.as_ref()),
+            (BundleScope::Fleet, self.fleet.as_ref()),
             (BundleScope::User, self.user.as_ref()),
             (BundleScope::Explicit, self.named.as_ref()),
         ];
@@ -75,6 +79,10 @@ impl Bundles {
 
     pub(crate) fn has_managed(&self) -> bool {
         self.managed.is_some()
+    }
+
+    pub(crate) fn has_fleet(&self) -> bool {
+        self.fleet.is_some()
     }
 
     pub(crate) fn has_user(&self) -> bool {

@@ -67,6 +67,7 @@ struct ConfigFile {
     script: Option<PathBuf>,
     workspace: Option<PathBuf>,
     bundle: Option<PathBuf>,
+    fleet: Option<String>,
     approvals: Option<String>,
     mode: Option<String>,
     forbid_modes: Vec<String>,
@@ -146,6 +147,8 @@ pub struct Config {
     pub workspace: PathBuf,
     /// The additional bundle.
     pub bundle: Option<PathBuf>,
+    /// The addresses of the fleet's servers, with commas between.
+    pub fleet: Option<String>,
     /// The place where approval requests are answered.
     pub approvals: ApprovalChannel,
     /// The approval mode of new sessions.
@@ -214,6 +217,9 @@ impl Config {
         if !forbidden_modes.is_empty() {
             settings.0.push(Setting { name: FORBID_MODES, value: file.forbid_modes.join(", "), source: Source::File });
         }
+        if let Some(fleet) = &file.fleet {
+            settings.0.push(Setting { name: "fleet", value: fleet.clone(), source: Source::File });
+        }
         let anchors = file.anchors;
         if !anchors.is_empty() {
             let names: Vec<_> = anchors.iter().map(ToString::to_string).collect();
@@ -229,6 +235,7 @@ impl Config {
             workspace: std::path::absolute(home.environment().current_dir().join(&workspace))
                 .with_context(|| format!("the workspace `{}`", workspace.display()))?,
             bundle: Some(bundle).filter(|bundle| !bundle.as_os_str().is_empty()),
+            fleet: file.fleet,
             approvals: parse_word("approvals", &approvals)?,
             // There is no mode that allows everything.
             mode: parse_word("mode", &mode)?,

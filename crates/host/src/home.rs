@@ -92,6 +92,11 @@ impl Home {
         self.data.join("server")
     }
 
+    /// Returns the folder with the membership in a fleet, and with its policy.
+    pub fn fleet_folder(&self) -> PathBuf {
+        self.data.join("fleet")
+    }
+
     /// Returns the store of sessions.
     pub fn sessions(&self) -> Store {
         Store::new(self.data.join("sessions"))

@@ -8,6 +8,11 @@ pub mod bundles;
 mod config;
 mod environment;
 mod error;
+#[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(not(feature = "fleet"))]
+#[path = "no_fleet.rs"]
+mod fleet;
 mod git_undo;
 mod guard_scope;
 pub mod guards;
@@ -38,6 +43,8 @@ pub use bundles::Bundles;
 pub use config::{ApprovalChannel, ApprovalMode, Config, Confirm, Overrides, Setting, Source};
 pub use environment::Environment;
 pub use error::{Error, Result, UsageError, reasons, usage};
+#[cfg(feature = "fleet")]
+pub use fleet::Membership;
 pub use guard_scope::{GuardScope, GuardedSessions};
 
 pub use home::Home;

@@ -15,6 +15,7 @@ use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
 use crate::error::{ErrorContext, Result};
+use crate::fleet::FleetWork;
 use crate::git_undo::GitUndo;
 use crate::guard_scope::GuardScope;
 use crate::guards;
@@ -55,6 +56,8 @@ pub struct Policy {
     mode: ModeSwitch,
     reloader: BundleReloader,
     notices: Notices,
+    /// Kept for as long as the policy is used.
+    _fleet: Option<FleetWork>,
 }
 
 /// Loads a [`Policy`].
@@ -127,8 +130,23 @@ impl PolicyBuilder {
         let undo = GitUndo::new(workspace.clone(), sandbox.sandbox.clone());
         let mode = ModeSwitch::new(&self.hooks, config.mode, &*config.forbidden_modes, undo, GuardScope::default());
         let limits = limits(&levels);
+        let fleet = FleetWork::start(&config, &self.home, &self.notices)?;
         let Self { home, hooks, notices, .. } = self;
-        Ok(Policy { config, home, levels, hooks, log, rules, limits, workspace, sandbox, mode, reloader, notices })
+        Ok(Policy {
+            config,
+            home,
+            levels,
+            hooks,
+            log,
+            rules,
+            limits,
+            workspace,
+            sandbox,
+            mode,
+            reloader,
+            notices,
+            _fleet: fleet,
+        })
     }
 
     /// Opens the audit log, and decides about the bundle of the project, which is recorded there.

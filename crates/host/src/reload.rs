@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::bundles::Bundles;
 use crate::config::Config;
 use crate::error::Result;
+use crate::fleet::fleet_bundle_file;
 use crate::home::Home;
 use crate::project_bundle::{ProjectBundle, ProjectTrust};
 use crate::protection::ProtectionPlan;
@@ -48,6 +49,7 @@ impl BundleReloader {
             protection: protection.clone(),
             project: bundles.trusted_project(),
             has_managed: AtomicBool::new(bundles.has_managed()),
+            has_fleet: AtomicBool::new(bundles.has_fleet()),
             has_user: AtomicBool::new(bundles.has_user()),
             log: log.clone(),
         };
@@ -92,6 +94,8 @@ struct SessionFiles {
     project: Option<(PathBuf, LoadedBundle, BundlePins)>,
     /// `true` once the administrator's bundle existed.
     has_managed: AtomicBool,
+    /// `true` once the organisation's bundle existed.
+    has_fleet: AtomicBool,
     /// `true` once the user's bundle existed.
     has_user: AtomicBool,
     log: Log,
@@ -104,6 +108,9 @@ impl BundleSource for SessionFiles {
         if self.has_managed.load(Ordering::Relaxed) && !bundles.has_managed() {
             return Err(missing(self.home.managed_bundle()));
         }
+        if self.has_fleet.load(Ordering::Relaxed) && !bundles.has_fleet() {
+            return Err(missing(&self.home.fleet_folder()));
+        }
         if self.has_user.load(Ordering::Relaxed) && !bundles.has_user() {
             return Err(missing(&self.home.user_bundle()));
         }
@@ -111,13 +118,15 @@ impl BundleSource for SessionFiles {
         let levels = bundles.levels().with_rejected_version(withheld);
         self.protection.check(&levels)?;
         self.has_managed.store(bundles.has_managed(), Ordering::Relaxed);
+        self.has_fleet.store(bundles.has_fleet(), Ordering::Relaxed);
         self.has_user.store(bundles.has_user(), Ordering::Relaxed);
         Ok(levels)
     }
 
     fn expected(&self) -> Vec<PathBuf> {
         let user = self.home.user_bundle();
-        vec![self.home.managed_bundle().to_owned(), std::path::absolute(&user).unwrap_or(user)]
+        let own = [self.home.managed_bundle().to_owned(), std::path::absolute(&user).unwrap_or(user)];
+        own.into_iter().chain(fleet_bundle_file(&self.home)).collect()
     }
 
     fn changed(&self, levels: &BundleStack) {

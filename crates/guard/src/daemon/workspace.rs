@@ -42,7 +42,9 @@ impl GuardPolicy {
         let (config, home) = (self.policy.config(), self.policy.home());
         let bundles = Bundles::find(config, home);
         let managed = home.managed_bundle().to_owned();
-        let mut files = vec![managed, home.user_bundle(), home.trust_file(), config.workspace.join(PROJECT_BUNDLE)];
+        let fleet = home.fleet_folder().join("policy/pointer");
+        let mut files =
+            vec![managed, fleet, home.user_bundle(), home.trust_file(), config.workspace.join(PROJECT_BUNDLE)];
         files.extend(config.bundle.clone());
         if let Ok(bundles) = &bundles {
             files.extend(bundles.levels().bundles().flat_map(|(_, bundle)| bundle.files.clone()));
@@ -115,7 +117,9 @@ impl Policies {
 
     /// Returns the state of the configuration, of the trust store, and of the bundles, which have settings, too.
     fn files(&self, workspace: &Path) -> Vec<Option<FileStatus>> {
-        let bundles = [self.home.managed_bundle().to_owned(), self.home.user_bundle(), workspace.join(PROJECT_BUNDLE)];
+        let fleet = self.home.fleet_folder().join("policy/pointer");
+        let bundles =
+            [fleet, self.home.managed_bundle().to_owned(), self.home.user_bundle(), workspace.join(PROJECT_BUNDLE)];
         let files = [self.home.config_file(), self.home.trust_file()].into_iter().chain(bundles);
         files.map(|file| FileStatus::from_path(&file).ok()).collect()
     }

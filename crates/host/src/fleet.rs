@@ -1,0 +1,157 @@
+//! The fleet that this machine belongs to: its policy, and the work for it while a session runs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::{HookRegistry, Level};
+use amplifier_fleet::Connection;
+use amplifier_fleet::enrol::Member;
+use amplifier_fleet::policies::{PolicyCache, PolicyChange, PolicyFollower};
+use amplifier_modules::bundle::{BundleError, BundleScope, BundleStack, LoadedBundle, load};
+use tokio::task::JoinHandle;
+
+use crate::bundles::register_for_listing;
+use crate::config::Config;
+use crate::error::{ErrorContext, Result, reasons, usage};
+use crate::home::Home;
+use crate::notices::Notices;
+
+/// The pause between attempts to connect.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The membership of this machine in a fleet.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    member: Member,
+}
+
+impl Membership {
+    /// Finds the membership of this machine. The addresses of the configuration take precedence over those of the enrolment.
+    ///
+    /// # Errors
+    /// If the membership is damaged, or the configuration names a centre without one.
+    pub fn find(config: &Config, home: &Home) -> Result<Option<Self>> {
+        let found = Member::load(&home.fleet_folder()).context("the membership in the fleet")?;
+        match (found, &config.fleet) {
+            (Some(member), Some(servers)) => Ok(Some(Self {
+                member: member.with_servers(servers.split(',').map(|server| server.trim().to_owned())),
+            })),
+            (Some(member), None) => Ok(Some(Self { member })),
+            (None, Some(_)) => {
+                Err(usage("`fleet` is set, but this machine has not joined; run `amplifier fleet join`"))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns the membership.
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// Returns the active policy on this machine.
+    pub fn policy(&self) -> PolicyCache {
+        policy_cache(&self.member)
+    }
+
+    /// Connects to the centre.
+    ///
+    /// # Errors
+    /// If no server answers, or the identity is refused.
+    pub async fn connect(&self) -> Result<Connection> {
+        Connection::open(self.member.connection_options()).await.context("the fleet")
+    }
+
+    /// Returns a follower of the policy. A bundle that cannot be compiled is refused.
+    pub fn follower(&self, connection: Connection, config: &Config) -> PolicyFollower {
+        let config = config.clone();
+        PolicyFollower::new(connection, self.policy(), move |bundle| {
+            check_bundle(bundle, &config).map_err(|error| reasons(&error))
+        })
+    }
+}
+
+/// Fails for a bundle that this program cannot use.
+fn check_bundle(file: &Path, config: &Config) -> Result<()> {
+    let levels = BundleStack::new([(BundleScope::Fleet, load(file)?)], &[]);
+    register_for_listing(&levels, config, &HookRegistry::new())
+}
+
+fn policy_cache(member: &Member) -> PolicyCache {
+    PolicyCache::new(member.folder().join("policy"), member.organisation(), member.group().clone())
+}
+
+/// Loads the bundle of the organisation, if this machine has one.
+///
+/// # Errors
+/// If one of its files was changed, or is invalid. No session may start then.
+pub(crate) fn load_fleet_bundle(home: &Home) -> Result<Option<LoadedBundle>, BundleError> {
+    let folder = home.fleet_folder();
+    let unusable = |error: &dyn std::error::Error| BundleError::whole(&folder, error.to_string());
+    let Some(member) = Member::load(&folder).map_err(|error| unusable(&error))? else { return Ok(None) };
+    match policy_cache(&member).load().map_err(|error| unusable(&error))? {
+        Some(active) => load(&active.bundle).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Returns the file of the organisation's newest bundle. It differs in each version with other content.
+pub(crate) fn fleet_bundle_file(home: &Home) -> Option<std::path::PathBuf> {
+    let member = Member::load(&home.fleet_folder()).ok().flatten()?;
+    policy_cache(&member).bundle_file().ok().flatten()
+}
+
+/// The work for the fleet while a policy is in use. Dropping it ends the work.
+#[derive(Debug)]
+pub(crate) struct FleetWork(JoinHandle<()>);
+
+impl FleetWork {
+    /// Starts the work, if this machine belongs to a fleet. Without the centre, it is tried again, and the session works as before.
+    ///
+    /// # Errors
+    /// If the membership is damaged.
+    pub(crate) fn start(config: &Config, home: &Home, notices: &Notices) -> Result<Option<Self>> {
+        let Some(fleet) = Membership::find(config, home)? else { return Ok(None) };
+        let (config, notices) = (config.clone(), notices.clone());
+        Ok(Some(Self(tokio::spawn(async move {
+            let connection = connect(&fleet).await;
+            follow_policy(&fleet, connection, &config, &notices).await;
+        }))))
+    }
+}
+
+impl Drop for FleetWork {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn connect(fleet: &Membership) -> Connection {
+    loop {
+        match fleet.connect().await {
+            Ok(connection) => return connection,
+            Err(error) => tracing::debug!(error = %reasons(&error), "the centre of the fleet"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Follows the policy of the organisation. The session reloads a newer one by itself.
+async fn follow_policy(fleet: &Membership, connection: Connection, config: &Config, notices: &Notices) {
+    let notices = Arc::new(notices.clone());
+    fleet
+        .follower(connection, config)
+        .follow(|change| match change {
+            Ok(PolicyChange::Refused(why)) => {
+                notices.message(
+                    Level::Warning,
+                    "fleet",
+                    format!("a newer policy of the organisation is refused: {why}"),
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "the policy of the fleet"),
+        })
+        .await;
+}

@@ -1,0 +1,39 @@
+//! A program without the feature `fleet`. On a machine that belongs to a fleet, its sessions would lack the policy of the organisation.
+
+use std::path::PathBuf;
+
+use amplifier_modules::bundle::{BundleError, LoadedBundle};
+
+use crate::config::Config;
+use crate::error::{Result, usage};
+use crate::home::Home;
+use crate::notices::Notices;
+
+const REBUILD: &str = "this program was built without the feature `fleet`; install it with `--features fleet`";
+
+/// Fails if this machine belongs to a fleet.
+pub(crate) fn load_fleet_bundle(home: &Home) -> Result<Option<LoadedBundle>, BundleError> {
+    let folder = home.fleet_folder();
+    match folder.join("member.json").symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        _ => Err(BundleError::whole(&folder, format!("this machine belongs to a fleet, but {REBUILD}"))),
+    }
+}
+
+pub(crate) fn fleet_bundle_file(_home: &Home) -> Option<PathBuf> {
+    None
+}
+
+/// The work for no fleet.
+#[derive(Debug)]
+pub(crate) enum FleetWork {}
+
+impl FleetWork {
+    /// Fails if the configuration names a centre.
+    pub(crate) fn start(config: &Config, _home: &Home, _notices: &Notices) -> Result<Option<Self>> {
+        match &config.fleet {
+            Some(_) => Err(usage(format!("`fleet` is set, but {REBUILD}"))),
+            None => Ok(None),
+        }
+    }
+}
