@@ -12,6 +12,8 @@ use amplifier::commands::demo::Demo;
 use amplifier::commands::doctor::Doctor;
 use amplifier::commands::events::Events;
 use amplifier::commands::exit::{Exit, checked};
+#[cfg(feature = "fleet")]
+use amplifier::commands::fleet::Fleet;
 use amplifier::commands::guard::Guard;
 use amplifier::commands::hooks::Hooks;
 use amplifier::commands::init::Init;
@@ -45,6 +47,8 @@ enum Command {
     Serve(Serve),
     Hooks(Hooks),
     Guard(Guard),
+    #[cfg(feature = "fleet")]
+    Fleet(Fleet),
     Init(Init),
     Events(Events),
     Tools(Tools),
@@ -134,6 +138,8 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(code) => Ok(code),
             Err(guard) => block_on(guard.run(&home()?)),
         },
+        #[cfg(feature = "fleet")]
+        Command::Fleet(fleet) => block_on(fleet.run(&home()?)),
         Command::Init(init) => init.run(&home()?),
         Command::Events(events) => events.run(),
         Command::Tools(tools) => tools.run(),

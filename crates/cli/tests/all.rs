@@ -19,6 +19,7 @@ mod confine;
 mod demo;
 mod evasion;
 mod events;
+mod fleet;
 mod guard;
 mod guard_approvals;
 mod guard_faults;

@@ -282,7 +282,7 @@ fn run_checks(
         Ok(None) => Ok("not running; start one with `amplifier serve`".to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    vec![
+    let checks = vec![
         check("model", model, &fix_model),
         check("workspace", workspace, "name an existing folder with `--workspace FOLDER`"),
         check("data", check_data_folder(home.data()), &fix_data),
@@ -298,5 +298,14 @@ fn run_checks(
         check("sandbox", sandbox, &fix_sandbox),
         check("server", server, &fix_server),
         check("guard", guard::check(home), fix_guard),
-    ]
+    ];
+    #[cfg(feature = "fleet")]
+    let checks = {
+        let fleet = super::fleet::check(config, home);
+        checks
+            .into_iter()
+            .chain([check("fleet", fleet, "check the network and the servers; sessions work meanwhile")])
+            .collect()
+    };
+    checks
 }

@@ -9,6 +9,8 @@ pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod exit;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 pub mod guard;
 pub mod hooks;
 pub mod init;

@@ -153,6 +153,8 @@ fn the_reference_of_modules_is_up_to_date() {
     check("modules.md", &parts);
 }
 
+// With all commands.
+#[cfg(feature = "fleet")]
 #[test]
 fn the_reference_of_commands_is_up_to_date() {
     check("command-line.md", &[("commands".to_owned(), fine(&["man", "--markdown"]))]);
