@@ -13,6 +13,7 @@ use amplifier_modules::bundle::{
     self, BundleError, BundleInput, BundleScope, BundleSource, BundleStack, CompiledHook, HookEntry, LoadedBundle,
     RELOAD_HOOK, load_hosted, reload_events,
 };
+use amplifier_modules::tool_words::{Vocabulary, find};
 use amplifier_modules::{HookEnvironment, MODULES, Module};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -119,6 +120,13 @@ impl Bundle {
     /// Warnings about the bundle, as text.
     fn doubts(&self) -> Vec<String> {
         self.loaded.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    /// Warnings about hooks for tools that a session does not have, as text. `tools` are the names of its tools.
+    fn unmatched_hooks(&self, tools: Vec<String>) -> Vec<String> {
+        let ours = tools.iter().map(|tool| find(Vocabulary::Amplifier, tool).map_or(tool.as_str(), |words| words.ours));
+        let ours: Vec<&str> = ours.collect();
+        self.loaded.unmatched_hooks(&ours).iter().map(ToString::to_string).collect()
     }
 
     /// The modules of the bundle that are not part of the package.

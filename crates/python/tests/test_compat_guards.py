@@ -153,3 +153,58 @@ def test_handlers_of_an_amplifier_session_are_told_the_emitted_name() -> None:
         registry.register("error:tool", lambda event, data: seen.append(event))
         asyncio.run(registry.emit("tool:error", {}))
         assert seen == [told]
+
+
+class Coordinator:
+    """A coordinator with a mount point for tools."""
+
+    def __init__(self, *tools: str) -> None:
+        self.hooks = HookRegistry()
+        self.config: dict[str, Any] = {}
+        self._tools = dict.fromkeys(tools)
+
+    def get(self, point: str, name: str | None = None) -> Any:
+        return self._tools if point == "tools" else None
+
+
+FOR_TOOLS = """
+hooks:
+  - module: hooks-bash-guard
+  - rule: push
+    on: tool:pre
+    when: tool_name in ["Bash", "Terminal"] && tool_input.command.contains("push")
+    deny: no push
+  - rule: any
+    on: tool:pre
+    when: tool_input.size() > 100
+    deny: too much
+  - rule: servers
+    on: tool:pre
+    when: tool_name == "mcp__github__merge"
+    deny: no merge
+    enabled: false
+"""
+
+
+@pytest.mark.parametrize(
+    ("tools", "unmatched"),
+    [(["bash", "read_file"], []), (["Bash"], []), (["read_file"], ["hooks-bash-guard", "push"]), ([], ["hooks-bash-guard", "push"])],
+)
+def test_hooks_that_match_no_mounted_tool_are_reported_at_session_start(
+    tools: list[str], unmatched: list[str], tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    coordinator = Coordinator(*tools)
+
+    async def main() -> None:
+        async with await mount(coordinator, parse(FOR_TOOLS, tmp_path / "bundle.yaml"), workspace=tmp_path):
+            assert caplog.records == []
+            await coordinator.hooks.emit("session:start", {})
+        caplog_messages = len(caplog.records)
+        await coordinator.hooks.emit("session:start", {})
+        assert len(caplog.records) == caplog_messages
+
+    run(main())
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == len(unmatched)
+    for message, hook in zip(messages, unmatched, strict=True):
+        assert f"hook `{hook}` never applies: the session has no tool `Bash`" in message

@@ -21,6 +21,7 @@ mod settings;
 mod shell_line;
 mod stack;
 mod subscribe;
+mod unmatched_hooks;
 mod watch;
 mod weakened_guard;
 mod workspace_code;

@@ -59,6 +59,7 @@ class MountedBundle(Unmountable):
         self._modules: dict[str, Mounted] = {}
         self._leaving: list[Mounted] = []
         self._followers: list[Unregister] = []
+        self._follows = False
 
     @property
     def modules(self) -> list[Mounted]:
@@ -77,8 +78,21 @@ class MountedBundle(Unmountable):
     def follow(self) -> None:
         """Reloads changed files at the start of a turn and before each model call (``execution:start`` and ``provider:request``).
         A bundle from text without includes has no files."""
-        if not self._followers and self.bundle.has_files:
-            self._followers = self._watcher.follow(self._coordinator.hooks, self._look)
+        if not self._follows and self.bundle.has_files:
+            self._follows = True
+            self._followers += self._watcher.follow(self._coordinator.hooks, self._look)
+
+    def _watch_tools(self) -> None:
+        """Warns at the start of a session about hooks for tools that it does not have: a guard would have no effect, silently."""
+        get = getattr(self._coordinator, "get", None)
+        if not callable(get) or not isinstance(get("tools"), dict):
+            return
+
+        def check(event: str, data: dict[str, Any]) -> None:
+            for warning in self.bundle.unmatched_hooks(list(get("tools"))):
+                logger.warning("%s", warning)
+
+        self._followers.append(self._coordinator.hooks.register("session:start", check, name="bundle-tools", role="observer"))
 
     async def unmount(self) -> None:
         """Unregisters all hooks of the bundle, cleans up its modules, and waits up to five seconds for background work of hooks, such as
@@ -88,6 +102,7 @@ class MountedBundle(Unmountable):
         """
         while self._followers:
             self._followers.pop()()
+        self._follows = False
         self._watcher.unregister()
         modules, self._modules = self._modules, {}
         failed = await self._leave(reversed(modules.values()))
@@ -223,6 +238,7 @@ async def _mount(
     watcher = BundleWatcher(coordinator.hooks, bundle, workspace, protection, audit, name_session)
     mounted = MountedBundle(bundle, coordinator, watcher, check)
     await mounted._take(watcher.prepare(bundle))
+    mounted._watch_tools()
     if follow:
         mounted.follow()
     return mounted
