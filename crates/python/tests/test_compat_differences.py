@@ -43,6 +43,14 @@ def unknown_field() -> None:
         HookResult(acton="deny")  # type: ignore[call-arg]
 
 
+def injections() -> None:
+    with pytest.raises(TypeError, match="context_injections"):
+        HookResult(context_injections=[])  # type: ignore[call-arg]
+    registry = with_hook(HookResult(action="inject_context", context_injection="mind it"))
+    outcome = asyncio.run(registry.emit_with_outcome(EVENT, {}))
+    assert [(one["hook"], one["text"]) for one in outcome.injections] == [("hook", "mind it")]
+
+
 def arity() -> None:
     with pytest.raises(TypeError, match="is called with"):
         HookRegistry().register(EVENT, lambda event: None)  # type: ignore[arg-type, misc]
@@ -118,6 +126,7 @@ def retries() -> None:
 
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "an unknown field of `HookResult` is an error": unknown_field,
+    "`HookResult` has no `context_injections`": injections,
     "a handler that does not take `(event, data)` is refused": arity,
     "an event name needs a colon": colon,
     "a hook for a pattern or another name of an event is called": other_names,
