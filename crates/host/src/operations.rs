@@ -6,6 +6,7 @@ use amplifier_agent::tool::Workspace;
 use amplifier_core::{EventData, EventName, OperationPart, OperationSource, OperationWidth, PortError, TOOL_PRE};
 use amplifier_modules::bundle::{ApprovalMode, Confirm};
 use amplifier_modules::shell::{ANY_PROGRAM, CommandPart, CommandWidths, command_widths};
+use amplifier_modules::tool_words::{self, Vocabulary};
 
 use crate::guards::{CONFIRM, READING_TOOLS, WRITING_TOOLS};
 use crate::mode::{ModeSwitch, run_blocking};
@@ -233,8 +234,10 @@ impl WorkspaceOperations {
 
 impl OperationSource for WorkspaceOperations {
     async fn parts(&self, hook: &str, event: &EventName, data: &EventData) -> Result<Vec<OperationPart>, PortError> {
-        let tool = data.text("tool_name").filter(|_| *event == TOOL_PRE.name());
-        let Some(tool) = tool.map(str::to_owned) else { return Ok(Vec::new()) };
+        let Some(tool) = data.text("tool_name").filter(|_| *event == TOOL_PRE.name()) else { return Ok(Vec::new()) };
+        // A rule for the whole tool would allow every command of Amplifier's shell.
+        let words = tool_words::find(Vocabulary::Amplifier, tool).filter(|words| words.fields.is_empty());
+        let tool = words.map_or(tool, |words| words.ours).to_owned();
         let field = if tool == "Bash" { "/tool_input/command" } else { "/tool_input/file_path" };
         let text = data.text_at(field).unwrap_or_default().to_owned();
         let (operations, hook) = (self.clone(), hook.to_owned());

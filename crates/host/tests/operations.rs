@@ -49,6 +49,24 @@ async fn a_write_is_named_by_its_file_its_folders_and_the_workspace() {
 }
 
 #[tokio::test]
+async fn tools_of_amplifier_are_named_by_what_they_do() {
+    for (tool, input, expected) in [
+        (
+            "bash",
+            json!({ "command": "cargo test --lib" }),
+            &["run cargo test --lib | run cargo test * | run cargo * | run **"][..],
+        ),
+        ("write_file", json!({ "file_path": "notes.md" }), &["write notes.md | write **"]),
+        ("edit_file", json!({ "file_path": "notes.md" }), &["write notes.md | write **"]),
+        ("grep", json!({ "pattern": "x" }), &[]),
+        ("web_fetch", json!({}), &["use web_fetch"]),
+    ] {
+        let data = data! { "tool_name": tool, "tool_input": input };
+        assert_eq!(described("confirm", Confirm::Writes, data).await, expected, "{tool}");
+    }
+}
+
+#[tokio::test]
 async fn a_hidden_or_protected_file_is_allowed_only_by_its_own_name() {
     assert_eq!(
         of_file(".git/hooks/pre-commit").await,
