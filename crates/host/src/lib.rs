@@ -27,6 +27,7 @@ mod notices;
 mod notify;
 mod operations;
 mod policy;
+mod previews;
 mod project_bundle;
 mod protection;
 mod reload;

@@ -23,6 +23,7 @@ use crate::home::Home;
 use crate::mode::ModeSwitch;
 use crate::notices::Notices;
 use crate::operations::WorkspaceOperations;
+use crate::previews::WorkspacePreviews;
 use crate::protection::{ActiveSandbox, ProtectionPlan, SandboxLevel};
 use crate::reload::BundleReloader;
 use crate::server_link::LinkOptions;
@@ -211,13 +212,14 @@ impl Policy {
         }
     }
 
-    /// Returns a coordinator builder with the hooks, rules, limits and log of the policy. In the mode `deny`, every request is denied
+    /// Returns a coordinator builder with the hooks, rules, limits and log of the policy, and with previews of tool calls. In the mode `deny`, every request is denied
     /// instead of sent to `approvals`.
     pub fn coordinator(&self, session: &str, approvals: impl ApprovalSystem) -> CoordinatorBuilder {
         let coordinator = Coordinator::builder(self.hooks.clone())
             .session_id(session)
             .approval_rules(self.rules.clone())
             .operations(self.operations())
+            .previews(WorkspacePreviews(self.workspace.clone()))
             .audit(self.log.clone())
             .config(self.limits.clone());
         coordinator.approvals(ModeApprovals { system: approvals, mode: self.mode.clone() })

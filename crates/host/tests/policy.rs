@@ -105,6 +105,29 @@ async fn two_workspaces_have_policies_of_their_own_without_an_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_shows_the_change_also_of_a_tool_of_amplifier() {
+    let machine = Machine::new();
+    let policy = machine.policy("shown", "hooks:\n  - rule: ask\n    on: tool:pre\n    ask: Write?\n").await;
+    for tool in ["Write", "write_file"] {
+        let (send, mut requests) = mpsc::channel(1);
+        let coordinator = policy.coordinator("session-1", Channel(send)).build();
+        let input = serde_json::json!({ "file_path": "new.txt", "content": "hello\n" });
+        let data = amplifier_core::data! { "tool_name": tool, "tool_input": input };
+        let (verdict, ()) = tokio::join!(coordinator.emit(TOOL_PRE, data), async {
+            let (request, answer) = requests.recv().await.unwrap();
+            let preview = &request.preview;
+            assert_eq!(
+                (preview.summary.as_deref(), preview.body[0].text.as_str()),
+                (Some("new file"), "hello"),
+                "{tool}"
+            );
+            answer.send("Deny".into()).unwrap();
+        });
+        assert!(!verdict.is_proceed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_nobody_answers_is_denied() {
     let machine = Machine::new();
     let policy = machine.policy("asking", ASK).await;
