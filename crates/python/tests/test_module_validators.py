@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import shutil
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -81,3 +84,30 @@ def test_parts_for_tests_of_modules() -> None:
         assert await wait_for(lambda: True) and not await wait_for(lambda: False, 0.01)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("kind", "module"),
+    [
+        ("Provider", "provider_scripted"),
+        ("Tool", "tool_notes"),
+        ("Hook", "hooks_marks"),
+        ("Orchestrator", "loop_plain"),
+        ("Context", "context_plain"),
+    ],
+)
+def test_the_suite_of_a_module_inherits_tests(tmp_path: pathlib.Path, kind: str, module: str) -> None:
+    shutil.copytree(MODULES / f"amplifier_module_{module}", tmp_path / f"amplifier_module_{module}")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_own.py").write_text(
+        f"from amplifier_core.validation.behavioral import {kind}BehaviorTests\n"
+        f"from amplifier_core.validation.structural import {kind}StructuralTests\n\n"
+        f"class TestBehavior({kind}BehaviorTests): ...\n\nclass TestStructure({kind}StructuralTests): ...\n"
+    )
+    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert ended.returncode == 0 and "passed" in ended.stdout, ended.stdout
+    (tmp_path / f"amplifier_module_{module}" / "__init__.py").write_text("async def mount(coordinator, config): raise ValueError('no')")
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert ended.returncode == 1 and "`mount` failed: ValueError: no" in ended.stdout

@@ -97,8 +97,8 @@ def test_the_example_runs() -> None:
 
 
 def test_every_operation_that_may_begin_has_an_end(home: pathlib.Path) -> None:
-    played = play(home, plan([("read_notes", {}), ("write_note", {})], note("one"), "Done."))
-    assert played.told[1] == "Error: 'text'"
+    played = play(home, plan([("read_notes", {}), ("write_note", {"text": "too large"})], note("one"), "Done."))
+    assert played.told[1] == "Error: no space left"
     assert (played.report.verdict, played.report.to_dict()["in_doubt"]) == ("sound", [])
     begun = [body.get("tool_call_id") for body in played.of("intent")]
     ended = [body.get("tool_call_id") for body in played.of("outcome")]

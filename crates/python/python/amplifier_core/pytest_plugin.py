@@ -7,6 +7,7 @@
 ``mock_context``              the conversation
 ``collecting_display``        the display
 ``coordinator``               a session coordinator of all these
+``module_path``               the package of the module under test, beside the folder of the tests
 ============================  ===================================================================================
 
 A strict registry raises ``ChangedInPlaceError`` if a hook changes nested values in place. ``--no-hooks-strict``, or
@@ -19,6 +20,7 @@ unless another plugin runs them.
 from __future__ import annotations
 
 import inspect
+import pathlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +39,7 @@ _FIXTURES = frozenset(
         "event_recorder",
         "hook_registry",
         "mock_context",
+        "module_path",
         "scripted_approval",
     }
 )
@@ -125,3 +128,15 @@ def coordinator(
     return make_coordinator(
         hook_registry, context=mock_context, approval_system=scripted_approval, display_system=collecting_display
     )
+
+
+@pytest.fixture
+def module_path(request: pytest.FixtureRequest) -> pathlib.Path:
+    """The package ``amplifier_module_*`` in the folder of the project, for tests in a folder below it."""
+    for folder in request.path.parents:
+        packages = sorted(file.parent for file in folder.glob("amplifier_module_*/__init__.py"))
+        if len(packages) == 1:
+            return packages[0]
+        if (folder / "pyproject.toml").exists():
+            break
+    pytest.fail(f"no module found for `{request.path}`; its package is `amplifier_module_*`, beside the folder of the tests")

@@ -12,10 +12,10 @@ from amplifier_core._interfaces import MEMBERS, ModuleType, missing_members, mou
 from amplifier_core.loader import ModuleLoader
 from amplifier_core.validation.base import ValidationResult
 
-__all__ = ["ContextValidator", "HookValidator", "OrchestratorValidator", "ProviderValidator", "ToolValidator"]
+__all__ = ["ContextValidator", "HookValidator", "ModuleValidator", "OrchestratorValidator", "ProviderValidator", "ToolValidator"]
 
 
-class _Validator:
+class ModuleValidator:
     """Checks the modules of one kind."""
 
     module_type: ModuleType
@@ -88,31 +88,31 @@ def _signature_problem(mount: Any) -> str | None:
     return None if inspect.iscoroutinefunction(mount) else "`mount` must be async"
 
 
-class ProviderValidator(_Validator):
+class ProviderValidator(ModuleValidator):
     """Checks providers."""
 
     module_type: ModuleType = "provider"
 
 
-class ToolValidator(_Validator):
+class ToolValidator(ModuleValidator):
     """Checks tools."""
 
     module_type: ModuleType = "tool"
 
 
-class HookValidator(_Validator):
+class HookValidator(ModuleValidator):
     """Checks hooks. ``amplifier_core.validation.validate`` also calls them."""
 
     module_type: ModuleType = "hook"
 
 
-class OrchestratorValidator(_Validator):
+class OrchestratorValidator(ModuleValidator):
     """Checks orchestrators."""
 
     module_type: ModuleType = "orchestrator"
 
 
-class ContextValidator(_Validator):
+class ContextValidator(ModuleValidator):
     """Checks contexts."""
 
     module_type: ModuleType = "context"

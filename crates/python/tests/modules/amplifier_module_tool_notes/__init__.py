@@ -25,6 +25,10 @@ class WriteNote:
         self.notes = notes
 
     async def execute(self, input: dict[str, Any]) -> ToolResult:
+        if not isinstance(input.get("text"), str):
+            return ToolResult(success=False, error={"message": "the text is missing"})
+        if "too large" in input["text"]:
+            raise OSError("no space left")
         self.notes.add(input["text"])
         return ToolResult(success=True, output="kept")
 
