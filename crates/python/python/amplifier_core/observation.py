@@ -113,7 +113,7 @@ class Observation:
             logger.error("The end of an operation was not recorded: %s", error)
 
     def _plan(self) -> dict[str, Any]:
-        plan = {"client": {"name": "amplifier"}, "workspace": self.workspace, "served": self._observed.is_served}
+        plan = {"client": {"name": "microsoft-amplifier"}, "workspace": self.workspace, "served": self._observed.is_served}
         return {"mount_plan": plan, "source": "startup"}
 
     async def _emit_for_hooks(self, event: str, data: Any = None) -> HookResult:
