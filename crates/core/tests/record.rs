@@ -199,6 +199,17 @@ fn an_operation_whose_result_is_withheld_has_an_outcome_too() {
     assert_eq!(kinds, ["intent", "outcome"], "the tool has run");
 }
 
+#[test]
+fn an_operation_without_an_event_at_its_end_has_the_outcome_that_its_agent_reports() {
+    let audit = MemoryAudit::new();
+    let session = Coordinator::builder(HookRegistry::new()).audit(audit.clone()).build();
+    assert!(session.emit(TOOL_PRE, tool_pre().with("tool_call_id", "a")).now_or_never().unwrap().is_proceed());
+    session.record_outcome(&"error:tool".parse().unwrap(), Some("a".to_owned()), Some(false)).unwrap();
+    let records = operations(&audit);
+    assert_eq!(records[1]["event"], "error:tool");
+    assert_eq!((&records[1]["tool_call_id"], &records[1]["success"]), (&json!("a"), &json!(false)));
+}
+
 /// The data of the last event on the record.
 fn recorded_data(audit: &MemoryAudit) -> EventData {
     let events = audit.records().into_iter().filter_map(|record| match record.entry {
