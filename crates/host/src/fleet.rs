@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{HookRegistry, Level};
-use amplifier_fleet::Connection;
 use amplifier_fleet::enrol::Member;
 use amplifier_fleet::policies::{PolicyCache, PolicyChange, PolicyFollower};
+use amplifier_fleet::records::ShipperOptions;
+use amplifier_fleet::{Connection, ConsoleKeys, FleetApprovalsOptions};
 use amplifier_modules::bundle::{BundleError, BundleScope, BundleStack, LoadedBundle, load};
+use amplifier_modules::transport::RemoteHooks;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bundles::register_for_listing;
 use crate::config::Config;
 use crate::error::{ErrorContext, Result, reasons, usage};
+pub(crate) use crate::fleet_services::FleetAsker;
+use crate::fleet_services::{FleetServices, console_keys};
 use crate::home::Home;
 use crate::notices::Notices;
 
@@ -103,25 +108,62 @@ pub(crate) fn fleet_bundle_file(home: &Home) -> Option<std::path::PathBuf> {
 }
 
 /// The work for the fleet while a policy is in use. Dropping it ends the work.
-#[derive(Debug)]
-pub(crate) struct FleetWork(JoinHandle<()>);
+pub(crate) struct FleetWork {
+    task: AbortOnDrop,
+    services: FleetServices,
+}
 
 impl FleetWork {
     /// Starts the work, if this machine belongs to a fleet. Without the centre, it is tried again, and the session works as before.
     ///
     /// # Errors
     /// If the membership is damaged.
-    pub(crate) fn start(config: &Config, home: &Home, notices: &Notices) -> Result<Option<Self>> {
+    pub(crate) fn start(config: &Config, home: &Home, run: &str, notices: &Notices) -> Result<Option<Self>> {
         let Some(fleet) = Membership::find(config, home)? else { return Ok(None) };
+        let pointer = fleet.policy().pointer().context("the policy of the fleet")?;
+        let (connected, connection) = watch::channel(None);
+        let (consoles, console_keys) = watch::channel(console_keys(pointer.as_ref()));
+        let machine = fleet.member().name().clone();
+        let collectors = pointer.into_iter().flat_map(|pointer| pointer.collectors);
+        let records = collectors.fold(ShipperOptions::new(home.audit_folder(), machine), |records, (name, key)| {
+            records.collector(name, key)
+        });
+        let approvals = FleetApprovalsOptions {
+            run: run.parse().context("the run of the session")?,
+            name: None,
+            workspace: config.workspace.clone(),
+            consoles: console_keys,
+        };
+        let services = FleetServices::start(connection, records, approvals);
         let (config, notices) = (config.clone(), notices.clone());
-        Ok(Some(Self(tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let connection = connect(&fleet).await;
-            follow_policy(&fleet, connection, &config, &notices).await;
-        }))))
+            connected.send_replace(Some(connection.clone()));
+            follow_policy(&fleet, connection, &config, &notices, &consoles).await;
+        });
+        Ok(Some(Self { task: AbortOnDrop(task), services }))
+    }
+
+    /// Returns the approval system of the consoles.
+    pub(crate) fn asker(&self) -> FleetAsker {
+        self.services.asker()
+    }
+
+    /// Returns the services that answer hooks.
+    pub(crate) fn hooks(&self) -> Arc<dyn RemoteHooks> {
+        self.services.hooks()
+    }
+
+    /// Waits until the centre has the records of the closed log, for a limited time.
+    pub(crate) async fn close(self, notices: &Notices) {
+        self.services.close(notices).await;
+        drop(self.task);
     }
 }
 
-impl Drop for FleetWork {
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -138,8 +180,13 @@ async fn connect(fleet: &Membership) -> Connection {
 }
 
 /// Follows the policy of the organisation. The session reloads a newer one by itself.
-async fn follow_policy(fleet: &Membership, connection: Connection, config: &Config, notices: &Notices) {
-    let notices = Arc::new(notices.clone());
+async fn follow_policy(
+    fleet: &Membership,
+    connection: Connection,
+    config: &Config,
+    notices: &Notices,
+    consoles: &watch::Sender<ConsoleKeys>,
+) {
     fleet
         .follower(connection, config)
         .follow(|change| match change {
@@ -150,6 +197,7 @@ async fn follow_policy(fleet: &Membership, connection: Connection, config: &Conf
                     format!("a newer policy of the organisation is refused: {why}"),
                 );
             }
+            Ok(PolicyChange::Activated(active)) => _ = consoles.send_replace(console_keys(Some(&active.pointer))),
             Ok(_) => {}
             Err(error) => tracing::debug!(%error, "the policy of the fleet"),
         })

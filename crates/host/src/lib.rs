@@ -13,6 +13,8 @@ mod fleet;
 #[cfg(not(feature = "fleet"))]
 #[path = "no_fleet.rs"]
 mod fleet;
+#[cfg(feature = "fleet")]
+mod fleet_services;
 mod git_undo;
 mod guard_scope;
 pub mod guards;

@@ -1,9 +1,12 @@
 //! A program without the feature `fleet`. On a machine that belongs to a fleet, its sessions would lack the policy of the organisation.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use amplifier_modules::bundle::{BundleError, LoadedBundle};
+use amplifier_modules::transport::RemoteHooks;
 
+use crate::approval_systems::DenyAllApprovals;
 use crate::config::Config;
 use crate::error::{Result, usage};
 use crate::home::Home;
@@ -30,10 +33,25 @@ pub(crate) enum FleetWork {}
 
 impl FleetWork {
     /// Fails if the configuration names a centre.
-    pub(crate) fn start(config: &Config, _home: &Home, _notices: &Notices) -> Result<Option<Self>> {
+    pub(crate) fn start(config: &Config, _home: &Home, _run: &str, _notices: &Notices) -> Result<Option<Self>> {
         match &config.fleet {
             Some(_) => Err(usage(format!("`fleet` is set, but {REBUILD}"))),
             None => Ok(None),
         }
     }
+
+    pub(crate) fn asker(&self) -> FleetAsker {
+        match *self {}
+    }
+
+    pub(crate) fn hooks(&self) -> Arc<dyn RemoteHooks> {
+        match *self {}
+    }
+
+    pub(crate) async fn close(self, _notices: &Notices) {
+        match self {}
+    }
 }
+
+/// The approval system of no consoles.
+pub(crate) type FleetAsker = DenyAllApprovals;

@@ -10,7 +10,7 @@ use amplifier_modules::bundle::BundleStack;
 use serde_json::json;
 
 use crate::approval_rule_store::{ApprovalRuleFiles, ApprovalRuleStore};
-use crate::approval_systems::ModeApprovals;
+use crate::approval_systems::{FleetFanOut, ModeApprovals};
 use crate::audit::{close_log, open_log};
 use crate::bundles::{self, Bundles};
 use crate::config::{ApprovalMode, Config};
@@ -58,7 +58,7 @@ pub struct Policy {
     reloader: BundleReloader,
     notices: Notices,
     /// Kept for as long as the policy is used.
-    _fleet: Option<FleetWork>,
+    fleet: Option<FleetWork>,
 }
 
 /// Loads a [`Policy`].
@@ -115,7 +115,11 @@ impl PolicyBuilder {
         let rules = ApprovalRuleFiles::for_workspace(&self.home, &config.workspace)?.recording(log.clone());
         let (protection, sandbox) = self.protection(&config, &workspace, &levels)?;
         let workspace = protection.protect_workspace(workspace).sandboxed(sandbox.sandbox.clone());
-        let host = bundles::hook_environment(&config.workspace, protection.clone(), sandbox.clone())?;
+        let fleet = FleetWork::start(&config, &self.home, log.writer(), &self.notices)?;
+        let mut host = bundles::hook_environment(&config.workspace, protection.clone(), sandbox.clone())?;
+        if let Some(fleet) = &fleet {
+            host = host.remote_hooks(fleet.hooks());
+        }
         let (store, notices) = (self.home.sessions(), self.notices.clone());
         let host = host.name_session(move |id, name| {
             // The session works without its name.
@@ -131,7 +135,6 @@ impl PolicyBuilder {
         let undo = GitUndo::new(workspace.clone(), sandbox.sandbox.clone());
         let mode = ModeSwitch::new(&self.hooks, config.mode, &*config.forbidden_modes, undo, GuardScope::default());
         let limits = limits(&levels);
-        let fleet = FleetWork::start(&config, &self.home, &self.notices)?;
         let Self { home, hooks, notices, .. } = self;
         Ok(Policy {
             config,
@@ -146,7 +149,7 @@ impl PolicyBuilder {
             mode,
             reloader,
             notices,
-            _fleet: fleet,
+            fleet,
         })
     }
 
@@ -222,7 +225,13 @@ impl Policy {
             .previews(WorkspacePreviews(self.workspace.clone()))
             .audit(self.log.clone())
             .config(self.limits.clone());
-        coordinator.approvals(ModeApprovals { system: approvals, mode: self.mode.clone() })
+        coordinator.approvals(self.approvals(approvals))
+    }
+
+    /// Returns the approval system of a session: also the consoles of the fleet are asked, and nobody in the mode `deny`.
+    pub(crate) fn approvals<A: ApprovalSystem>(&self, system: A) -> ModeApprovals<FleetFanOut<A>> {
+        let fleet = self.fleet.as_ref().map(FleetWork::asker);
+        ModeApprovals { system: FleetFanOut { system, fleet }, mode: self.mode.clone() }
     }
 
     /// Returns the description of tool calls for approval rules.
@@ -325,11 +334,18 @@ impl Policy {
         &self.notices
     }
 
-    /// Closes the audit log.
+    /// Closes the audit log. On a machine of a fleet, waits up to 10 seconds until the centre has its records.
     ///
     /// # Errors
     /// If a record could not be written.
-    pub fn close(self) -> Result<()> {
-        close_log(self.log, &self.notices)
+    pub async fn close(self) -> Result<()> {
+        let Self { log, notices, fleet, .. } = self;
+        let closing = notices.clone();
+        // Closing blocks on the disk.
+        tokio::task::spawn_blocking(move || close_log(log, &closing)).await.context("the audit log")??;
+        if let Some(fleet) = fleet {
+            fleet.close(&notices).await;
+        }
+        Ok(())
     }
 }

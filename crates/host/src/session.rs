@@ -9,7 +9,6 @@ use amplifier_core::{ApprovalSystem, HookRegistry};
 use amplifier_modules::bundle::McpServer as McpProgram;
 use serde_json::json;
 
-use crate::approval_systems::ModeApprovals;
 use crate::bundles::Bundles;
 use crate::config::{ApprovalChannel, Config};
 use crate::error::{Error, Result};
@@ -151,8 +150,7 @@ impl SessionParts {
     /// Sets the approval system, which gets no requests in the mode `deny`.
     #[must_use]
     pub fn approvals(mut self, approvals: impl ApprovalSystem) -> Self {
-        let mode = self.policy.mode().clone();
-        self.builder = self.builder.approvals(ModeApprovals { system: approvals, mode });
+        self.builder = self.builder.approvals(self.policy.approvals(approvals));
         self
     }
 }

@@ -92,8 +92,8 @@ async fn two_workspaces_have_policies_of_their_own_without_an_agent() {
     assert!(first.emit(TOOL_PRE, deploy()).await.is_proceed());
 
     drop((first, second));
-    strict.close().unwrap();
-    asking.close().unwrap();
+    strict.close().await.unwrap();
+    asking.close().await.unwrap();
     let log = machine.home.audit_folder();
     let text: String =
         fs::read_dir(log).unwrap().filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok()).collect();

@@ -243,7 +243,7 @@ impl ObservedSession {
             if let Some(link) = link {
                 link.close(&reason).await;
             }
-            let closed = policy.close();
+            let closed = policy.close().await;
             this.get().hooks.get().release(Some(&this.get().id));
             sealed.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
             closed.map_err(|error| PyRuntimeError::new_err(reasons(&error)))?;

@@ -15,7 +15,7 @@ use amplifier_fleet::records::{Collector, CollectorOptions, Shipper, ShipperOpti
 
 use self::centre::Centre;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The time limit of one step.
 const LIMIT: Duration = Duration::from_secs(300);

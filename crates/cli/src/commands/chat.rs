@@ -113,7 +113,7 @@ pub async fn converse(flags: &Flags, home: &Home, begin: SessionStart) -> Result
     remote.close(reason).await;
     session.end(reason).await?;
     drop(servers);
-    policy.close()?;
+    policy.close().await?;
     result.map(|()| ExitCode::SUCCESS)
 }
 

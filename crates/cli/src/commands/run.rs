@@ -265,7 +265,7 @@ pub(super) fn end_reason(end: &TurnEnd) -> &'static str {
 
 async fn end_session(session: Session, end: &TurnEnd, policy: Policy) -> Result<()> {
     session.end(end_reason(end)).await?;
-    policy.close()?;
+    policy.close().await?;
     Ok(())
 }
 
