@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use amplifier_fleet::enrol::{EnrolError, FleetRole, JoinToken, Member, NewOrganisation, Organisation};
+use amplifier_fleet::enrol::{EnrolError, FleetRole, JoinToken, Member, MemberReaders, NewOrganisation, Organisation};
 use amplifier_fleet::{Connection, ConnectionOptions, Replicas, create_streams};
 use async_nats::HeaderMap;
 
@@ -37,7 +37,7 @@ async fn three_servers_start_with_their_configuration_and_take_only_members_with
     let mut join = |name: &str, role: FleetRole| {
         let token = organisation.add(name.parse().unwrap(), vec![role], "all".parse().unwrap(), None).unwrap();
         let token = JoinToken::from_line(&token.to_line().unwrap()).unwrap();
-        Member::join(&folder.path().join(name), token).unwrap()
+        Member::join(&folder.path().join(name), token, MemberReaders::Owner).unwrap()
     };
     let admin = Connection::open(join("admin", FleetRole::Admin).connection_options()).await.unwrap();
     let mut created = create_streams(&admin, Replicas::Three, 64 << 20).await;
@@ -75,8 +75,9 @@ fn a_member_is_stored_for_its_user_alone_and_once() {
     let line = token.to_line().unwrap();
     assert!(!line.contains(char::is_whitespace));
     let home = folder.path().join("home/fleet");
-    let member = Member::join(&home, JoinToken::from_line(&format!(" {line}\n")).unwrap()).unwrap();
-    assert!(matches!(Member::join(&home, token.clone()), Err(EnrolError::Joined { .. })));
+    let member =
+        Member::join(&home, JoinToken::from_line(&format!(" {line}\n")).unwrap(), MemberReaders::Owner).unwrap();
+    assert!(matches!(Member::join(&home, token.clone(), MemberReaders::Owner), Err(EnrolError::Joined { .. })));
     for path in [home.join("member.json"), home.clone(), place.join("account.nk"), place.join("policy.key")] {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
     }

@@ -1,22 +1,23 @@
 //! The fleet that this machine belongs to: its policy, and the work for it while a session runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::{HookRegistry, Level};
-use amplifier_fleet::enrol::Member;
+use amplifier_fleet::enrol::{MEMBER, Member};
 use amplifier_fleet::policies::{PolicyCache, PolicyChange, PolicyFollower};
 use amplifier_fleet::records::ShipperOptions;
 use amplifier_fleet::{Connection, ConsoleKeys, FleetApprovalsOptions};
 use amplifier_modules::bundle::{BundleError, BundleScope, BundleStack, LoadedBundle, load};
 use amplifier_modules::transport::RemoteHooks;
+use amplifier_process::files::changeable_part;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bundles::register_for_listing;
 use crate::config::Config;
-use crate::error::{ErrorContext, Result, reasons, usage};
+use crate::error::{ErrorContext, Result, bail, reasons, usage};
 pub(crate) use crate::fleet_services::FleetAsker;
 use crate::fleet_services::{FleetServices, console_keys};
 use crate::home::Home;
@@ -29,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Membership {
     member: Member,
+    policy: PolicyCache,
+    is_of_all_users: bool,
 }
 
 impl Membership {
@@ -37,17 +40,33 @@ impl Membership {
     /// # Errors
     /// If the membership is damaged, or the configuration names a centre without one.
     pub fn find(config: &Config, home: &Home) -> Result<Option<Self>> {
-        let found = Member::load(&home.fleet_folder()).context("the membership in the fleet")?;
-        match (found, &config.fleet) {
-            (Some(member), Some(servers)) => Ok(Some(Self {
-                member: member.with_servers(servers.split(',').map(|server| server.trim().to_owned())),
-            })),
-            (Some(member), None) => Ok(Some(Self { member })),
+        match (Self::load(home)?, &config.fleet) {
+            (Some(found), Some(servers)) => {
+                let servers = servers.split(',').map(|server| server.trim().to_owned());
+                Ok(Some(Self { member: found.member.with_servers(servers), ..found }))
+            }
             (None, Some(_)) => {
                 Err(usage("`fleet` is set, but this machine has not joined; run `amplifier fleet join`"))
             }
-            (None, None) => Ok(None),
+            (found, None) => Ok(found),
         }
+    }
+
+    /// Loads the membership of all users, else that of the user.
+    fn load(home: &Home) -> Result<Option<Self>> {
+        let system = home.system_fleet_folder();
+        let found = match Member::load(&system).context("the membership in the fleet")? {
+            Some(member) => {
+                check_owner(&system.join(MEMBER))?;
+                Some((member, true))
+            }
+            None => Member::load(&home.fleet_folder()).context("the membership in the fleet")?.map(|own| (own, false)),
+        };
+        Ok(found.map(|(member, is_of_all_users)| {
+            let policy = home.fleet_folder().join("policy");
+            let policy = PolicyCache::new(policy, member.organisation(), member.group().clone());
+            Self { member, policy, is_of_all_users }
+        }))
     }
 
     /// Returns the membership.
@@ -56,8 +75,8 @@ impl Membership {
     }
 
     /// Returns the active policy on this machine.
-    pub fn policy(&self) -> PolicyCache {
-        policy_cache(&self.member)
+    pub fn policy(&self) -> &PolicyCache {
+        &self.policy
     }
 
     /// Connects to the centre.
@@ -71,7 +90,7 @@ impl Membership {
     /// Returns a follower of the policy. A bundle that cannot be compiled is refused.
     pub fn follower(&self, connection: Connection, config: &Config) -> PolicyFollower {
         let config = config.clone();
-        PolicyFollower::new(connection, self.policy(), move |bundle| {
+        PolicyFollower::new(connection, self.policy.clone(), move |bundle| {
             check_bundle(bundle, &config).map_err(|error| reasons(&error))
         })
     }
@@ -83,8 +102,16 @@ fn check_bundle(file: &Path, config: &Config) -> Result<()> {
     register_for_listing(&levels, config, &HookRegistry::new())
 }
 
-fn policy_cache(member: &Member) -> PolicyCache {
-    PolicyCache::new(member.folder().join("policy"), member.organisation(), member.group().clone())
+/// Fails if another user than the administrator can change a file.
+fn check_owner(file: &Path) -> Result<()> {
+    let changeable = changeable_part(file).with_context(|| format!("the owner of `{}` is unknown", file.display()))?;
+    if let Some(path) = changeable {
+        let path = path.display();
+        bail!(
+            "`{path}` can be changed by another user than the administrator; run `chown root {path}` and `chmod go-w {path}`"
+        );
+    }
+    Ok(())
 }
 
 /// Loads the bundle of the organisation, if this machine has one.
@@ -92,19 +119,21 @@ fn policy_cache(member: &Member) -> PolicyCache {
 /// # Errors
 /// If one of its files was changed, or is invalid. No session may start then.
 pub(crate) fn load_fleet_bundle(home: &Home) -> Result<Option<LoadedBundle>, BundleError> {
-    let folder = home.fleet_folder();
-    let unusable = |error: &dyn std::error::Error| BundleError::whole(&folder, error.to_string());
-    let Some(member) = Member::load(&folder).map_err(|error| unusable(&error))? else { return Ok(None) };
-    match policy_cache(&member).load().map_err(|error| unusable(&error))? {
+    let unusable = |reason: String| BundleError::whole(&home.fleet_folder(), reason);
+    let Some(membership) = Membership::load(home).map_err(|error| unusable(reasons(&error)))? else { return Ok(None) };
+    match membership.policy.load().map_err(|error| unusable(error.to_string()))? {
         Some(active) => load(&active.bundle).map(Some),
+        // Otherwise, a user could remove it.
+        None if membership.is_of_all_users => {
+            Err(unusable("the policy of the organisation is missing; fetch it with `amplifier fleet sync`".to_owned()))
+        }
         None => Ok(None),
     }
 }
 
 /// Returns the file of the organisation's newest bundle. It differs in each version with other content.
-pub(crate) fn fleet_bundle_file(home: &Home) -> Option<std::path::PathBuf> {
-    let member = Member::load(&home.fleet_folder()).ok().flatten()?;
-    policy_cache(&member).bundle_file().ok().flatten()
+pub(crate) fn fleet_bundle_file(home: &Home) -> Option<PathBuf> {
+    Membership::load(home).ok().flatten()?.policy.bundle_file().ok().flatten()
 }
 
 /// The work for the fleet while a policy is in use. Dropping it ends the work.

@@ -97,6 +97,11 @@ impl Home {
         self.data.join("fleet")
     }
 
+    /// Returns the folder with the membership of all users of the machine, which only the administrator can change.
+    pub fn system_fleet_folder(&self) -> PathBuf {
+        self.managed.with_file_name("fleet")
+    }
+
     /// Returns the store of sessions.
     pub fn sessions(&self) -> Store {
         Store::new(self.data.join("sessions"))

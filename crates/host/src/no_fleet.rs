@@ -16,11 +16,13 @@ const REBUILD: &str = "this program was built without the feature `fleet`; insta
 
 /// Fails if this machine belongs to a fleet.
 pub(crate) fn load_fleet_bundle(home: &Home) -> Result<Option<LoadedBundle>, BundleError> {
-    let folder = home.fleet_folder();
-    match folder.join("member.json").symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        _ => Err(BundleError::whole(&folder, format!("this machine belongs to a fleet, but {REBUILD}"))),
+    for folder in [home.system_fleet_folder(), home.fleet_folder()] {
+        match folder.join("member.json").symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            _ => return Err(BundleError::whole(&folder, format!("this machine belongs to a fleet, but {REBUILD}"))),
+        }
     }
+    Ok(None)
 }
 
 pub(crate) fn fleet_bundle_file(_home: &Home) -> Option<PathBuf> {

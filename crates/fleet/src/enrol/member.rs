@@ -1,17 +1,28 @@
-//! The membership of this machine, in a folder that only its user can read.
+//! The membership of this machine.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use amplifier_audit::{Hash, PublicKey, SigningKey};
-use amplifier_process::files::{Durability, create_private_folder, read_regular, write_atomic};
+use amplifier_process::files::{AtomicFile, Durability, create_private_folder, permissions, read_regular};
 
 use super::{EnrolError, FleetRole, JoinToken};
 use crate::{ConnectionOptions, FleetName};
 
-const MEMBER: &str = "member.json";
+/// The file of a membership in its folder.
+pub const MEMBER: &str = "member.json";
 const CERTIFICATE: &str = "organisation.pem";
 const MAX_MEMBER_BYTES: u64 = 1 << 20;
+
+/// The readers of a membership, who can act as the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberReaders {
+    /// One user.
+    Owner,
+    /// All users of the machine, none of whom can end the membership.
+    AllUsers,
+}
 
 /// The membership of this machine in a fleet.
 #[derive(Clone, Debug)]
@@ -21,22 +32,35 @@ pub struct Member {
 }
 
 impl Member {
-    /// Stores the membership in a folder.
+    /// Stores the membership in a folder, for these readers.
     ///
     /// # Errors
     /// If there is one already, or the folder cannot be written.
-    pub fn join(folder: &Path, token: JoinToken) -> Result<Self, EnrolError> {
+    pub fn join(folder: &Path, token: JoinToken, readers: MemberReaders) -> Result<Self, EnrolError> {
         if let Some(member) = Self::load(folder)? {
             return Err(EnrolError::Joined { name: member.token.name.to_string() });
         }
+        let (folder_mode, mode) = match readers {
+            MemberReaders::Owner => (0o700, 0o600),
+            MemberReaders::AllUsers => (0o755, 0o644),
+        };
         create_private_folder(folder).map_err(EnrolError::file(folder))?;
+        if let Some(permissions) = permissions(folder_mode) {
+            fs::set_permissions(folder, permissions).map_err(EnrolError::file(folder))?;
+        }
+        let write = |name: &str, text: &str| {
+            let file = folder.join(name);
+            let written = AtomicFile::create_with_mode(&file, mode).and_then(|mut new| {
+                new.write_all(text.as_bytes())?;
+                new.replace(Durability::Synced)
+            });
+            written.map_err(EnrolError::file(&file))
+        };
         if let Some(certificate) = &token.certificate {
-            let file = folder.join(CERTIFICATE);
-            write_atomic(&file, certificate.as_bytes(), Durability::Synced).map_err(EnrolError::file(&file))?;
+            write(CERTIFICATE, certificate)?;
         }
         // Last: without this file, nothing has happened.
-        let file = folder.join(MEMBER);
-        write_atomic(&file, token.to_line()?.as_bytes(), Durability::Synced).map_err(EnrolError::file(&file))?;
+        write(MEMBER, &token.to_line()?)?;
         Ok(Self { token, folder: folder.to_owned() })
     }
 

@@ -11,7 +11,7 @@ mod server_config;
 mod token;
 
 pub use error::EnrolError;
-pub use member::Member;
+pub use member::{MEMBER, Member, MemberReaders};
 pub use organisation::{Identity, NewOrganisation, Organisation};
 pub use permissions::Permissions;
 pub use role::FleetRole;

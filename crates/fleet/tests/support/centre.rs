@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_audit::SigningKey;
-use amplifier_fleet::enrol::{FleetRole, JoinToken, Member, NewOrganisation, Organisation};
+use amplifier_fleet::enrol::{FleetRole, JoinToken, Member, MemberReaders, NewOrganisation, Organisation};
 use amplifier_fleet::{Connection, FleetError, Replicas, create_streams};
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ impl Centre {
     /// Joins with a token, in a folder of its own.
     pub(crate) fn join(&self, token: &JoinToken) -> Member {
         let folder = self.folder.path().join(&*token.name);
-        Member::join(&folder, JoinToken::from_line(&token.to_line().unwrap()).unwrap()).unwrap()
+        Member::join(&folder, JoinToken::from_line(&token.to_line().unwrap()).unwrap(), MemberReaders::Owner).unwrap()
     }
 
     /// Connects as a member.

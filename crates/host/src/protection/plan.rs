@@ -310,8 +310,8 @@ fn own_folders(home: &Home) -> impl Iterator<Item = PathBuf> {
 fn secrets(home: &Home) -> Vec<PathBuf> {
     let server = home.server_folder();
     let tokens = ["token", "tokens.json", "cookies.json", "open.html"].map(|name| server.join(name));
-    let membership = home.fleet_folder().join("member.json");
-    [home.audit_key(), membership, server].into_iter().chain(tokens).collect()
+    let memberships = [home.fleet_folder(), home.system_fleet_folder()].map(|folder| folder.join("member.json"));
+    [home.audit_key(), server].into_iter().chain(memberships).chain(tokens).collect()
 }
 
 /// Rejects a workspace in a protected folder, where tools could change nothing.
