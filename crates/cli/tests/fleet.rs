@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::common::{LIMIT, Place, Ran, Running, with_input};
+use crate::common::{LIMIT, Place, Ran, Running, is_possible, with_input};
 
 const POLICY: &str = "session: { confirm: writes }
 hooks:
@@ -196,6 +196,46 @@ fn a_new_version_counts_from_the_next_session_and_is_rolled_back() {
     assert_eq!(organisation.admin(&["policy", "list"]).fine().lines().count(), 3);
     // A bundle with a mistake is not published.
     assert!(organisation.publish("bad", "nonsense: 1\n").error.contains("unknown key `nonsense`"));
+}
+
+#[test]
+fn users_cannot_leave_a_fleet_that_their_machine_belongs_to() {
+    let Some(organisation) = Organisation::new() else { return };
+    organisation.publish("policy", POLICY).fine();
+    if !is_possible(&[]) {
+        return;
+    }
+    // The user is the administrator of a namespace with its own `/etc`, also of what `sudo` would do.
+    let script = "mount -t tmpfs -o mode=755 tmpfs /etc; umask 022; echo 'root:x:0:0::/root:/bin/sh' >/etc/passwd
+        joined=$($AMPLIFIER fleet join --system); echo \"$joined\"; stat -c '%a %n' /etc/amplifier/fleet/*
+        go() { $AMPLIFIER run --confirm off --allow-denials 'Go on' 2>&1 | grep -oE 'people deploy|policy of the organisation is missing'; }
+        echo first; go
+        $AMPLIFIER fleet leave || echo code $?
+        echo second; go
+        rm -r $AMPLIFIER_HOME/fleet; echo removed; go
+        export AMPLIFIER_HOME=$PWD/../elsewhere; echo elsewhere; go; $AMPLIFIER fleet sync; go
+        chmod o+w /etc/amplifier/fleet/member.json; $AMPLIFIER run 'Go on' || echo code $?; chmod o-w /etc/amplifier/fleet/member.json
+        $AMPLIFIER fleet leave --system >/dev/null; echo left; go";
+    let mut command = Command::new("unshare");
+    command.args(["-Urmpf", "--mount-proc", "bash", "-uc", script]).env_clear();
+    command.current_dir(organisation.place.at("workspace")).env("AMPLIFIER", env!("CARGO_BIN_EXE_amplifier"));
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("AMPLIFIER_HOME", organisation.place.at("home"));
+    command.env("AMPLIFIER_SCRIPT", organisation.place.at("script.json"));
+    let token = organisation.admin(&["add", "m1"]).fine();
+    let Ran { out, error, .. } = with_input(command, &token);
+    let expected = "Joined as m1, in the group all; policy version 1 is active
+644 /etc/amplifier/fleet/member.json
+first\npeople deploy
+code 1
+second\npeople deploy
+removed\npolicy of the organisation is missing
+elsewhere\npolicy of the organisation is missing
+policy version 1 is active\npeople deploy
+code 1
+left
+";
+    assert_eq!(out, expected, "{error}");
+    assert!(error.contains("`/etc/amplifier/fleet/member.json` can be changed by another user"), "{error}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use amplifier_fleet::enrol::{JoinToken, Member};
+use amplifier_fleet::enrol::{JoinToken, Member, MemberReaders};
 use amplifier_fleet::policies::PolicyChange;
 use amplifier_fleet::{Replicas, create_streams};
 use amplifier_host::Home;
@@ -22,6 +22,9 @@ use crate::flags::Flags;
 pub(super) struct Join {
     /// Token that `add` has printed. Other users can see the arguments of a running command
     token: Option<String>,
+    /// Join for all users of this machine, who cannot leave; as the administrator
+    #[arg(long)]
+    system: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,8 +40,15 @@ impl Join {
                 text
             }
         };
-        let member = Member::join(&home.fleet_folder(), JoinToken::from_line(&token)?)?;
-        set_fleet(&home.config_file(), Some(&member.servers().join(",")))?;
+        let token = JoinToken::from_line(&token)?;
+        let member = match self.system {
+            true => Member::join(&home.system_fleet_folder(), token, MemberReaders::AllUsers)?,
+            false => {
+                let member = Member::join(&home.fleet_folder(), token, MemberReaders::Owner)?;
+                set_fleet(&home.config_file(), Some(&member.servers().join(",")))?;
+                member
+            }
+        };
         // The machine has joined, also if no server answers now.
         let policy = fetch_policy(home).await;
         let (name, group) = (member.name(), member.group());
@@ -56,6 +66,9 @@ impl Join {
 /// Leave the organisation
 #[derive(Args, Debug)]
 pub(super) struct Leave {
+    /// End the membership of all users; as the administrator
+    #[arg(long)]
+    system: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -63,9 +76,12 @@ pub(super) struct Leave {
 
 impl Leave {
     pub(super) fn run(self, home: &Home) -> Result<ExitCode> {
-        let member = Member::load(&home.fleet_folder())?.context("this machine has not joined")?;
+        let folder = if self.system { home.system_fleet_folder() } else { home.fleet_folder() };
+        let member = Member::load(&folder)?.context("this machine has not joined")?;
         let name = member.name().clone();
-        set_fleet(&home.config_file(), None)?;
+        if !self.system {
+            set_fleet(&home.config_file(), None)?;
+        }
         member.leave()?;
         match self.json {
             true => print_json(&json!({ "name": name })),
