@@ -92,6 +92,11 @@ impl Home {
         self.data.join("server")
     }
 
+    /// Returns the folder with the mirrors of the logs of a fleet, on a collector.
+    pub fn mirror_folder(&self) -> PathBuf {
+        self.data.join("mirrors")
+    }
+
     /// Returns the folder with the membership in a fleet, and with its policy.
     pub fn fleet_folder(&self) -> PathBuf {
         self.data.join("fleet")

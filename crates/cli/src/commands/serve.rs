@@ -63,6 +63,10 @@ struct StartOptions {
     /// Listen on the network without TLS: others can then read and change all traffic
     #[arg(long)]
     insecure: bool,
+    /// Work for the fleet, as far as the roles of this identity permit: show the approval requests of all machines, and collect their records
+    #[cfg(feature = "fleet")]
+    #[arg(long)]
+    fleet: bool,
     /// Open the console in a browser
     #[arg(long)]
     open: bool,
@@ -240,8 +244,19 @@ impl StartOptions {
             }
             error => error.into(),
         })?;
+        #[cfg(feature = "fleet")]
+        let centre = match self.fleet {
+            true => Some(super::fleet::CentreWork::start(&config, home, &hub).await?),
+            false => None,
+        };
         let link = LinkListener::open(&home.server_folder(), hub)?;
-        Ok(OwnServer { running, link, machine })
+        Ok(OwnServer {
+            running,
+            link,
+            machine,
+            #[cfg(feature = "fleet")]
+            _centre: centre,
+        })
     }
 }
 
@@ -250,6 +265,8 @@ pub(crate) struct OwnServer {
     running: RunningServer,
     link: LinkListener,
     machine: MachineHandle,
+    #[cfg(feature = "fleet")]
+    _centre: Option<super::fleet::CentreWork>,
 }
 
 impl OwnServer {
@@ -264,6 +281,8 @@ impl OwnServer {
             tls_cert: None,
             tls_key: None,
             insecure: false,
+            #[cfg(feature = "fleet")]
+            fleet: false,
             open: false,
             json: false,
             flags: Flags::default(),

@@ -18,7 +18,7 @@ use crate::records::stream_reader::StreamChunk;
 pub(crate) type KnownKeys = Arc<dyn Fn(&FleetName, &FleetName) -> Option<PublicKey> + Send + Sync>;
 
 /// A machine and one of its logs.
-pub(crate) type LogName = (FleetName, FleetName);
+pub type LogName = (FleetName, FleetName);
 
 /// The mirrors in a folder: `MACHINE/LOG/`.
 pub(crate) struct MirrorSet {
@@ -38,7 +38,7 @@ impl MirrorSet {
 
     /// Returns all logs that have a mirror.
     pub(crate) fn logs(&self) -> Result<Vec<LogName>, RecordsError> {
-        list(&self.root)
+        list_mirrors(&self.root)
     }
 
     /// Returns a mirror, which is opened when it is used first.
@@ -90,12 +90,16 @@ impl MirrorSet {
     }
 }
 
-pub(crate) fn mirror_folder(root: &Path, machine: &FleetName, log: &FleetName) -> PathBuf {
+/// Returns the folder of a mirror.
+pub fn mirror_folder(root: &Path, machine: &FleetName, log: &FleetName) -> PathBuf {
     root.join(&**machine).join(&**log)
 }
 
 /// Returns all logs that have a mirror in a folder.
-pub(crate) fn list(root: &Path) -> Result<Vec<LogName>, RecordsError> {
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn list_mirrors(root: &Path) -> Result<Vec<LogName>, RecordsError> {
     let mut logs = Vec::new();
     for machine in names(root)? {
         for log in names(&root.join(&*machine))? {

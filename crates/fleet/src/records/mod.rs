@@ -21,6 +21,7 @@ mod verify;
 
 pub use collector::{Collector, CollectorOptions, CollectorStatus, MirrorStatus};
 pub use error::RecordsError;
+pub use mirror_set::{LogName, list_mirrors, mirror_folder};
 pub use position::LogPosition;
 pub use progress::LogProgress;
 pub use receipt::{CollectorKey, Receipt, read_receipt};

@@ -6,7 +6,7 @@ use std::path::Path;
 use amplifier_audit::{Note, Report, Verifier};
 
 use crate::records::mirror::read_receipt_file;
-use crate::records::mirror_set::{list, mirror_folder};
+use crate::records::mirror_set::{list_mirrors, mirror_folder};
 use crate::records::receipt::{CollectorKey, Receipt, read_receipt};
 use crate::records::{RecordsError, mirror_set};
 use crate::{Connection, FleetName};
@@ -64,7 +64,7 @@ pub async fn read_receipts(
     collectors: &[CollectorKey],
 ) -> Result<Vec<Receipt>, RecordsError> {
     let mut receipts = Vec::new();
-    for (machine, log) in list(folder)? {
+    for (machine, log) in list_mirrors(folder)? {
         for collector in collectors {
             receipts.extend(read_receipt(connection, &machine, &log, collector).await?);
         }
@@ -82,7 +82,7 @@ pub fn verify_mirrors(
     collectors: &[CollectorKey],
     others: &[Receipt],
 ) -> Result<Vec<MirrorReport>, RecordsError> {
-    list(folder)?.into_iter().map(|name| verify_mirror(folder, name, collectors, others)).collect()
+    list_mirrors(folder)?.into_iter().map(|name| verify_mirror(folder, name, collectors, others)).collect()
 }
 
 fn verify_mirror(

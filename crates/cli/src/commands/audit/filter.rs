@@ -14,7 +14,7 @@ use crate::commands::arguments::whole_number;
 use crate::commands::hooks::RecordedSessions;
 
 /// Filters for records; a record must match all of them.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Filter {
     /// Only records of this session: its id, the beginning or the end of its id, or `last`
     #[arg(long, value_name = "ID")]

@@ -5,7 +5,7 @@ pub(crate) mod filter;
 mod prove;
 pub(crate) mod reader;
 mod rotate_key;
-mod row;
+pub(crate) mod row;
 mod show;
 mod stats;
 mod summary;

@@ -82,7 +82,7 @@ impl Add {
     }
 }
 
-/// ListIdentities all identities
+/// List all identities
 #[derive(Args, Debug)]
 pub(super) struct ListIdentities {
     #[command(flatten)]

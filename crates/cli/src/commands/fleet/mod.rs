@@ -1,11 +1,14 @@
 //! `amplifier fleet`: many machines with one policy, over NATS.
 
+mod centre;
 mod check;
 mod config_file;
 mod identities;
 mod membership;
 mod policy;
+mod query;
 mod status;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,13 +17,14 @@ use amplifier_host::{Home, Membership};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+pub(crate) use self::centre::CentreWork;
 pub(crate) use self::check::check;
 use crate::errors::usage;
 use crate::flags::Flags;
 
-/// Enrol machines of an organisation, and give them one policy
+/// Enrol machines of an organisation, give them one policy, and verify and search their records
 ///
-/// Exit codes: 0 done, 1 failed or refused, 2 wrong usage.
+/// Exit codes: 0 done, 1 failed, refused or a mirror is not sound, 2 wrong usage.
 #[derive(Args, Debug)]
 pub struct Fleet {
     #[command(subcommand)]
@@ -38,6 +42,8 @@ enum Command {
     Streams(membership::Streams),
     Status(status::Status),
     Sync(membership::Sync),
+    Verify(verify::Verify),
+    Query(query::Query),
     #[command(subcommand)]
     Policy(policy::Policy),
 }
@@ -58,6 +64,8 @@ impl Fleet {
             Command::Streams(streams) => streams.run(home).await,
             Command::Status(status) => status.run(home).await,
             Command::Sync(sync) => sync.run(home).await,
+            Command::Verify(verify) => verify.run(home).await,
+            Command::Query(query) => query.run(home),
             Command::Policy(policy) => policy.run(home).await,
         }
     }
