@@ -82,6 +82,14 @@ fn files_of_the_bundle_are_not_replaced_by_files_of_the_workspace() {
         "command: 'cat < text.txt >&2; exit 2'",
         "command: 'cat ''text.txt'' >&2; exit 2'",
         "command: 'bash -c \"cat text.txt >&2; exit 2\"'",
+        "command: 'bash -c \"./own.sh $PWD\"'",
+        "command: 'bash -c \"echo $(cat text.txt) >&2; exit 2\"'",
+        "command: 'eval \"./own.sh $PWD\"'",
+        "command: eval './own.sh a' b",
+        "command: 'timeout 20 ./own.sh'",
+        "command: timeout -s KILL 20 sh -c './own.sh a'",
+        "command: echo a | xargs sh -c './own.sh a >&2; exit 2' || exit 2",
+        "command: [timeout, '20', sh, -c, './own.sh a']",
         "command: 'dd status=none if=text.txt >&2; exit 2'",
         "command: 'sh folder/own.sh'",
         "command: [sh, folder/../own.sh]",
@@ -112,7 +120,13 @@ fn files_of_the_bundle_are_not_replaced_by_files_of_the_workspace() {
 
 #[test]
 fn a_program_that_is_missing_in_the_bundle_is_not_taken_from_the_workspace() {
-    for hook in ["command: ./gone.sh", "command: [./gone.sh]", "command: sh gone.sh", "worker: [sh, gone.sh]"] {
+    for hook in [
+        "command: ./gone.sh",
+        "command: [./gone.sh]",
+        "command: sh gone.sh",
+        "command: timeout 20 ./gone.sh",
+        "worker: [sh, gone.sh]",
+    ] {
         let (place, file) = place(hook);
         place.write("workspace/gone.sh", "#!/bin/sh\nexit 0\n");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -163,7 +177,7 @@ fn validate_warns_about_commands_that_load_code_from_the_workspace() {
     check("command: 'true && npx eslint .'", Some("`npx` loads code"));
     check("command: eslint .", Some("`eslint` loads code"));
     check("worker: [node, -e, 'require(\"./x\")']", Some("`node` loads code"));
-    check("command: 'timeout 5 ./other.sh'", Some("`./other.sh` is run"));
+    check("command: 'echo a | xargs -n1 ./other.sh'", Some("`./other.sh` is run"));
     check("command: 'bash other.d/*.sh'", Some("the command cannot be analysed, and may load code"));
     check("command: sh own.sh", None);
     check("command: 'timeout 5 sh own.sh'", None);

@@ -15,8 +15,13 @@ const INTERPRETERS: [&str; 11] =
 const MAX_DEPTH: usize = 16;
 
 /// Words before a program.
-const BEFORE_PROGRAM: [&str; 14] =
-    ["!", "{", "command", "do", "elif", "else", "env", "exec", "if", "nohup", "then", "time", "until", "while"];
+const BEFORE_PROGRAM: [&str; 19] = [
+    "!", "{", "command", "do", "elif", "else", "env", "exec", "if", "ionice", "nice", "nohup", "setsid", "stdbuf",
+    "then", "time", "timeout", "until", "while",
+];
+
+/// Builtins that run a text.
+const RUN_TEXT: [&str; 2] = ["eval", "trap"];
 
 impl HookDefinition {
     /// Returns the command with absolute paths of the bundle's files: of its program, of the script of an interpreter, and of other words that name
@@ -26,7 +31,7 @@ impl HookDefinition {
     pub(crate) fn absolute_command(&self, command: &OneOrMany) -> OneOrMany {
         let paths = BundlePaths { folder: self.folder() };
         match command {
-            OneOrMany::One(line) => OneOrMany::One(paths.line(line, 0)),
+            OneOrMany::One(line) => OneOrMany::One(paths.line(line, 0, shell_line::quoted)),
             OneOrMany::Many(words) => OneOrMany::Many(paths.words(words)),
         }
     }
@@ -47,6 +52,9 @@ impl OneOrMany {
     }
 }
 
+/// Quotes a word for the place where it is inserted.
+type Quote = fn(&str) -> String;
+
 struct BundlePaths<'a> {
     folder: &'a Path,
 }
@@ -63,7 +71,7 @@ impl BundlePaths<'_> {
     }
 
     /// Rewrites a line, and the lines in it up to a depth that no bundle needs.
-    fn line(&self, line: &str, depth: usize) -> String {
+    fn line(&self, line: &str, depth: usize, quoted: Quote) -> String {
         if depth == MAX_DEPTH {
             return line.to_owned();
         }
@@ -72,25 +80,30 @@ impl BundlePaths<'_> {
             match word.place {
                 Place::Begin => role = WordRole::Program,
                 Place::Inside => {}
-                Place::Input if word.is_literal => return self.file(word.text).map(|file| shell_line::quoted(&file)),
+                Place::Input if word.is_literal => return self.file(word.text).map(|file| quoted(&file)),
                 Place::Input => return None,
             }
             let given = role;
             role = given.next(word.text);
-            word.is_literal.then(|| self.word(word.text, given, depth, shell_line::quoted)).flatten()
+            if word.is_literal {
+                return self.word(word.text, given, depth, quoted);
+            }
+            // The outer shell expands the text in the quotes, and the inner one runs it.
+            let text = word.text.strip_prefix('"')?.strip_suffix('"').filter(|_| given == WordRole::Line)?;
+            Some(format!("\"{}\"", self.line(text, depth + 1, shell_line::quoted_within_quotes)))
         };
-        shell_line::map_words(line, map, |nested| self.line(nested, depth + 1))
+        shell_line::map_words(line, map, |nested| self.line(nested, depth + 1, shell_line::quoted))
     }
 
     /// Returns the text that takes the place of a word; `None` if the word stays.
-    fn word(&self, word: &str, role: WordRole, depth: usize, quoted: fn(&str) -> String) -> Option<String> {
+    fn word(&self, word: &str, role: WordRole, depth: usize, quoted: Quote) -> Option<String> {
         if role == WordRole::Line {
-            return Some(quoted(&self.line(word, depth + 1)));
+            return Some(quoted(&self.line(word, depth + 1, shell_line::quoted)));
         }
         let is_own = match role {
             WordRole::Program => word.contains('/') && !is_assignment(word),
             WordRole::Script { .. } => !word.starts_with('-'),
-            WordRole::Line | WordRole::OptionValue | WordRole::Argument => false,
+            WordRole::Line | WordRole::OptionValue | WordRole::BehindShell | WordRole::Argument => false,
         };
         if is_own && Path::new(word).is_relative() && !word.is_empty() {
             return Some(quoted(&self.absolute(word)));
@@ -126,6 +139,8 @@ enum WordRole {
     Line,
     /// The value of an option of a shell.
     OptionValue,
+    /// Behind a word that may be a shell which another program runs.
+    BehindShell,
     Argument,
 }
 
@@ -134,14 +149,12 @@ impl WordRole {
     fn next(self, word: &str) -> Self {
         match self {
             Self::Program if is_assignment(word) || BEFORE_PROGRAM.contains(&word) => Self::Program,
-            Self::Program => {
-                let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or(word);
-                // `python3.12` as well; `.` has no file name.
-                let name =
-                    if word == "." { word } else { name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') };
-                let is_shell = SHELLS.contains(&name);
-                if is_shell || INTERPRETERS.contains(&name) { Self::Script { is_shell } } else { Self::Argument }
-            }
+            // Options and times of a program that runs another one.
+            Self::Program if word.starts_with('-') || is_time(word) => self,
+            Self::Program if RUN_TEXT.contains(&word) => Self::Line,
+            Self::Program if is_shell(word) => Self::Script { is_shell: true },
+            Self::Program if INTERPRETERS.contains(&program_name(word)) => Self::Script { is_shell: false },
+            Self::Program => Self::Argument,
             Self::Script { is_shell: true } => match word.strip_prefix(['-', '+']) {
                 Some(letters) if letters.starts_with('-') => self,
                 Some(letters) if letters.contains('c') => Self::Line,
@@ -157,9 +170,32 @@ impl WordRole {
                 _ => Self::Argument,
             },
             Self::OptionValue => Self::Script { is_shell: true },
-            Self::Line | Self::Argument => Self::Argument,
+            Self::BehindShell if word.starts_with('-') => {
+                if word.contains('c') {
+                    Self::Line
+                } else {
+                    self
+                }
+            }
+            Self::Argument if is_shell(word) => Self::BehindShell,
+            Self::Line | Self::BehindShell | Self::Argument => Self::Argument,
         }
     }
+}
+
+fn is_shell(word: &str) -> bool {
+    SHELLS.contains(&program_name(word))
+}
+
+/// Returns the name of a program without its folder and version.
+fn program_name(word: &str) -> &str {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    if name == "." { name } else { name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') }
+}
+
+/// `true` for a time such as `5` or `0.5m`.
+fn is_time(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.bytes().all(|byte| b"0123456789.smhd".contains(&byte))
 }
 
 /// `true` for `NAME=VALUE`.

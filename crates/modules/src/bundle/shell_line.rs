@@ -42,10 +42,10 @@ pub(super) fn map_words(
                 let replaced = map(LineWord { text: &word, is_literal: true, place });
                 mapped.push_str(replaced.as_deref().unwrap_or(text));
             }
-            None => {
-                map(LineWord { text, is_literal: false, place });
-                map_substitutions(text, &map_line, &mut mapped);
-            }
+            None => match map(LineWord { text, is_literal: false, place }) {
+                Some(replaced) => mapped.push_str(&replaced),
+                None => map_substitutions(text, &map_line, &mut mapped),
+            },
         }
     }
     mapped
@@ -54,6 +54,18 @@ pub(super) fn map_words(
 /// Returns a word in single quotes, as a shell reads it.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns a word in single quotes, within a text in double quotes.
+pub(super) fn quoted_within_quotes(word: &str) -> String {
+    let mut within = String::new();
+    for c in quoted(word).chars() {
+        if matches!(c, '\\' | '"' | '$' | '`') {
+            within.push('\\');
+        }
+        within.push(c);
+    }
+    within
 }
 
 /// State of a `case` command.
