@@ -201,6 +201,24 @@ def test_a_command_is_run_for_an_event(tmp_path: pathlib.Path) -> None:
     assert emit(bundle, "tool:pre", bash("ls"), tmp_path).reason == "ls says no"
 
 
+@pytest.mark.parametrize("kind", ["command", "worker"])
+def test_programs_run_in_the_workspace_and_find_the_files_of_the_bundle(tmp_path: pathlib.Path, kind: str) -> None:
+    for folder, word in (("policies", "ours"), ("workspace", "theirs")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "hook.py").write_text(WORKER.replace("str(os.getpid())", f"'{word} in ' + os.getcwd()"))
+    if kind == "command":
+        (tmp_path / "policies" / "hook.py").write_text("import os, sys\nsys.exit(print('ours in', os.getcwd(), file=sys.stderr) or 2)\n")
+    bundle = f"hooks: [{{{kind}: ['{sys.executable}', hook.py], on: 'tool:pre'}}]"
+    workspace = tmp_path / "workspace"
+
+    async def main() -> str | None:
+        registry = HookRegistry()
+        async with await mount(registry, parse(bundle, tmp_path / "policies" / "bundle.yaml"), workspace=workspace):
+            return (await registry.emit("tool:pre", bash("ls"))).reason
+
+    assert run(main()) == f"ours in {workspace.resolve()}"
+
+
 def test_a_worker_is_kept_running(tmp_path: pathlib.Path) -> None:
     (tmp_path / "hook.py").write_text(WORKER)
     bundle = f"hooks: [{{worker: ['{sys.executable}', hook.py], on: 'tool:pre', workers: 1}}]"
