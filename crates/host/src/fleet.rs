@@ -55,7 +55,12 @@ impl Membership {
     /// Loads the membership of all users, else that of the user.
     fn load(home: &Home) -> Result<Option<Self>> {
         let system = home.system_fleet_folder();
-        let found = match Member::load(&system).context("the membership in the fleet")? {
+        let of_all_users = match cfg!(windows) {
+            // There, any user may create the folder.
+            true => None,
+            false => Member::load(&system).context("the membership in the fleet")?,
+        };
+        let found = match of_all_users {
             Some(member) => {
                 check_owner(&system.join(MEMBER))?;
                 Some((member, true))

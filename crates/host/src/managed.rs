@@ -9,11 +9,15 @@ use amplifier_process::files::changeable_part;
 /// The managed bundle of a machine, for all its users.
 pub const MANAGED_BUNDLE: &str = "/etc/amplifier/bundle.yaml";
 
-/// Loads the managed bundle, if there is one.
+/// Loads the managed bundle, if there is one; none on Windows.
 ///
 /// # Errors
 /// If the bundle is invalid or unreadable, or another user than the administrator can change one of its files. No session may start then.
 pub(crate) fn load_managed(file: &Path) -> Result<Option<LoadedBundle>, BundleError> {
+    // There, any user may create the folder.
+    if cfg!(windows) {
+        return Ok(None);
+    }
     match file.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         found => found.map_err(|error| unusable(file, format!("the file cannot be read: {error}")))?,

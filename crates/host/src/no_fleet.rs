@@ -16,7 +16,8 @@ const REBUILD: &str = "this program was built without the feature `fleet`; insta
 
 /// Fails if this machine belongs to a fleet.
 pub(crate) fn load_fleet_bundle(home: &Home) -> Result<Option<LoadedBundle>, BundleError> {
-    for folder in [home.system_fleet_folder(), home.fleet_folder()] {
+    let system = Some(home.system_fleet_folder()).filter(|_| cfg!(unix));
+    for folder in system.into_iter().chain([home.fleet_folder()]) {
         match folder.join("member.json").symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             _ => return Err(BundleError::whole(&folder, format!("this machine belongs to a fleet, but {REBUILD}"))),
