@@ -150,6 +150,22 @@ impl HookResult {
     }
 }
 
+/// The attribute `model_fields` of the class. Made on demand, because only pydantic has the type of its values.
+#[pyclass(frozen)]
+struct ModelFields;
+
+#[pymethods]
+impl ModelFields {
+    fn __get__<'py>(
+        &self,
+        py: Python<'py>,
+        _result: Option<Bound<'py, PyAny>>,
+        class: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        py.import("amplifier_core._pydantic")?.call_method1("model_fields", (class,))
+    }
+}
+
 /// The result of `__reduce__`: a callable, its arguments and the state.
 type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,), Option<Bound<'py, PyAny>>);
 
@@ -338,6 +354,12 @@ macro_rules! properties {
             fn model_json_schema<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
                 const SCHEMA: &str = include_str!("../../../schema/hook-result.schema.json");
                 class.py().import("amplifier_core._pydantic")?.call_method1("json_schema", (SCHEMA,))
+            }
+
+            /// The fields as pydantic describes them.
+            #[classattr]
+            fn model_fields() -> ModelFields {
+                ModelFields
             }
 
             /// Returns a copy with some fields changed; `deep` also copies `data`.

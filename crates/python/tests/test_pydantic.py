@@ -43,3 +43,17 @@ def test_the_schema_of_a_model_describes_results() -> None:
     assert result["properties"]["reason"]["type"] == ["string", "null"]
     assert "$ref" not in str(result)
     assert set(HookResult.model_json_schema()["properties"]) >= set(HookResult().model_dump())
+
+
+def test_the_fields_of_results_are_described() -> None:
+    class Strict(HookResult):
+        action = "deny"
+
+    fields = HookResult.model_fields
+    assert set(fields) == set(HookResult.model_json_schema()["properties"])
+    assert {name: field.default for name, field in fields.items()} == {name: getattr(HookResult(), name) for name in fields}
+    assert (Strict.model_fields["action"].default, fields["action"].default) == ("deny", "continue")
+    for name, field in fields.items():
+        pydantic.TypeAdapter(field.annotation).validate_python(field.default, strict=True)
+        with pytest.raises(pydantic.ValidationError):
+            pydantic.TypeAdapter(field.annotation).validate_python(object(), strict=True)

@@ -10,5 +10,6 @@ if find_spec("pydantic") is None:
     )
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_serializer
+from pydantic.fields import FieldInfo
 
-__all__ = ["BaseModel", "ConfigDict", "Field", "field_serializer", "field_validator", "model_serializer"]
+__all__ = ["BaseModel", "ConfigDict", "Field", "FieldInfo", "field_serializer", "field_validator", "model_serializer"]

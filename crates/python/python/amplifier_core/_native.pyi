@@ -3,7 +3,7 @@ from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
 
@@ -133,6 +133,8 @@ class HookResult:
     def model_validate(cls, obj: HookResult | dict[str, Any]) -> Self: ...
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray) -> Self: ...
+    #: The fields as pydantic describes them.
+    model_fields: ClassVar[dict[str, Any]]
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]: ...
     @classmethod

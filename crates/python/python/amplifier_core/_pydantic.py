@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal, Optional
 
 from amplifier_core._native import HookResult
 
@@ -26,6 +26,40 @@ def core_schema(cls: type[HookResult]) -> Any:
 
     serialization = schema.plain_serializer_function_ser_schema(serialize, info_arg=True)
     return schema.no_info_plain_validator_function(validate, serialization=serialization)
+
+
+_Text = Optional[str]
+
+#: The types of the fields.
+_ANNOTATIONS: dict[str, Any] = {
+    "action": Literal["continue", "deny", "modify", "inject_context", "ask_user"],
+    "data": Optional[dict[str, Any]],
+    "reason": _Text,
+    "context_injection": _Text,
+    "context_injection_role": Literal["system", "user", "assistant"],
+    "ephemeral": bool,
+    "append_to_last_tool_result": bool,
+    "approval_prompt": _Text,
+    "approval_options": Optional[list[Any]],
+    "approval_timeout": float,
+    "approval_default": Literal["allow", "deny"],
+    "approval_fallback": bool,
+    "suppress_output": bool,
+    "user_message": _Text,
+    "user_message_level": Literal["info", "warning", "error"],
+    "user_message_source": _Text,
+}
+
+
+def model_fields(cls: type[HookResult]) -> dict[str, Any]:
+    """Returns the fields of a class of results as pydantic describes them."""
+    from amplifier_core._extra import FieldInfo
+
+    defaults = cls()
+    return {
+        field: FieldInfo(annotation=annotation, default=getattr(defaults, field))
+        for field, annotation in _ANNOTATIONS.items()
+    }
 
 
 def json_schema(text: str) -> dict[str, Any]:
