@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import sys
 from typing import Any
 
 import pytest
@@ -208,3 +209,21 @@ def test_hooks_that_match_no_mounted_tool_are_reported_at_session_start(
     assert len(messages) == len(unmatched)
     for message, hook in zip(messages, unmatched, strict=True):
         assert f"hook `{hook}` never applies: the session has no tool `Bash`" in message
+
+
+def test_hook_programs_and_their_answers_use_our_words(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "shorten.py"
+    program.write_text(
+        "import json, sys\n"
+        "request = json.load(sys.stdin)\n"
+        "data = request['data']\n"
+        "assert (data['tool_name'], data['success']) == ('Bash', True), data\n"
+        "data['tool_result']['output'] = 'short'\n"
+        "print(json.dumps({'action': 'modify', 'data': data}))\n"
+    )
+    bundle = f"hooks:\n  - command: [{sys.executable}, shorten.py]\n    on: tool:post\n"
+    given = {"success": True, "output": "long"}
+    data = emit(HookRegistry(), bundle, tmp_path, "tool:post", "bash", {"command": "env"}, result=given).data or {}
+    assert data["result"] == {"success": True, "output": "short"}
+    assert set(data) == {"tool_name", "tool_input", "result", "timestamp"}
+    assert data["tool_name"] == "bash"
