@@ -56,6 +56,15 @@ def arity() -> None:
         HookRegistry().register(EVENT, lambda event: None)  # type: ignore[arg-type, misc]
 
 
+def unregistration() -> None:
+    assert not hasattr(HookRegistry, "unregister")
+    registry = HookRegistry()
+    unregister = registry.register(EVENT, lambda event, data: None, name="guard")
+    registry.register(EVENT, lambda event, data: None, name="guard")
+    unregister()
+    assert registry.list_handlers(EVENT) == {EVENT: ["guard"]}
+
+
 def colon() -> None:
     with pytest.raises(ValueError, match="no colon"):
         emit(HookRegistry(), "custom")
@@ -128,6 +137,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "an unknown field of `HookResult` is an error": unknown_field,
     "`HookResult` has no `context_injections`": injections,
     "a handler that does not take `(event, data)` is refused": arity,
+    "`HookRegistry` has no `unregister(name)`": unregistration,
     "an event name needs a colon": colon,
     "a hook for a pattern or another name of an event is called": other_names,
     "data must be a dict, a model or `None`, and handlers receive a dict": data_of_events,
