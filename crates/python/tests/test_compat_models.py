@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import pickle
 import subprocess
@@ -262,3 +263,7 @@ def test_hooks_need_no_pydantic() -> None:
         "assert not [name for name in sys.modules if name.startswith('pydantic')]\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_the_package_has_the_extra_that_the_error_names() -> None:
+    assert importlib.metadata.metadata("amplifier-hooks").get_all("Provides-Extra") == ["compat"]
