@@ -38,7 +38,8 @@ def test_a_request_is_answered_in_the_console(server: Client, home: pathlib.Path
         for answer in ("Allow once", "Deny"):
             question = await asked(server)
             assert (question["session"], question["prompt"]) == ("observed", "Keep it?")
-            assert seen(server, "observed")["client"]["name"] == "microsoft-amplifier"
+            client = await eventually(lambda: seen(server, "observed").get("client"))
+            assert client["name"] == "microsoft-amplifier"
             await asyncio.to_thread(server.answer, question, answer)
             await eventually(lambda: not server.approvals() or server.approvals()[0]["id"] != question["id"])
         assert await turn == "Done."
