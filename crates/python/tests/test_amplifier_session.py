@@ -33,6 +33,11 @@ def test_a_turn_runs_the_tools_that_the_model_calls() -> None:
     assert session.coordinator.session_state["events"][:3] == ["session:start", "prompt:submit", "tool:pre"]
 
 
+def test_a_module_is_mounted_once() -> None:
+    session, _ = run(plan("Done."))
+    assert session.coordinator.hooks.list_handlers("tool:pre")["tool:pre"] == ["marks-guard", "marks"]
+
+
 def test_a_denial_reaches_the_model() -> None:
     session, _ = run(plan(note("forbidden"), "I see."), "Keep it")
     assert (told(session), notes(session)) == (["Denied by hook: forbidden text"], [])

@@ -16,6 +16,7 @@ from amplifier_core import AmplifierSession, HookResult, observe
 from amplifier_core.audit import records, verify
 from amplifier_core.observation import Observation
 from amplifier_core.session import SessionRefusedError
+from amplifier_core.testing import CollectingDisplay
 
 POLICY = """
 session: { audit: record }
@@ -94,6 +95,38 @@ def test_the_example_runs() -> None:
     example = pathlib.Path(__file__).parents[1] / "examples" / "observe.py"
     ended = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
     assert (ended.stdout, ended.returncode) == ("Denied by hook: no passwords in notes\nsound\n", 0), ended.stderr
+
+
+def test_a_program_that_does_not_clean_up_ends_and_leaves_a_sound_log(home: pathlib.Path) -> None:
+    program = (
+        "import asyncio, sys\n"
+        f"sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n"
+        "from amplifier_core import observe\n"
+        "from module_sessions import begun, note, plan\n"
+        "async def main():\n"
+        "    session = await begun(plan(note('my password'), 'Done.'))\n"
+        "    await observe(session, serve=True)\n"
+        "    print(await session.execute('Keep it'))\n"
+        "asyncio.run(main())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.returncode) == ("Done.\n", 0), ended.stderr
+    report = verify(home / "audit")
+    assert report.is_sound and report.to_dict()["sealed"] == 0
+
+
+def test_a_message_of_a_rule_is_shown_once(policy: pathlib.Path) -> None:
+    policy.write_text("hooks:\n  - rule: greet\n    on: prompt:submit\n    message: hello\n")
+    display = CollectingDisplay()
+
+    async def main() -> None:
+        session = await begun(plan("Done."), display_system=display)
+        await observe(session)
+        await session.execute("Keep it")
+        await session.cleanup()
+
+    asyncio.run(main())
+    assert display.texts() == ["hello"]
 
 
 def test_every_operation_that_may_begin_has_an_end(home: pathlib.Path) -> None:
