@@ -77,8 +77,22 @@ def test_events_have_the_ids_of_the_session_and_begin_once() -> None:
 
 
 def test_a_sub_session_says_so_once_its_modules_are_mounted() -> None:
-    session, _ = run(plan("One.", hooks={"events": ["session:fork"]}), parent_id="parent")
-    assert session.coordinator.session_state["events"] == ["session:fork"]
+    async def main() -> list[tuple[str, dict[str, Any]]]:
+        config = plan("One.")
+        config["session"]["metadata"] = {"agent": "helper"}
+        session = AmplifierSession(config, parent_id="parent")
+        seen = listen(session, "session:fork", "session:start", "session:end")
+        await session.coordinator.mount("module-source-resolver", Resolver())
+        await session.initialize()
+        await session.cleanup()
+        await session.cleanup()
+        return seen
+
+    seen = asyncio.run(main())
+    assert [(event, data.get("parent"), data.get("metadata")) for event, data in seen] == [
+        ("session:fork", "parent", {"agent": "helper"}),
+        ("session:end", None, None),
+    ]
 
 
 def test_a_resumed_session_begins_with_another_event() -> None:

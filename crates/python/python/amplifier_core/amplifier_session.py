@@ -98,7 +98,7 @@ class AmplifierSession:
                 await self._mount_or_report(kind, spec)
         await self._call_when_ready()
         if self.parent_id is not None:
-            await self._emit("session:fork", {"parent": self.parent_id})
+            await self._emit("session:fork", {"parent": self.parent_id, **self._metadata()})
         self.initialized = True
 
     async def _observe_like_parent(self) -> None:
@@ -190,8 +190,7 @@ class AmplifierSession:
     async def _begin(self) -> None:
         """Emits the first event of the session."""
         event = "session:resume" if self.is_resumed else "session:start"
-        metadata = self.config["session"].get("metadata")
-        result = await self._emit(event, {} if metadata is None else {"metadata": metadata})
+        result = await self._emit(event, self._metadata())
         processed = await self.coordinator.process_hook_result(result, event, "session")
         if processed.action == "deny":
             from amplifier_core.session import SessionRefusedError
@@ -199,6 +198,10 @@ class AmplifierSession:
             reason = processed.reason or "no reason given"
             raise SessionRefusedError(f"the session must not start: {reason}", "hook", reason)
         self._has_begun = True
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata = self.config["session"].get("metadata")
+        return {} if metadata is None else {"metadata": metadata}
 
     async def _end_turn(self, error: str | None) -> None:
         if self.coordinator.cancellation.is_cancelled:
@@ -216,12 +219,11 @@ class AmplifierSession:
     async def cleanup(self) -> None:
         """Emits ``session:end``, and cleans up the modules. Failures are logged."""
         try:
-            if self._has_begun:
-                self._has_begun = False
+            if self.initialized:
                 self._until = datetime.now()
                 await self._emit("session:end", {"status": self._status})
         finally:
-            self.initialized = False
+            self.initialized = self._has_begun = False
             await self.coordinator.cleanup()
             self.loader.cleanup()
 
