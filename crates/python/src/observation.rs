@@ -127,7 +127,6 @@ pub(crate) fn observe_session(
             (None, None) => Approvers::None,
         };
         let builder = policy.coordinator(&session_id, approvers).context(context).background(in_background);
-        let builder = builder.previews(policy.workspace().clone());
         let kernel = match display {
             Some(display) => builder.display(display).build(),
             None => builder.build(),
