@@ -115,6 +115,24 @@ def test_a_program_that_does_not_clean_up_ends_and_leaves_a_sound_log(home: path
     assert report.is_sound and report.to_dict()["sealed"] == 0
 
 
+def test_modules_emit_models_and_nothing(home: pathlib.Path) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Call", tool_name=(str, "write_note"), tool_input=(dict, ...))
+    denied, changed = model(tool_input={"text": "my password"}), model(tool_input={"text": "a long text"})
+
+    async def main() -> list[str]:
+        session = await begun(plan("Done."))
+        await observe(session)
+        hooks = session.coordinator.hooks
+        found = [(await hooks.emit("tool:pre", call)).action for call in (denied, changed)]
+        found.append((await hooks.emit("notes:seen", None)).action)
+        await session.cleanup()
+        return found
+
+    assert asyncio.run(main()) == ["deny", "continue", "continue"]
+    assert changed.tool_input == {"text": "short"}
+
+
 def test_a_message_of_a_rule_is_shown_once(policy: pathlib.Path) -> None:
     policy.write_text("hooks:\n  - rule: greet\n    on: prompt:submit\n    message: hello\n")
     display = CollectingDisplay()

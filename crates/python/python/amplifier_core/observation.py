@@ -118,7 +118,7 @@ class Observation:
 
     async def _emit_for_hooks(self, event: str, data: Any = None) -> HookResult:
         """The ``emit`` of the session's registry."""
-        verdict = await self.emit(event, {} if data is None else data)
+        verdict = await self.emit(event, _as_dict(data))
         if not verdict.proceeds:
             return _RoutedResult(action="deny", reason=verdict.reason)
         result = verdict.result
@@ -128,7 +128,7 @@ class Observation:
             for name in ("context_injection", "context_injection_role", "ephemeral", "append_to_last_tool_result"):
                 fields[name] = getattr(result, name)
             return _RoutedResult(action="inject_context", **fields)
-        return _RoutedResult(action="modify" if result.action == "modify" else "continue", **fields)
+        return _RoutedResult(action="continue", **fields)
 
     def has_routed(self, result: HookResult) -> bool:
         """Returns ``True`` for a result of the session's registry, which is completely handled."""
@@ -205,6 +205,14 @@ def _change_input(given: dict[str, Any], result: HookResult) -> None:
         changed = dict(now)
         before.clear()
         before.update(changed)
+
+
+def _as_dict(data: Any) -> Any:
+    """Returns the data of an event as a dict: modules also give models, and nothing."""
+    if data is None:
+        return {}
+    # Not a deep copy: the input of a tool is changed in place.
+    return dict(data) if hasattr(data, "model_dump") else data
 
 
 def _speaks(outcome: Any) -> bool:
