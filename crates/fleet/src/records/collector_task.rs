@@ -22,6 +22,8 @@ const RECEIPTS: Duration = Duration::from_millis(200);
 const CHECK: Duration = Duration::from_secs(1);
 /// The interval at which missing records and large bodies are requested again.
 const REQUEST: Duration = Duration::from_secs(5);
+/// The shortest time between readings of the whole stream because of gaps, which a machine can cause.
+const REREAD: Duration = Duration::from_mins(1);
 /// The pauses between attempts after failures.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -46,6 +48,7 @@ pub(crate) struct CollectorTask {
     must_announce: bool,
     last_receipts: Instant,
     last_requests: Instant,
+    last_reread: Option<Instant>,
 }
 
 /// The effects of several chunks.
@@ -76,6 +79,7 @@ impl CollectorTask {
             must_announce: true,
             last_receipts: Instant::now(),
             last_requests: Instant::now(),
+            last_reread: None,
         }
     }
 
@@ -116,6 +120,10 @@ impl CollectorTask {
             }
             if self.last_requests.elapsed() >= REQUEST {
                 self.request_missing();
+                if self.mirrors(|mirrors| mirrors.retry_damaged()).await? {
+                    self.last = None;
+                    return Ok(());
+                }
             }
             if self.last_receipts.elapsed() >= RECEIPTS {
                 self.publish_receipts().await?;
@@ -150,8 +158,9 @@ impl CollectorTask {
                     Ok(Append::Known) => _ = appends.changed.insert(name),
                     Ok(Append::Appended | Append::Rejected) => _ = appends.changed.insert(name),
                     Ok(Append::Gap) => _ = appends.gaps.insert(name.clone(), mirrors.get(&name)?.end().size),
-                    // A damaged mirror must not stop the others. It is reported with its receipt.
-                    Err(error) if is_damage(&error) => _ = appends.changed.insert(name),
+                    Ok(Append::Damaged) => {}
+                    // A damaged mirror must not stop the others. It is reported where receipts are.
+                    Err(error) if error.is_damage() => _ = appends.changed.insert(name),
                     Err(error) => return Err(error),
                 }
             }
@@ -160,23 +169,26 @@ impl CollectorTask {
         .await
     }
 
-    /// Returns `true` if a gap is new: perhaps only the reading has it, and not the stream. After that, the machine must send the records
-    /// again.
+    /// Returns `true` if a gap is new: perhaps only the reading has it, and not the stream. Otherwise, the machine must send the records again.
     fn must_reread(&mut self, gaps: BTreeMap<LogName, u64>) -> bool {
+        let may_reread = self.last_reread.is_none_or(|at| at.elapsed() >= REREAD);
         let mut is_new = false;
         for (log, size) in gaps {
-            match self.gaps.insert(log.clone(), size) {
-                Some(known) if known == size => {}
-                _ => {
-                    is_new = true;
-                    // So that the first request does not wait.
-                    self.requested.remove(&log);
+            let is_known = self.gaps.insert(log.clone(), size) == Some(size);
+            if may_reread && !is_known {
+                is_new = true;
+            } else {
+                self.changed.insert(log.clone());
+                // Repeated at intervals, see `request_missing`.
+                if !is_known || self.requested.insert(log.clone()) {
+                    self.requested.insert(log.clone());
+                    self.unpublished.insert(log);
                 }
             }
-            if !is_new && self.requested.insert(log.clone()) {
-                self.changed.insert(log.clone());
-                self.unpublished.insert(log);
-            }
+        }
+        if is_new {
+            self.last_reread = Some(Instant::now());
+            self.requested.clear();
         }
         is_new
     }
@@ -201,7 +213,7 @@ impl CollectorTask {
         self.last_receipts = Instant::now();
         while let Some(name) = self.changed.first().cloned() {
             match self.sign(&name).await {
-                Err(error) if is_damage(&error) => self.set_problem(&name, &error),
+                Err(error) if error.is_damage() => self.set_problem(&name, &error),
                 Err(error) => return Err(error),
                 Ok((is_new, status)) => {
                     let is_known = self.status.borrow().mirrors.get(&name) == Some(&status);
@@ -217,7 +229,7 @@ impl CollectorTask {
         while let Some(name) = self.unpublished.first().cloned() {
             let log = name.clone();
             match self.mirrors(move |mirrors| mirrors.state(&log)).await {
-                Err(error) if is_damage(&error) => self.set_problem(&name, &error),
+                Err(error) if error.is_damage() => self.set_problem(&name, &error),
                 Err(error) => return Err(error),
                 Ok(None) => {}
                 Ok(Some(state)) => {
@@ -275,11 +287,6 @@ impl CollectorTask {
     fn set_failure(&self, failure: Option<String>) {
         self.status.send_if_modified(|status| std::mem::replace(&mut status.failure, failure.clone()) != failure);
     }
-}
-
-/// Returns `true` for an error that stays until somebody repairs the mirror.
-fn is_damage(error: &RecordsError) -> bool {
-    matches!(error, RecordsError::Mirror { .. } | RecordsError::ReceiptFile { .. } | RecordsError::Log(_))
 }
 
 fn status_of(mirror: &Mirror) -> MirrorStatus {

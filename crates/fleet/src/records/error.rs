@@ -55,6 +55,13 @@ impl RecordsError {
     }
 }
 
+impl RecordsError {
+    /// Returns `true` for a failure of one mirror that stays until somebody repairs it.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Mirror { .. } | Self::ReceiptFile { .. } | Self::Log(_))
+    }
+}
+
 /// Runs code that waits for disks or locks on a thread for that.
 pub(crate) async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, RecordsError> {
     tokio::task::spawn_blocking(run).await.map_err(|_| RecordsError::Ended)

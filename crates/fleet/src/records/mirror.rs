@@ -64,6 +64,8 @@ pub(crate) enum Append {
     Gap,
     /// It contradicts the mirror.
     Rejected,
+    /// The mirror cannot be used.
+    Damaged,
 }
 
 impl Mirror {

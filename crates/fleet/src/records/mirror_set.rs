@@ -1,6 +1,6 @@
 //! All mirrors of a collector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub(crate) struct MirrorSet {
     root: PathBuf,
     keys: Option<KnownKeys>,
     open: BTreeMap<LogName, Mirror>,
+    /// The mirrors that could not be opened. They are not tried for each chunk, because that reads them.
+    damaged: BTreeSet<LogName>,
     _lock: FileLock,
 }
 
@@ -33,7 +35,7 @@ impl MirrorSet {
         create_private_folder(&root).map_err(RecordsError::file(&root))?;
         let lock = FileLock::try_lock(&root.join("collector.lock")).map_err(RecordsError::file(&root))?;
         let lock = lock.ok_or_else(|| RecordsError::Locked(root.clone()))?;
-        Ok(Self { root, keys, open: BTreeMap::new(), _lock: lock })
+        Ok(Self { root, keys, open: BTreeMap::new(), damaged: BTreeSet::new(), _lock: lock })
     }
 
     /// Returns all logs that have a mirror.
@@ -67,12 +69,30 @@ impl MirrorSet {
     /// Appends a chunk to its mirror.
     pub(crate) fn append(&mut self, chunk: &StreamChunk) -> Result<Append, RecordsError> {
         let name = (chunk.machine.clone(), chunk.log.clone());
-        let result = self.get(&name)?.append(&chunk.header, &chunk.lines);
-        if result.is_err() {
+        if self.damaged.contains(&name) {
+            return Ok(Append::Damaged);
+        }
+        let result = self.get(&name).and_then(|mirror| mirror.append(&chunk.header, &chunk.lines));
+        match &result {
+            Ok(_) => {}
+            Err(error) if error.is_damage() => _ = self.damaged.insert(name),
             // After a failed write, only a new look at the disk tells its content.
-            self.open.remove(&name);
+            Err(_) => _ = self.open.remove(&name),
         }
         result
+    }
+
+    /// Returns `true` if a damaged mirror was repaired or moved away.
+    pub(crate) fn retry_damaged(&mut self) -> Result<bool, RecordsError> {
+        let before = self.damaged.len();
+        for name in std::mem::take(&mut self.damaged) {
+            match self.get(&name) {
+                Ok(_) => {}
+                Err(error) if error.is_damage() => _ = self.damaged.insert(name),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.damaged.len() < before)
     }
 
     /// Syncs a mirror, and signs its newest checkpoint.

@@ -99,6 +99,22 @@ pub struct RecordsNotReceived {
 ///
 /// Several processes may ship the same log: one of them does, and the others follow its progress. Dropping the shipper stops it; another process,
 /// or the next start, continues.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// use amplifier_audit::{Log, PublicKey};
+/// use amplifier_fleet::Connection;
+/// use amplifier_fleet::records::{Shipper, ShipperOptions};
+///
+/// # async fn session(connection: Connection, collector: PublicKey) -> Result<(), Box<dyn std::error::Error>> {
+/// let options = ShipperOptions::new("audit", "laptop-1".parse()?).collector("a".parse()?, collector);
+/// let shipper = Shipper::start(std::future::ready(connection), options);
+/// let log = Log::at("audit", "audit.key").retention_limit(shipper.received()).open()?;
+/// // …
+/// log.close()?;
+/// shipper.close(Duration::from_secs(10)).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Shipper {
     options: ShipperOptions,
