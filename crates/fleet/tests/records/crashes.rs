@@ -13,6 +13,9 @@ const URL: &str = "FLEET_URL";
 const FOLDER: &str = "FLEET_FOLDER";
 const ROLE: &str = "FLEET_ROLE";
 
+/// The end of a process that is not killed, because its test was.
+const LIFE: Duration = Duration::from_mins(10);
+
 /// The program that is killed: a machine that records and ships, or a collector.
 #[test]
 fn process() {
@@ -22,17 +25,21 @@ fn process() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let folder = PathBuf::from(folder);
-        let connection = Connection::open(ConnectionOptions::new(role.parse().unwrap(), [url])).await.unwrap();
+        let connection = connect(&role, &url).await;
         if role == "a" {
             let _collector = collect(&connection, "a", &folder).await;
-            return tokio::time::sleep(LIMIT).await;
+            return tokio::time::sleep(LIFE).await;
         }
         let options = ShipperOptions::new(folder.join("audit"), role.parse().unwrap());
         let options = options.collector("a".parse().unwrap(), collector_key("a").public());
         let _shipper = Shipper::start(std::future::ready(connection), options);
         let log = Log::at(folder.join("audit"), folder.join("audit.key"));
         let log = log.segment_bytes(60_000).checkpoint_every(64).open().unwrap();
+        let start = Instant::now();
         for number in 0.. {
+            if start.elapsed() > LIFE {
+                return;
+            }
             log.take(&message(&format!("message {number}"))).unwrap();
             if number % 20 == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -41,13 +48,26 @@ fn process() {
     });
 }
 
-struct Process(Child);
+/// Connects as soon as a server answers.
+async fn connect(role: &str, urls: &str) -> Connection {
+    let start = Instant::now();
+    loop {
+        match Connection::open(ConnectionOptions::new(role.parse().unwrap(), urls.split(','))).await {
+            Ok(connection) => return connection,
+            Err(error) => assert!(start.elapsed() < LIMIT, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+pub(super) struct Process(Child);
 
 impl Process {
-    fn start(role: &str, folder: &Path, server: &Server) -> Self {
+    /// Starts a machine or a collector. `urls` has commas between the servers.
+    pub(super) fn start(role: &str, folder: &Path, urls: &str) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "records::crashes::process", "--nocapture", "--test-threads=1"])
-            .envs([(URL, server.url().as_str()), (ROLE, role)])
+            .envs([(URL, urls), (ROLE, role)])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -74,7 +94,7 @@ async fn nothing_is_lost_when_machines_are_killed() {
     let _collector = collect(&connection, "a", mirrors.path()).await;
     let first = machine.log().join("seg-000001.jsonl");
     for round in 0..6_u64 {
-        let process = Process::start("m1", machine.folder.path(), &server);
+        let process = Process::start("m1", machine.folder.path(), &server.url());
         until_file(&first).await;
         tokio::time::sleep(Duration::from_millis(300 + 137 * round)).await;
         drop(process);
@@ -96,7 +116,7 @@ async fn nothing_is_lost_when_collectors_are_killed() {
     let shipper = machine.ship(&connection);
     let writer = Writer::start(&machine);
     for round in 0..5_u64 {
-        let process = Process::start("a", mirrors.path(), &server);
+        let process = Process::start("a", mirrors.path(), &server.url());
         tokio::time::sleep(Duration::from_millis(400 + 173 * round)).await;
         drop(process);
     }

@@ -4,6 +4,7 @@ mod collectors;
 mod crashes;
 mod differences;
 mod limits;
+mod random_failures;
 mod shipping;
 mod store;
 mod three_servers;
