@@ -8,10 +8,10 @@ mod centre;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use amplifier_audit::{Log, SigningKey, Verifier};
+use amplifier_audit::{Log, LogStatus, SigningKey, Verifier};
 use amplifier_core::{AuditEntry, AuditLog, AuditRecord, Level, MessageEntry, TOOL_PRE};
 use amplifier_fleet::Connection;
-use amplifier_fleet::records::{Collector, CollectorOptions, Shipper, ShipperOptions, ShipperStatus};
+use amplifier_fleet::records::{Collector, CollectorOptions, CollectorStatus, Shipper, ShipperOptions, ShipperStatus};
 
 use self::centre::Centre;
 
@@ -121,10 +121,11 @@ async fn delay(connection: &Connection) -> Result<()> {
     for number in 0..RECORDS {
         let receipt = log.take(&record(number))?;
         log.flush(receipt).await?;
-        let (begun, size) = (Instant::now(), log.status().size);
+        let (begun, LogStatus { size, log: id, .. }) = (Instant::now(), log.status());
         let mut mirrors = collector.status();
-        tokio::time::timeout(LIMIT, mirrors.wait_for(|all| all.mirrors.values().any(|mirror| mirror.size >= size)))
-            .await??;
+        let is_mirrored =
+            |all: &CollectorStatus| all.mirrors.iter().any(|((_, log), mirror)| **log == *id && mirror.size >= size);
+        tokio::time::timeout(LIMIT, mirrors.wait_for(is_mirrored)).await??;
         mirrored.push(begun.elapsed());
         // A receipt needs the next checkpoint of the log. Only some records wait for it, because that takes a second.
         if number % 10 == 0 {
