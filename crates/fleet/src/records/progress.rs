@@ -22,8 +22,7 @@ pub struct LogProgress {
 }
 
 impl LogProgress {
-    /// Reads the progress of a log; `None` if the log does not exist. Nothing is compared with the log: a [`Shipper`](crate::records::Shipper) does
-    /// that.
+    /// Reads the progress of a log; `None` if the log does not exist. Unlike a [`Shipper`](crate::records::Shipper), it does not compare records.
     ///
     /// # Errors
     /// If the log cannot be read, the centre does not reply, or a receipt is not signed by its collector.
