@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use amplifier_core::{HookRegistry, OnError, TOOL_POST, TOOL_PRE, data};
+use amplifier_core::{HookError, HookRegistry, OnError, TOOL_POST, TOOL_PRE, data};
 use amplifier_modules::bundle::{
     Bundle, BundleError, BundleInput, BundleScope, BundleStack, BundleWatcher, SandboxConfig, WriteAccess, load,
     load_hosted,
 };
+use amplifier_modules::transport::RemoteHooks;
 use amplifier_modules::{HookEnvironment, SandboxRequest, Scope};
 use amplifier_process::sandbox::Sandbox;
+use futures::future::BoxFuture;
 
 /// Every line of the text without the spaces that make it readable here.
 fn yaml(text: &str) -> String {
@@ -24,6 +28,38 @@ fn problem(text: &str) -> String {
         Ok(bundle) => panic!("it is fine: {bundle:?}"),
         Err(error) => error.to_string(),
     }
+}
+
+/// A fleet with one service, which denies.
+struct Fleet;
+
+impl RemoteHooks for Fleet {
+    fn call<'a>(
+        &'a self,
+        service: &'a str,
+        event: &'a str,
+        request: Vec<u8>,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Vec<u8>, HookError>> {
+        assert_eq!((service, event, limit), ("policy", "tool:pre", Duration::from_secs(5)));
+        let request: serde_json::Value = serde_json::from_slice(&request).unwrap();
+        assert_eq!((&request["hook"], &request["data"]["tool_name"]), (&"policy".into(), &"Bash".into()));
+        Box::pin(async { Ok(br#"{"action": "deny", "reason": "no"}"#.to_vec()) })
+    }
+}
+
+#[tokio::test]
+async fn a_service_of_a_fleet_needs_a_fleet() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bundle.yaml");
+    fs::write(&file, "hooks:\n  - nats: policy\n    on: tool:pre\n    timeout: 5\n").unwrap();
+    let (hooks, bundle) = (HookRegistry::new(), load(&file).unwrap());
+    let host = HookEnvironment::new(Scope::new(folder.path()).unwrap());
+    let refused = bundle.register(&hooks, &host).unwrap_err().to_string();
+    assert!(refused.contains("services of a fleet are not available here"), "{refused}");
+    let _registered = bundle.register(&hooks, &host.remote_hooks(Arc::new(Fleet))).unwrap();
+    let outcome = hooks.emit(TOOL_PRE, data! { "tool_name": "Bash" }).await;
+    assert_eq!(outcome.denial().unwrap().reason.as_deref(), Some("no"));
 }
 
 #[test]
