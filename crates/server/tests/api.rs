@@ -16,10 +16,11 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use amplifier_link::{ApprovalId, DryRun, MachineReply, MachineRequest, OpenApproval};
+use amplifier_link::{ApprovalId, DryRun, MachineReply, MachineRequest, OpenApproval, VERSION, write};
 use amplifier_server::access::{Access, AccessOptions, Role, TokenFiles};
 use amplifier_server::feed::Feed;
 use amplifier_server::{App, Hub, RunningServer, Server, ServerOptions};
+use jiff::Timestamp;
 
 use crate::common::{LIMIT, asked, asking, call, machine, until};
 
@@ -659,4 +660,42 @@ async fn streams_end_when_the_server_stops() {
     timeout(LIMIT, served.running.stop()).await.expect("it waits for the streams");
     to_end(&mut lines).await;
     while next(&mut socket).await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_other_machines_are_listed_with_their_machine() {
+    let served = Served::new().await;
+    let (session, _link) = asking(&served.app.hub, None, "here");
+    let (_, _operation) = asked(&served.app.hub, &session, LIMIT).await;
+    let request: Value = json!({
+        "id": "s.r.1", "number": 1, "session": "s", "workspace": "/", "hook": "guard", "event": "tool:pre", "prompt": "Run it?",
+        "options": [{ "label": "Deny", "effect": "deny" }], "created_at": Timestamp::now(), "deadline": Timestamp::now(), "timeout_s": 300.0,
+        "default": "deny", "digest": "0".repeat(64), "preview": { "title": "Deploy" }, "machine": "another",
+    });
+    let hello = json!({
+        "type": "hello", "version": VERSION, "session": "s", "run": "r", "pid": 0, "workspace": "/", "machine": "m1", "started_at": Timestamp::now(),
+    });
+    let mut pipe = served.app.hub.remote_pipes().open();
+    for message in [hello, json!({ "type": "approval_requested", "approval": request })] {
+        write(&mut pipe, &message).await.unwrap();
+    }
+    let hub = served.app.hub.clone();
+    tokio::task::spawn_blocking(move || until("both requests", || (hub.pending().len() == 2).then_some(())))
+        .await
+        .unwrap();
+    let ids = async |path: &str| -> Vec<String> {
+        let listed = served.get(path).await;
+        let ids = listed["approvals"].as_array().unwrap().iter().map(|open| open["id"].as_str().unwrap().to_owned());
+        ids.collect()
+    };
+    assert_eq!(ids("/api/approvals").await.len(), 2);
+    assert_eq!(ids("/api/approvals?machine=m1").await, ["s.r.1"]);
+    assert!(ids("/api/approvals?machine=another").await.is_empty());
+    let session = served.get("/api/sessions/s").await;
+    assert_eq!(
+        (&session["machine"], &session["runs_in"], &session["pid"]),
+        (&"m1".into(), &"machine".into(), &Value::Null)
+    );
+    let (status, refused) = served.request("POST", "/api/sessions/s/interrupt", Some(json!({}))).await;
+    assert!(status == 422 && refused.contains("on the machine `m1`"), "{status} {refused}");
 }
