@@ -14,9 +14,9 @@ pub(super) struct SyncSpin {
 }
 
 impl SyncSpin {
-    /// Sets the expected time, from the number of waiters and the duration of the last sync.
-    pub(super) fn expect(&self, waiters: usize, sync: Duration) {
-        let time = if waiters == 1 { 2 * sync.as_nanos() } else { 0 };
+    /// Sets the expected time, from the number of waiters and the duration of the last sync. A sync above the limit is not worth spinning.
+    pub(super) fn expect(&self, waiters: usize, sync: Duration, limit: Duration) {
+        let time = if waiters == 1 && sync <= limit { 2 * sync.as_nanos() } else { 0 };
         self.time.store(u64::try_from(time).unwrap_or(0), Ordering::Relaxed);
     }
 

@@ -18,7 +18,7 @@ use crate::tail::Tail;
 
 /// The longest delay of a record without a waiting caller, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
-/// The longest time that the writer spins for the waiters of the last batch.
+/// The longest time that the writer spins for the waiters of the last batch. A single waiter whose sync takes longer gains nothing by it.
 const AWAKE: Duration = Duration::from_micros(500);
 /// The time limit of the anchors on closing.
 const LAST_ANCHOR: Duration = Duration::from_secs(5);
@@ -194,12 +194,14 @@ impl Worker {
     }
 
     fn answer(&mut self, flushes: &mut Vec<(Receipt, Done)>) {
-        self.last_waiters = flushes.len();
+        let sync = self.appender.last_sync();
+        let is_worth_spinning = flushes.len() > 1 || sync <= AWAKE;
+        self.last_waiters = if is_worth_spinning { flushes.len() } else { 0 };
         self.report();
         let queue = self.shared.lock();
         let answers: Vec<_> = flushes.drain(..).map(|(since, done)| (queue.lost_since(since), done)).collect();
         drop(queue);
-        self.shared.sync_spin.expect(answers.len(), self.appender.last_sync().min(AWAKE));
+        self.shared.sync_spin.expect(answers.len(), sync, AWAKE);
         answers.into_iter().for_each(|(result, done)| done(result));
     }
 
