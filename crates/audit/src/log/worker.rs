@@ -18,6 +18,8 @@ use crate::tail::Tail;
 
 /// The longest delay of a record without a waiting caller, so that several share a write.
 const LINGER: Duration = Duration::from_millis(5);
+/// The same in a log that syncs: the records of an event come one by one, on a busy machine slowly, and their waiter comes last. All of them share its sync.
+const LINGER_BEFORE_SYNC: Duration = Duration::from_millis(50);
 /// The longest time that the writer spins for the waiters of the last batch. A single waiter whose sync takes longer gains nothing by it.
 const AWAKE: Duration = Duration::from_micros(500);
 /// The time limit of the anchors on closing.
@@ -98,6 +100,7 @@ impl Worker {
     /// are done.
     fn next_batch(&mut self) -> Option<Vec<Job>> {
         let shared = self.shared.clone();
+        let linger = if shared.durability == Durability::Async { LINGER } else { LINGER_BEFORE_SYNC };
         let mut queue = shared.lock();
         let mut arrived_at = None;
         loop {
@@ -111,7 +114,7 @@ impl Worker {
             let due = match is_empty {
                 true => self.due(queue.failure.is_some()),
                 // More records may arrive, and share the write.
-                false => Some(LINGER.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed())),
+                false => Some(linger.saturating_sub(arrived_at.get_or_insert_with(Instant::now).elapsed())),
             };
             if due == Some(Duration::ZERO) {
                 break;
