@@ -32,7 +32,7 @@ pub use preview::preview;
 pub(crate) use preview::preview_or_error;
 pub use read::ReadTool;
 pub use todo::TodoTool;
-pub use workspace::{OutsideWorkspace, Workspace};
+pub use workspace::{OutsideWorkspace, PathCheck, Workspace};
 pub use write::WriteTool;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Paths that tools cannot change: files that govern the agent itself.
 
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,18 @@ pub(super) struct ProtectedPaths {
     pub(super) hidden: Vec<PathBuf>,
 }
 
+/// The identities of the protected files that exist, looked up at their first use.
+#[derive(Debug, Default)]
+pub(super) struct ProtectedFileIds<'a>(OnceCell<Vec<(&'a Path, FileId)>>);
+
 impl ProtectedPaths {
     /// Returns the protected path that a resolved path equals, is in, or contains.
     pub(super) fn protecting_path(&self, path: &Path) -> Option<&Path> {
+        self.protecting_path_among(path, &ProtectedFileIds::default())
+    }
+
+    /// Does the same for one of several paths, for which the protected files are looked up once.
+    pub(super) fn protecting_path_among<'a>(&'a self, path: &Path, ids: &ProtectedFileIds<'a>) -> Option<&'a Path> {
         let by_path =
             |protecting_path: &&PathBuf| path.starts_with(protecting_path) || protecting_path.starts_with(path);
         if let Some(protecting_path) = self.paths().find(by_path) {
@@ -26,10 +36,11 @@ impl ProtectedPaths {
         // A folder may have other paths: another case, another mount, `/proc/self/root`.
         let above: Vec<FileId> =
             path.ancestors().filter_map(|path| FileStatus::from_path(path).ok()).map(|status| status.id).collect();
-        let is_above = |protecting_path: &&PathBuf| {
-            FileStatus::from_path(protecting_path).is_ok_and(|protecting_path| above.contains(&protecting_path.id))
-        };
-        if let Some(protecting_path) = self.paths().find(is_above) {
+        let existing = ids.0.get_or_init(|| {
+            let id = |path: &'a PathBuf| Some((path.as_path(), FileStatus::from_path(path).ok()?.id));
+            self.paths().filter_map(id).collect()
+        });
+        if let Some((protecting_path, _)) = existing.iter().find(|(_, id)| above.contains(id)) {
             return Some(protecting_path);
         }
         let target = FileStatus::from_path(path).ok().filter(|target| !target.is_folder && target.links > 1)?;

@@ -8,7 +8,7 @@ use amplifier_process::follow_links;
 use amplifier_process::sandbox::Sandbox;
 
 use super::edit_history::EditHistory;
-use super::protected_paths::ProtectedPaths;
+use super::protected_paths::{ProtectedFileIds, ProtectedPaths};
 
 /// The folder to which tools are confined. Cheap to clone; clones share state.
 ///
@@ -27,6 +27,21 @@ pub struct Workspace {
     edits: Arc<Mutex<EditHistory>>,
     protected: Arc<ProtectedPaths>,
     sandbox: Sandbox,
+}
+
+/// A check of several paths against the protected files of a workspace, which are looked up once. It is for one call of a tool: files may be replaced later.
+#[derive(Debug)]
+pub struct PathCheck<'a> {
+    workspace: &'a Workspace,
+    ids: ProtectedFileIds<'a>,
+}
+
+impl<'a> PathCheck<'a> {
+    /// Returns the protected path that a path leads to, into or above.
+    pub fn protects(&self, path: &str) -> Option<&'a Path> {
+        let resolved = follow_links(&self.workspace.root, Path::new(path)).ok()?;
+        self.workspace.protected.protecting_path_among(&resolved, &self.ids)
+    }
 }
 
 /// A path outside the workspace.
@@ -87,8 +102,12 @@ impl Workspace {
 
     /// Returns the protected path that a path leads to, into or above.
     pub fn protects(&self, path: &str) -> Option<&Path> {
-        let resolved = follow_links(&self.root, Path::new(path)).ok()?;
-        self.protected.protecting_path(&resolved)
+        self.check_paths().protects(path)
+    }
+
+    /// Begins to check several paths at once: the protected files are looked up only once.
+    pub fn check_paths(&self) -> PathCheck<'_> {
+        PathCheck { workspace: self, ids: ProtectedFileIds::default() }
     }
 
     /// Returns the paths that tools cannot change.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use amplifier_agent::tool::PathCheck;
 use amplifier_modules::shell::{ChangeReach, ChangedPath, CommandChanges, UnknownProgram};
 
 use super::paths::{ProtectedFiles, Protection};
@@ -30,7 +31,7 @@ pub(super) fn find_change(
     files: &ProtectedFiles,
 ) -> Option<String> {
     let is_suspicious = changes.analysis.moves || settings_paths::is_named_in(text);
-    let check = Check { starts, files, is_suspicious };
+    let check = Check { starts, files, paths: files.unchanged.check_paths(), is_suspicious };
     let changed = changes.paths.iter().find_map(|change| check.change(change));
     changed
         .or_else(|| check.folders(changes))
@@ -40,6 +41,7 @@ pub(super) fn find_change(
 struct Check<'a> {
     starts: &'a StartFolders,
     files: &'a ProtectedFiles,
+    paths: PathCheck<'a>,
     /// `true` if the command changes its folder, or names that of a client.
     is_suspicious: bool,
 }
@@ -103,7 +105,7 @@ impl Check<'_> {
     /// Returns the reason to deny a change of this file or folder.
     fn affected(&self, start: &Path, path: &Path, reach: &ChangeReach) -> Option<String> {
         let is_project = self.starts.folders.iter().any(|folder| folder.starts_with(path));
-        let is_denied = match (self.files.protection(path), reach) {
+        let is_denied = match (self.files.protection(path, &self.paths), reach) {
             (Some(Protection::ClientFolder), ChangeReach::Repository) => true,
             (_, ChangeReach::Repository) => false,
             (Some(Protection::Within), _) => true,

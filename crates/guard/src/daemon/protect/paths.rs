@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use amplifier_agent::tool::Workspace;
+use amplifier_agent::tool::{PathCheck, Workspace};
 use amplifier_process::follow_links;
 
 use super::settings_paths::{self, SettingsPath};
@@ -48,7 +48,12 @@ impl ProtectedFiles {
         let written = folder.join(self.without_home(text));
         let lexical = without_parents(&written);
         let resolved = |path: &Path| follow_links(Path::new("/"), path).map_err(|_| "has too many links");
-        let mut found = vec![resolved(&written)?, resolved(&lexical)?, lexical];
+        let mut found = vec![resolved(&written)?];
+        // Following links asks the system about each part of the path.
+        if lexical.as_os_str() != written.as_os_str() {
+            found.push(resolved(&lexical)?);
+        }
+        found.push(lexical);
         found.dedup();
         Ok(found)
     }
@@ -60,12 +65,12 @@ impl ProtectedFiles {
         resolved(&written) != resolved(&without_parents(&written))
     }
 
-    /// Returns the protection of a file.
-    pub(super) fn protection(&self, path: &Path) -> Option<Protection> {
+    /// Returns the protection of a file, as one of several in the check of a call.
+    pub(super) fn protection(&self, path: &Path, check: &PathCheck<'_>) -> Option<Protection> {
         if settings_paths::position(path) == Some(SettingsPath::Settings) || self.is_secret(path) {
             return Some(Protection::Within);
         }
-        let found = path.to_str().and_then(|text| self.unchanged.protects(text));
+        let found = path.to_str().and_then(|text| check.protects(text));
         let is_above = |found: &Path| found != path && found.starts_with(path);
         match found {
             Some(found) if !is_above(found) => Some(Protection::Within),

@@ -1,7 +1,5 @@
 //! Denies file tools that would change a protected file, and other tools that name one. Secrets cannot be read, either.
 
-use std::path::Path;
-
 use amplifier_core::{Event, HookRegistry, HookResult, OnError, TOOL_PRE, ToolPre};
 use serde_json::Value;
 
@@ -29,6 +27,7 @@ pub(super) fn register(hooks: &HookRegistry, files: ProtectedFiles) {
 fn problem(event: &Event<ToolPre>, files: &ProtectedFiles) -> Option<String> {
     let tool = event.tool_name();
     let folder = folder_of(event, files);
+    let check = files.unchanged.check_paths();
     let mut texts = Vec::new();
     texts_in(event.tool_input(), false, &mut texts);
     let is_address = |text: &str| text.starts_with("data:") || text.contains("://") && !text.starts_with("file://");
@@ -47,7 +46,9 @@ fn problem(event: &Event<ToolPre>, files: &ProtectedFiles) -> Option<String> {
                 "the path `{text}` goes up from a link, so programs disagree about its file; write it without `..`"
             ));
         }
-        let found = found.iter().find(|path| is_denied(tool, is_path, path, files))?;
+        let found = found
+            .iter()
+            .find(|path| is_denied(tool, is_path, files.protection(path, &check), files.is_secret(path)))?;
         Some(format!(
             "tools cannot use `{}`, which decides what they may do or records what they did; \
              if it has to change, ask the user to do it",
@@ -56,10 +57,9 @@ fn problem(event: &Event<ToolPre>, files: &ProtectedFiles) -> Option<String> {
     })
 }
 
-fn is_denied(tool: &str, is_path: bool, path: &Path, files: &ProtectedFiles) -> bool {
-    let protection = files.protection(path);
+fn is_denied(tool: &str, is_path: bool, protection: Option<Protection>, is_secret: bool) -> bool {
     match tool {
-        _ if files.is_secret(path) => true,
+        _ if is_secret => true,
         _ if READING_TOOLS.contains(&tool) => false,
         // The folder above of a protected file is no file, but a new file in its place could be.
         _ if WRITING_TOOLS.contains(&tool) => is_path && protection.is_some(),
