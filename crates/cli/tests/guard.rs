@@ -139,6 +139,20 @@ fn an_installed_guard_denies_what_the_rules_deny_and_is_silent_otherwise() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_daemon_starts_no_program_that_no_hook_needs() {
+    let guarded = Guarded::new();
+    let installed = guarded.guard(&["install", "claude"]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    assert_eq!(guarded.call("t-1", "git status").status.code(), Some(0));
+    let daemon = guarded.daemons().pop().unwrap();
+    for thread in fs::read_dir(format!("/proc/{daemon}/task")).unwrap().flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        assert_eq!(children, "");
+    }
+}
+
+#[test]
 fn a_preview_changes_nothing() {
     let guarded = Guarded::new();
     let shown = guarded.guard(&["install", "--dry-run"]);

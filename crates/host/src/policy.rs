@@ -70,6 +70,7 @@ pub struct PolicyBuilder {
     hooks: HookRegistry,
     notices: Notices,
     prompt: Option<Arc<dyn TrustPrompt>>,
+    prepares_sandbox: bool,
 }
 
 impl PolicyBuilder {
@@ -94,6 +95,12 @@ impl PolicyBuilder {
     /// Sets the prompt for untrusted project bundles. Without one, such a bundle is not used.
     pub fn trust_prompt(mut self, prompt: Arc<dyn TrustPrompt>) -> Self {
         self.prompt = Some(prompt);
+        self
+    }
+
+    /// Creates the first sandbox with the first program, not in advance: for a policy whose hooks mostly run no programs.
+    pub fn sandbox_on_demand(mut self) -> Self {
+        self.prepares_sandbox = false;
         self
     }
 
@@ -185,7 +192,9 @@ impl PolicyBuilder {
         let protection = ProtectionPlan::new(config, &self.home, workspace.root(), levels)?;
         let sandbox = ActiveSandbox::find(config.is_confined, &protection, self.home.environment());
         // Prepared for the first command while the session starts.
-        sandbox.sandbox.prepare();
+        if self.prepares_sandbox {
+            sandbox.sandbox.prepare();
+        }
         if let Some(warning) = sandbox.level.warning() {
             self.notices.note(warning);
         }
@@ -213,6 +222,7 @@ impl Policy {
             hooks: HookRegistry::new(),
             notices: Notices::none(),
             prompt: None,
+            prepares_sandbox: true,
         }
     }
 

@@ -133,7 +133,8 @@ impl Policies {
             let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
             list.push(text);
         });
-        let policy = Policy::builder(&config, &self.home).notices(receive).load().await?;
+        // The first call waits for this, and the tools of the client run outside of our sandbox.
+        let policy = Policy::builder(&config, &self.home).notices(receive).sandbox_on_demand().load().await?;
         // The client asks its user by itself, so `confirm` is off unless somebody chose it.
         let is_chosen =
             |setting: &amplifier_host::Setting| setting.name == "confirm" && setting.source != Source::Default;
