@@ -276,7 +276,8 @@ async fn run_daemon(folder: &Path, idle: Duration, home: &Home) -> Result<ExitCo
         program: std::env::current_exe().ok(),
     };
     match Daemon::open(options).await {
-        Ok(Some(daemon)) => daemon.run().await,
+        // As a task: a call then stays on the thread that has accepted it.
+        Ok(Some(daemon)) => tokio::spawn(daemon.run()).await?,
         // Another daemon answers.
         Ok(None) => {}
         Err(error) => {
