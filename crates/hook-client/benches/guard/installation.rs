@@ -81,11 +81,13 @@ impl Installation {
     }
 
     pub(crate) fn payload_of(&self, session: &str, number: usize, contender: usize) -> String {
+        // The analysis of the last commands is remembered, so no two calls have the same command.
+        let command = format!("git status --short && cargo test --workspace 2>&1 | tail -n {number}{contender}");
         json!({
             "session_id": session, "transcript_path": "/home/user/.claude/projects/repo/session-1.jsonl",
             "cwd": self.repository, "prompt_id": "prompt-1", "permission_mode": "default",
             "hook_event_name": "PreToolUse", "tool_name": "Bash",
-            "tool_input": { "command": "git status --short && cargo test --workspace 2>&1 | tail -20", "description": "Run the tests" },
+            "tool_input": { "command": command, "description": "Run the tests" },
             "tool_use_id": format!("toolu_{contender}_{number}"),
         })
         .to_string()
