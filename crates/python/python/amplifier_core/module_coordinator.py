@@ -55,7 +55,7 @@ class ModuleCoordinator(SessionCoordinator):
     def __init__(self, session: Any, approval_system: Any = None, display_system: Any = None) -> None:
         from amplifier_core.cancellation import CancellationToken
 
-        give(self, hooks=HookRegistry(), config=session.config)
+        give(self, hooks=HookRegistry(compat=True), config=session.config)
         self.session = session
         self.session_id: str = session.session_id
         self.parent_id: str | None = session.parent_id
