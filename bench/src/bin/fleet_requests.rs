@@ -112,10 +112,12 @@ async fn answers(server: &Server, replicas: Replicas) -> Result<()> {
         let publish = async { Ok(machine.publish(&subject, Default::default(), "ann".into()).await.map(drop)?) };
         floor.push(time(publish).await?);
         let asking = session.clone();
-        let operation = tokio::spawn(async move { asking.emit(TOOL_PRE, data! { "tool_name": "Bash" }).await });
+        let operation =
+            tokio::spawn(async move { asking.emit(TOOL_PRE, data! { "tool_name": "Bash", "tool_input": {} }).await });
         let request = loop {
             match console.open_requests().into_iter().find(|open| open.number == number as u64 + 1) {
                 Some(open) => break open,
+                None if operation.is_finished() => return Err("the hook did not request an approval".into()),
                 None => tokio::time::sleep(Duration::from_micros(200)).await,
             }
         };
