@@ -7,7 +7,6 @@
     clippy::print_stderr,
     missing_docs,
     reason = "a test may fail loudly, and says when it does not run"
-    reason = "a test may fail loudly"
 )]
 
 mod approvals;

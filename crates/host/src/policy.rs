@@ -134,7 +134,6 @@ impl PolicyBuilder {
                 notices.note(format!("the name of the session cannot be stored: {error}"));
             }
         });
-        let fleet = FleetWork::start(&config, &self.home, &self.notices)?;
         let reloader = BundleReloader::start(&bundles, &config, &self.home, &self.hooks, host, &log, &protection)?;
         // Landlock identifies files by folder, so a hard link elsewhere bypasses it.
         if sandbox.level != SandboxLevel::Namespaces {

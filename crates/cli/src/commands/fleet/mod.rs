@@ -43,7 +43,7 @@ enum Command {
     Status(status::Status),
     Sync(membership::Sync),
     Verify(verify::Verify),
-    Query(query::Query),
+    Query(query::RecordQuery),
     #[command(subcommand)]
     Policy(policy::Policy),
 }

@@ -21,7 +21,7 @@ use crate::commands::output::stdout;
 ///
 /// Hashes are checked; signatures are checked only by `amplifier fleet verify`.
 #[derive(Args, Debug)]
-pub(super) struct Query {
+pub(super) struct RecordQuery {
     /// Folder of the mirrors [default: the one of `amplifier serve --fleet`]
     #[arg(long, value_name = "FOLDER")]
     mirrors: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(super) struct Query {
     json: bool,
 }
 
-impl Query {
+impl RecordQuery {
     pub(super) fn run(self, home: &Home) -> Result<ExitCode> {
         let Self { mirrors, machine: machines, decision: decisions, filter, json: as_json } = self;
         let root = mirrors.unwrap_or_else(|| home.mirror_folder());
