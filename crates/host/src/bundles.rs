@@ -12,7 +12,7 @@ use amplifier_process::sandbox::Sandbox;
 
 use crate::config::Config;
 use crate::error::{ErrorContext, Result};
-use crate::fleet::load_fleet_bundle;
+use crate::fleet::{load_fleet_bundle, unconnected_hooks};
 use crate::guards::{CONFIRM, PROTECT};
 use crate::home::Home;
 use crate::managed::{MANAGED_BUNDLE, load_managed};
@@ -124,8 +124,7 @@ pub fn register(levels: &BundleStack, config: &Config, home: &Home, hooks: &Hook
 /// # Errors
 /// If a bundle is invalid.
 pub fn register_for_listing(levels: &BundleStack, config: &Config, hooks: &HookRegistry) -> Result<()> {
-    let host = HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
-    levels.register(hooks, &host)?;
+    levels.register(hooks, &unconfined_environment(config)?)?;
     Ok(())
 }
 
@@ -161,7 +160,21 @@ pub fn environment_for_check(bundle: &LoadedBundle, config: &Config, home: &Home
     // A bundle with mistakes may name files that cannot be protected; it is checked without protection then.
     match hook_environment_of(config, home, [bundle]) {
         Ok(host) => Ok(host),
-        Err(_) => Ok(HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()))),
+        Err(_) => unconfined_environment(config),
+    }
+}
+
+/// Builds the environment of hooks that get no events.
+fn unconfined_environment(config: &Config) -> Result<HookEnvironment> {
+    let host = HookEnvironment::new(scope(&config.workspace)?).sandbox(|_| Ok(Sandbox::default()));
+    Ok(without_connection(host))
+}
+
+/// Adds the services of a fleet to an environment outside of a session, where calls of them fail.
+fn without_connection(host: HookEnvironment) -> HookEnvironment {
+    match unconnected_hooks() {
+        Some(services) => host.remote_hooks(services),
+        None => host,
     }
 }
 
@@ -185,7 +198,7 @@ fn hook_environment_of<'a>(
     let workspace = workspace.with_context(|| format!("the workspace `{}`", config.workspace.display()))?;
     let protection = ProtectionPlan::current(config, home, &workspace, bundles)?;
     let sandbox = ActiveSandbox::find(config.is_confined, &protection, home.environment());
-    hook_environment(&config.workspace, protection, sandbox)
+    Ok(without_connection(hook_environment(&config.workspace, protection, sandbox)?))
 }
 
 /// Builds the environment of hooks. Their programs run in the sandbox for commands.

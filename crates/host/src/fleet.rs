@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::bundles::register_for_listing;
 use crate::config::Config;
 use crate::error::{ErrorContext, Result, bail, reasons, usage};
-pub(crate) use crate::fleet_services::FleetAsker;
+pub(crate) use crate::fleet_services::{FleetAsker, unconnected_hooks};
 use crate::fleet_services::{FleetServices, console_keys};
 use crate::home::Home;
 use crate::notices::Notices;

@@ -87,6 +87,11 @@ impl ApprovalSystem for FleetAsker {
 /// The services that answer hooks. Without a connection, a hook fails at once.
 struct FleetHooksSlot(ConnectionSlot);
 
+/// Returns services that are never connected.
+pub(crate) fn unconnected_hooks() -> Option<Arc<dyn RemoteHooks>> {
+    Some(Arc::new(FleetHooksSlot(watch::channel(None).1)))
+}
+
 impl RemoteHooks for FleetHooksSlot {
     fn call<'a>(
         &'a self,

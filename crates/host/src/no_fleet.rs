@@ -30,6 +30,10 @@ pub(crate) fn fleet_bundle_file(_home: &Home) -> Option<PathBuf> {
     None
 }
 
+pub(crate) fn unconnected_hooks() -> Option<Arc<dyn RemoteHooks>> {
+    None
+}
+
 /// The work for no fleet.
 #[derive(Debug)]
 pub(crate) enum FleetWork {}
