@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{fine, fine_lines};
+use super::fine_lines;
 
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
@@ -157,7 +157,7 @@ fn the_reference_of_modules_is_up_to_date() {
 #[cfg(feature = "fleet")]
 #[test]
 fn the_reference_of_commands_is_up_to_date() {
-    check("command-line.md", &[("commands".to_owned(), fine(&["man", "--markdown"]))]);
+    check("command-line.md", &[("commands".to_owned(), super::fine(&["man", "--markdown"]))]);
 }
 
 /// The anchor that a heading gets on the usual hosts of repositories.
