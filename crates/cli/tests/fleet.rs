@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::common::{LIMIT, Place, Ran, Running, is_possible, with_input};
+use crate::serve::Served;
 
 const POLICY: &str = "session: { confirm: writes }
 hooks:
@@ -19,6 +20,18 @@ hooks:
     when: tool_name == \"Bash\" && tool_input.command.contains(\"deploy\")
     deny: people deploy
 ";
+
+/// Waits for a value.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
 
 /// An organisation with one server.
 struct Organisation {
@@ -165,20 +178,71 @@ fn a_running_session_follows_a_new_version() {
     let wait = "touch begun; until [ -e go ]; do sleep 0.05; done";
     place.answers(json!([call(wait), call("touch deploy"), { "text": "Done." }]));
     let session = Running::start(place.scripted(&["run", "--confirm", "off", "--allow-denials", "Go on"]));
-    let until = |what: &str, is_so: &dyn Fn() -> bool| {
-        let start = Instant::now();
-        while !is_so() {
-            assert!(start.elapsed() < LIMIT, "{what}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    };
-    until("the session begins", &|| place.at("workspace/begun").exists());
+    until("the session begins", || place.at("workspace/begun").exists().then_some(()));
     organisation.publish("policy", POLICY).fine();
-    until("the machine follows", &|| place.read("home/fleet/policy/pointer").contains("\"version\":2"));
+    let follows = || place.read("home/fleet/policy/pointer").contains("\"version\":2").then_some(());
+    until("the machine follows", follows);
     place.write("workspace/go", "");
     let ran = session.end();
     assert!(ran.code == 0 && ran.error.contains("people deploy"), "{}", ran.error);
     assert!(!place.at("workspace/deploy").exists());
+}
+
+#[test]
+fn a_console_answers_a_machine_and_has_its_verified_records() {
+    let Some(organisation) = Organisation::new() else { return };
+    let (place, home) = (&organisation.place, organisation.place.at("console"));
+    let at_console = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("AMPLIFIER_HOME", &home);
+        command
+    };
+    // The policy has the keys of the console.
+    let token = organisation.admin(&["add", "hq", "--role", "console", "--role", "collector"]).fine();
+    organisation.publish("empty", "hooks: []\n").fine();
+    with_input(at_console(&["fleet", "join"]), &token).fine();
+    organisation.enrol();
+    let served = Served::begin(at_console(&["serve", "--fleet", "--listen", "127.0.0.1:0", "--json"]));
+    let ask = |method: &str, path: &str, body: &str| -> Value {
+        let token = fs::read_to_string(home.join("server/token")).unwrap();
+        let header = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
+        let (status, answer) = served.ask(method, path, &header, body);
+        assert_eq!(status, 200, "{answer}");
+        serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).unwrap()
+    };
+
+    // Nobody can be asked at the machine.
+    let session = Running::start(place.scripted(&["run", "Go on"]));
+    let request = until("the console shows the request", || {
+        ask("GET", "/api/approvals?machine=m1", "")["approvals"].get(0).cloned()
+    });
+    assert_eq!((&request["machine"], &request["prompt"]), (&json!("m1"), &json!("Run `touch deploy`?")));
+    let answer = json!({ "option": "Allow once", "nonce": request["nonce"] }).to_string();
+    let path = format!("/api/approvals/{}/answer", request["id"].as_str().unwrap());
+    assert_eq!(ask("POST", &path, &answer)["granted"], true);
+    let ran = session.end();
+    assert_eq!(ran.code, 0, "{}", ran.error);
+    assert!(place.at("workspace/deploy").exists() && !ran.error.contains("has not received"), "{}", ran.error);
+
+    // The session has waited for the receipt of its last records.
+    let reports = Running::start(at_console(&["fleet", "verify", "--json"])).end().fine();
+    let report: Value = serde_json::from_str(&reports).unwrap();
+    let local: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).fine()).unwrap();
+    assert_eq!((&report["machine"], &report["sound"]), (&json!("m1"), &json!(true)));
+    assert_eq!((&report["size"], &report["receipts"][0]["size"]), (&local["size"], &local["size"]));
+    let granted = ["fleet", "query", "--machine", "m1", "--decision", "granted", "--json"];
+    let granted = Running::start(at_console(&granted)).end().fine();
+    let granted: Value = serde_json::from_str(&granted).unwrap();
+    assert_eq!((&granted["machine"], &granted["record"]["kind"]), (&json!("m1"), &json!("approval_decision")));
+    served.end("TERM");
+
+    // A mirror that was changed is not sound.
+    let log = report["log"].as_str().unwrap();
+    let segment = home.join(format!("mirrors/m1/{log}/seg-000001.jsonl"));
+    let text = fs::read_to_string(&segment).unwrap();
+    fs::write(&segment, text.replacen("touch deploy", "touch deploi", 1)).unwrap();
+    let changed = Running::start(at_console(&["fleet", "verify"])).end();
+    assert_eq!(changed.code, 1, "{}", changed.out);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::common::{LIMIT, Place, send_signal, with_input};
 use serde_json::{Value, json};
 
 /// A server that runs, and what it said when it began.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     began: Value,
     out: BufReader<std::process::ChildStdout>,
@@ -26,7 +26,7 @@ impl Served {
         Self::begin(place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]))
     }
 
-    fn begin(mut command: Command) -> Self {
+    pub(crate) fn begin(mut command: Command) -> Self {
         let mut child = command.env("USER", "ada").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -43,7 +43,7 @@ impl Served {
         self.ask("GET", path, header, "")
     }
 
-    fn ask(&self, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
         let address = self.told("address");
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -84,7 +84,7 @@ impl Served {
     }
 
     /// Ends it with a signal: the exit code, and what it said meanwhile.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         send_signal(signal, self.child.id());
         let mut said = String::new();
         self.out.read_to_string(&mut said).unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self};
 
@@ -30,7 +31,10 @@ pub async fn create_streams(connection: &Connection, replicas: Replicas, audit_b
         let subject = config.name.clone();
         let refused = |error: jetstream::context::CreateStreamError| FleetError::Refused {
             subject: subject.clone(),
-            code: 0,
+            code: match error.kind() {
+                CreateStreamErrorKind::JetStream(refusal) => refusal.error_code().0,
+                _ => 0,
+            },
             description: error.to_string(),
         };
         context.create_stream(config).await.map_err(refused)?;

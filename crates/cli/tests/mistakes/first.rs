@@ -93,7 +93,7 @@ pub(super) const FIRST: &[Mistake] = &[
     command: ./x.sh
     on: tool:pre
     deny: no
-"#, &[r#"error:2:5: several kinds of hook: expected one of `module`, `rule`, `command`, `worker`, `http` and `wasm`"#, r#"warning:2:5: program `./x.sh` not found; paths are relative to the bundle's folder"#]),
+"#, &[r#"error:2:5: several kinds of hook: expected one of `module`, `rule`, `command`, `worker`, `http`, `nats` and `wasm`"#, r#"warning:2:5: program `./x.sh` not found; paths are relative to the bundle's folder"#]),
     ("two actions", r#"hooks:
   - rule: a
     on: tool:pre

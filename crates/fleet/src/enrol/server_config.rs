@@ -45,6 +45,7 @@ pub(super) fn server(number: usize, own: &ServerAddress, all: &[ServerAddress], 
     let mut text = format!(
         "# A server of the fleet. Copy this folder to its machine, and start it with `nats-server --config nats-{0}.conf`.\n\
          server_name: amplifier-{0}\nlisten: \"{listen}:{port}\"\n\
+         # The first line of a client has its identity with all permissions.\nmax_control_line: 64KB\n\
          jetstream {{\n  store_dir: \"{store}\"\n  # Without this, a power failure loses records.\n  sync_interval: always\n}}\n",
         number + 1
     );

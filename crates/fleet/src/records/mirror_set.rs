@@ -115,12 +115,15 @@ pub fn mirror_folder(root: &Path, machine: &FleetName, log: &FleetName) -> PathB
     root.join(&**machine).join(&**log)
 }
 
-/// Returns all logs that have a mirror in a folder.
+/// Returns all logs that have a mirror in a folder; none if the folder is missing.
 ///
 /// # Errors
 /// If a folder cannot be read.
 pub fn list_mirrors(root: &Path) -> Result<Vec<LogName>, RecordsError> {
     let mut logs = Vec::new();
+    if !root.exists() {
+        return Ok(logs);
+    }
     for machine in names(root)? {
         for log in names(&root.join(&*machine))? {
             logs.push((machine.clone(), log));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use amplifier_fleet::enrol::{JoinToken, Member, MemberReaders};
 use amplifier_fleet::policies::PolicyChange;
-use amplifier_fleet::{Replicas, create_streams};
+use amplifier_fleet::{FleetError, Replicas, create_streams};
 use amplifier_host::Home;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -16,6 +16,9 @@ use super::membership;
 use crate::commands::exit::Exit;
 use crate::commands::output::{print_json, print_text};
 use crate::flags::Flags;
+
+/// The error code of servers for a stream that is larger than the space on their disks.
+const NO_STORAGE: u64 = 10_047;
 
 /// Join an organisation with a token, which is read from standard input unless it is given
 #[derive(Args, Debug)]
@@ -94,7 +97,7 @@ impl Leave {
 #[derive(Args, Debug)]
 pub(super) struct Streams {
     /// Size of the stream of records, in GiB; when it is full, records wait on their machines
-    #[arg(long, value_name = "GIB", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "GIB", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     records: u32,
     /// Print JSON
     #[arg(long)]
@@ -106,7 +109,14 @@ impl Streams {
         let fleet = membership(home)?;
         let connection = fleet.connect().await?;
         let replicas = if fleet.member().servers().len() == 1 { Replicas::One } else { Replicas::Three };
-        create_streams(&connection, replicas, i64::from(self.records) << 30).await?;
+        let created = create_streams(&connection, replicas, i64::from(self.records) << 30).await;
+        if let Err(FleetError::Refused { code: NO_STORAGE, .. }) = created {
+            bail!(
+                "the servers have less free space than {} GiB for records; choose a smaller stream, with `--records`",
+                self.records
+            );
+        }
+        created?;
         match self.json {
             true => print_json(&json!({ "created": true })),
             false => print_text("The streams exist.\n"),
