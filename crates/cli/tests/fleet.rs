@@ -229,7 +229,9 @@ fn a_console_answers_a_machine_and_has_its_verified_records() {
     let report: Value = serde_json::from_str(&reports).unwrap();
     let local: Value = serde_json::from_str(&place.amplifier(&["audit", "verify", "--json"]).fine()).unwrap();
     assert_eq!((&report["machine"], &report["sound"]), (&json!("m1"), &json!(true)));
-    assert_eq!((&report["size"], &report["receipts"][0]["size"]), (&local["size"], &local["size"]));
+    assert_eq!(report["size"], local["size"]);
+    // The last record may be the checkpoint itself.
+    assert!(report["receipts"][0]["size"].as_u64().unwrap() + 1 >= local["size"].as_u64().unwrap(), "{report}");
     let granted = ["fleet", "query", "--machine", "m1", "--decision", "granted", "--json"];
     let granted = Running::start(at_console(&granted)).end().fine();
     let granted: Value = serde_json::from_str(&granted).unwrap();
