@@ -15,7 +15,6 @@ const START: Duration = Duration::from_secs(60);
 fn program(variable: &str, install: &str) -> Option<PathBuf> {
     let program = std::env::var_os(variable).map(PathBuf::from);
     if program.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI needs `{variable}`");
         eprintln!("not run: set `{variable}` to a NATS server, for example with `{variable}=$({install})`");
     }
     program
@@ -23,7 +22,9 @@ fn program(variable: &str, install: &str) -> Option<PathBuf> {
 
 /// A supported server.
 pub(crate) fn new_server() -> Option<PathBuf> {
-    program("NATS_SERVER", ".ci/nats-server")
+    let program = program("NATS_SERVER", ".ci/nats-server");
+    assert!(program.is_some() || std::env::var_os("CI").is_none(), "CI needs `NATS_SERVER`");
+    program
 }
 
 /// A server that is too old.
